@@ -1,0 +1,1 @@
+"""Parallel corpora, from files or from a grammar to batches of token ids."""
