@@ -1,0 +1,59 @@
+"""What a decoder promises to a model and to a search."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from attnlab.attention import Memory
+from attnlab.decoders.recurrence import RecurrentState
+from attnlab.encoders import Encoded
+
+
+class DecoderState(NamedTuple):
+    """What a decoder carries from one target token to the next: a tree of tensors, batch first.
+
+    A search reorders all of it with one function.
+    """
+
+    hidden: RecurrentState
+    """Each part (batch, layers, hidden_size)."""
+    carried: Tensor
+    """(batch, size): what else a decoder passes on to its next step, such as the fed attentional vector; size may be 0."""
+    attention: Any
+    """The attention's own state, or None."""
+
+
+class Decoded(NamedTuple):
+    """What came of a sentence, or of one step of it."""
+
+    readouts: Tensor
+    """(batch, target_len, readout_size): what the output layer reads."""
+    weights: Tensor
+    """(batch, target_len, source_len): the attention's weights."""
+    state: DecoderState
+    """The state after the last token."""
+
+
+class Decoder(nn.Module, ABC):
+    """Writes a target sentence, one token after another, looking at the source through an attention.
+
+    Attributes:
+        readout_size: size of what the output layer reads.
+    """
+
+    readout_size: int
+
+    @abstractmethod
+    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
+        """Return the memory, which stays the same for the whole sentence, and the state before the first token."""
+
+    @abstractmethod
+    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
+        """Read target tokens: all of a sentence under teacher forcing, or one in a search. The code is the same.
+
+        Args:
+            embeddings: (batch, target_len, embedding_size), of the tokens before those to be predicted.
+            memory: from :meth:`start`.
+            state: from :meth:`start` or from the call before.
+        """

@@ -1,0 +1,93 @@
+"""Initial decoder states: what of the encoded source the decoder starts from."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.decoders.recurrence import Recurrence, RecurrentState
+from attnlab.encoders import Encoded, Encoder
+from attnlab.errors import UserError
+
+
+class InitialState(nn.Module, ABC):
+    """Makes a recurrent state out of an encoded source.
+
+    Args:
+        encoder: the encoder, for its sizes.
+        recurrence: the decoder's network, for its sizes.
+    """
+
+    def __init__(self, encoder: Encoder, recurrence: Recurrence) -> None:
+        super().__init__()
+        self.hidden_size = recurrence.hidden_size
+        self.num_layers = recurrence.num_layers
+        self.state_parts = recurrence.state_parts
+
+    @abstractmethod
+    def forward(self, encoded: Encoded) -> RecurrentState:
+        """Return the state, each part (batch, layers, hidden_size)."""
+
+
+class Bridge(InitialState):
+    """s_0 = tanh(W e + b), with e the encoder's final state of its top layer, both directions concatenated.
+
+    With ``backward_only`` e is the last direction alone, which ends on the first source token (Bahdanau et al. 2015,
+    appendix A.2.2: s_0 = tanh(W_s ←h_1)). Each part of the state (h, and c of an LSTM) has a W of its own; c comes from the
+    encoder's c if it has one.
+
+    Parameters:
+        projections: for each part W (layers · hidden_size, directions · encoder hidden_size) and b.
+    """
+
+    def __init__(self, encoder: Encoder, recurrence: Recurrence, *, backward_only: bool = False) -> None:
+        super().__init__(encoder, recurrence)
+        self.backward_only = backward_only
+        size = encoder.hidden_size * (1 if backward_only else encoder.num_directions)
+        self.projections = nn.ModuleList(
+            nn.Linear(size, self.num_layers * self.hidden_size) for _ in range(self.state_parts)
+        )
+
+    def forward(self, encoded: Encoded) -> RecurrentState:
+        """See :meth:`InitialState.forward`."""
+        parts = []
+        for index, projection in enumerate(self.projections):
+            final = encoded.final[min(index, len(encoded.final) - 1)][:, -1]
+            summary = final[:, -1] if self.backward_only else final.flatten(1)
+            parts.append(torch.tanh(projection(summary)).unflatten(1, (self.num_layers, self.hidden_size)))
+        return tuple(parts)
+
+
+class LastState(InitialState):
+    """s_0 is the encoder's final state itself, layer by layer, its directions concatenated (Sutskever et al. 2014).
+
+    A c that the encoder lacks starts at zero. No parameters.
+
+    Raises:
+        UserError: layers or sizes differ.
+    """
+
+    def __init__(self, encoder: Encoder, recurrence: Recurrence) -> None:
+        super().__init__(encoder, recurrence)
+        encoder_size = encoder.hidden_size * encoder.num_directions
+        if (encoder.num_layers, encoder_size) != (self.num_layers, self.hidden_size):
+            raise UserError(
+                f"decoder/initial_state=last copies the encoder's final state ({encoder.num_layers} layers of "
+                f"{encoder_size}) into the decoder ({self.num_layers} layers of {self.hidden_size}): make them equal, or "
+                "choose decoder/initial_state=bridge"
+            )
+
+    def forward(self, encoded: Encoded) -> RecurrentState:
+        """See :meth:`InitialState.forward`."""
+        parts = [part.flatten(2) for part in encoded.final[: self.state_parts]]
+        parts += [torch.zeros_like(parts[0])] * (self.state_parts - len(parts))
+        return tuple(parts)
+
+
+class Zeros(InitialState):
+    """s_0 = 0: the source reaches the decoder through the attention alone. No parameters."""
+
+    def forward(self, encoded: Encoded) -> RecurrentState:
+        """See :meth:`InitialState.forward`."""
+        zeros: Tensor = encoded.states.new_zeros(len(encoded.states), self.num_layers, self.hidden_size)
+        return (zeros,) * self.state_parts

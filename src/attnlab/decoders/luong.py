@@ -1,0 +1,87 @@
+"""The decoder of Luong, Pham and Manning (2015)."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.attention import AttentionMechanism, Memory
+from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.decoders.initial import InitialState
+from attnlab.decoders.recurrence import Recurrence
+from attnlab.encoders import Encoded, Encoder
+
+
+class LuongDecoder(Decoder):
+    """The current state asks; the context enters after the cell (Luong et al. 2015, sections 3 and 3.3).
+
+    s_t = f(E y_{t-1}, s_{t-1}), or with input feeding s_t = f([E y_{t-1}; h̃_{t-1}], s_{t-1}); c_t = attention(s_t);
+    h̃_t = tanh(W_c [c_t; s_t]). Without input feeding nothing waits for the attention: the whole sentence is one fused
+    run of the network and one batched attention.
+
+    Parameters:
+        recurrence: the network f.
+        combine: W_c (hidden_size, context_size + hidden_size), no bias.
+        attention, initial_state: their own.
+
+    Args:
+        embedding_size: size of a target embedding.
+        encoder: the encoder, for its sizes.
+        attention: makes the attention from (query_size, memory_size).
+        cell: makes the network f.
+        initial_state: makes the initial state from (encoder, recurrence).
+        hidden_size: units; also the size of h̃ and of the query.
+        num_layers: stacked layers.
+        dropout: between layers, a probability.
+        input_feeding: feed h̃_{t-1} to the network.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        encoder: Encoder,
+        attention: Callable[[int, int], AttentionMechanism],
+        *,
+        cell: Callable[..., Recurrence],
+        initial_state: Callable[[Encoder, Recurrence], InitialState],
+        hidden_size: int,
+        num_layers: int = 1,
+        dropout: float = 0.0,
+        input_feeding: bool = False,
+    ) -> None:
+        super().__init__()
+        self.fed_size = hidden_size if input_feeding else 0
+        self.recurrence = cell(embedding_size, self.fed_size, hidden_size, num_layers=num_layers, dropout=dropout)
+        self.initial_state = initial_state(encoder, self.recurrence)
+        self.attention = attention(hidden_size, encoder.output_size)
+        self.combine = nn.Linear(self.attention.context_size + hidden_size, hidden_size, bias=False)
+        self.readout_size = hidden_size
+
+    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
+        """See :meth:`Decoder.start`; h̃_0 = 0."""
+        memory = self.attention.memory(encoded.states, encoded.mask)
+        fed = encoded.states.new_zeros(len(encoded.states), self.fed_size)
+        return memory, DecoderState(self.initial_state(encoded), fed, self.attention.start(memory))
+
+    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
+        """See :meth:`Decoder.forward`."""
+        if self.fed_size:
+            return self._step_by_step(embeddings, memory, state)
+        outputs, hidden = self.recurrence.sequence(embeddings, state.hidden)
+        context, weights, attention = self.attention(outputs, memory, state.attention)
+        return Decoded(self._combine(context, outputs), weights, DecoderState(hidden, state.carried, attention))
+
+    def _step_by_step(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
+        hidden, fed, attention = state
+        advance = self.recurrence.stepper(embeddings)
+        readouts, weights = [], []
+        for step in range(embeddings.shape[1]):
+            output, hidden = advance(step, fed, hidden)
+            context, step_weights, attention = self.attention(output.unsqueeze(1), memory, attention)
+            fed = self._combine(context.squeeze(1), output)
+            readouts.append(fed)
+            weights.append(step_weights)
+        return Decoded(torch.stack(readouts, 1), torch.cat(weights, 1), DecoderState(hidden, fed, attention))
+
+    def _combine(self, context: Tensor, output: Tensor) -> Tensor:
+        return torch.tanh(self.combine(torch.cat([context, output], dim=-1)))

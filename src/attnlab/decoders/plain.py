@@ -1,0 +1,79 @@
+"""The control: a decoder with no place for an attention."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from attnlab.attention import AttentionMechanism, Memory
+from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.decoders.initial import InitialState
+from attnlab.decoders.recurrence import Recurrence
+from attnlab.encoders import Encoded, Encoder
+from attnlab.errors import UserError
+
+
+class PlainDecoder(Decoder):
+    """A recurrent language model that starts from the encoded source: s_t = f(E y_{t-1}, s_{t-1}).
+
+    With ``summary="every_step"`` it is told the encoder's final state e again at every step, s_t = f([E y_{t-1}; e],
+    s_{t-1}) (Cho et al. 2014); with ``summary="start"`` it knows the source from its initial state alone (Sutskever et
+    al. 2014). The readout is s_t.
+
+    Parameters:
+        recurrence: the network f.
+        initial_state: its own.
+
+    Args:
+        embedding_size: size of a target embedding.
+        encoder: the encoder, for its sizes.
+        attention: must make an attention without a context (``attention=none``).
+        cell: makes the network f.
+        initial_state: makes the initial state from (encoder, recurrence).
+        hidden_size: units; also the size of the readout.
+        num_layers: stacked layers.
+        dropout: between layers, a probability.
+        summary: where the encoder's final state enters.
+
+    Raises:
+        UserError: an attention with a context, or a ``summary`` that is unknown.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        encoder: Encoder,
+        attention: Callable[[int, int], AttentionMechanism],
+        *,
+        cell: Callable[..., Recurrence],
+        initial_state: Callable[[Encoder, Recurrence], InitialState],
+        hidden_size: int,
+        num_layers: int = 1,
+        dropout: float = 0.0,
+        summary: Literal["start", "every_step"] = "every_step",
+    ) -> None:
+        super().__init__()
+        self.attention = attention(hidden_size, encoder.output_size)
+        if self.attention.context_size:
+            raise UserError("decoder=plain has no place for a context: choose attention=none, or another decoder")
+        if summary not in ("start", "every_step"):
+            raise UserError(f"decoder.summary is start or every_step, not {summary!r}")
+        self.summary_size = encoder.hidden_size * encoder.num_directions if summary == "every_step" else 0
+        input_size = embedding_size + self.summary_size
+        self.recurrence = cell(input_size, 0, hidden_size, num_layers=num_layers, dropout=dropout)
+        self.initial_state = initial_state(encoder, self.recurrence)
+        self.readout_size = hidden_size
+
+    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
+        """See :meth:`Decoder.start`."""
+        memory = self.attention.memory(encoded.states, encoded.mask)
+        summary = encoded.final[0][:, -1].flatten(1)[:, : self.summary_size]
+        return memory, DecoderState(self.initial_state(encoded), summary, None)
+
+    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
+        """See :meth:`Decoder.forward`."""
+        summary = state.carried.unsqueeze(1).expand(-1, embeddings.shape[1], -1)
+        outputs, hidden = self.recurrence.sequence(torch.cat([embeddings, summary], dim=-1), state.hidden)
+        _, weights, _ = self.attention(outputs, memory, None)
+        return Decoded(outputs, weights, DecoderState(hidden, state.carried, None))

@@ -1,0 +1,142 @@
+"""Stacked recurrent networks that can run over a whole sentence at once or one token at a time.
+
+The parameters are those of ``torch.nn.LSTM``, ``GRU`` or ``RNN``. :meth:`Recurrence.sequence` is torch's fused run
+over known inputs. :meth:`Recurrence.stepper` serves decoders whose input at one step depends on the step before (input
+feeding, a context inside the cell): the part of the product that depends on known inputs leaves the loop.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, linear
+
+RecurrentState = tuple[Tensor, ...]
+"""(h,) or (h, c), each (batch, layers, hidden_size)."""
+
+Stepper = Callable[[int, Tensor, RecurrentState], tuple[Tensor, RecurrentState]]
+
+
+class Recurrence(nn.Module, ABC):
+    """A stacked recurrent network whose input is a known part (embeddings) and a part known only at its step.
+
+    Args:
+        input_size: size of the known input.
+        step_size: size of the input that is known only when its step comes; may be 0.
+        hidden_size: units.
+        num_layers: stacked layers.
+        dropout: between layers, a probability.
+    """
+
+    network_class: ClassVar[type[nn.RNNBase]]
+    state_parts: ClassVar[int] = 1
+    """Tensors in a state: 1 (h), or 2 (h and c)."""
+
+    def __init__(
+        self, input_size: int, step_size: int, hidden_size: int, *, num_layers: int = 1, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.network = self.network_class(
+            input_size + step_size,
+            hidden_size,
+            num_layers=num_layers,
+            dropout=dropout if num_layers > 1 else 0.0,  # torch warns otherwise: there is nothing between the layers
+            batch_first=True,
+        )
+
+    def sequence(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """Run over known inputs (batch, target_len, input_size + step_size) at once.
+
+        Returns:
+            The top layer's states (batch, target_len, hidden_size), and the state after the last step.
+        """
+        parts = tuple(part.transpose(0, 1).contiguous() for part in state)
+        outputs, final = self.network(inputs, parts if self.state_parts > 1 else parts[0])
+        final = final if isinstance(final, tuple) else (final,)
+        return outputs, tuple(part.transpose(0, 1) for part in final)
+
+    def stepper(self, inputs: Tensor) -> Stepper:
+        """Prepare to step over inputs (batch, target_len, input_size).
+
+        Returns:
+            A function of (step, step_input (batch, step_size), state) that returns the top layer's state (batch,
+            hidden_size) and the new state. ``step`` counts from 0.
+        """
+        input_weight, bias = self._weights("ih", 0)
+        known = linear(inputs, input_weight[:, : self.input_size], bias).unbind(1)
+        step_weight = input_weight[:, self.input_size :].t()
+
+        def step(index: int, step_input: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+            gates = torch.addmm(known[index], step_input, step_weight)
+            layers = [self._cell(gates, tuple(part[:, 0] for part in state), 0)]
+            for layer in range(1, self.num_layers):
+                below = dropout(layers[-1][0], self.network.dropout, self.training)
+                gates = linear(below, *self._weights("ih", layer))
+                layers.append(self._cell(gates, tuple(part[:, layer] for part in state), layer))
+            return layers[-1][0], tuple(torch.stack(parts, dim=1) for parts in zip(*layers, strict=True))
+
+        return step
+
+    def _weights(self, part: str, layer: int) -> tuple[Tensor, Tensor]:
+        return getattr(self.network, f"weight_{part}_l{layer}"), getattr(self.network, f"bias_{part}_l{layer}")
+
+    @abstractmethod
+    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
+        """Advance one layer by one step.
+
+        Args:
+            gates: the input's part of the gates, W x + b (batch, gates · hidden_size).
+            state: the layer's state, each part (batch, hidden_size).
+            layer: from 0.
+        """
+
+
+class TanhRecurrence(Recurrence):
+    """Elman's network, h' = tanh(W x + b + U h + b') (Elman 1990; as ``torch.nn.RNN``)."""
+
+    network_class = nn.RNN
+
+    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
+        return (torch.tanh(gates + linear(state[0], *self._weights("hh", layer))),)
+
+
+class GRURecurrence(Recurrence):
+    """Gated recurrent unit (Cho et al. 2014, in the form of ``torch.nn.GRU``: the reset gate acts after U h).
+
+    r, z = σ(W x + b + U h + b'); n = tanh(W_n x + b_n + r ∘ (U_n h + b'_n)); h' = (1 - z) ∘ n + z ∘ h.
+    """
+
+    network_class = nn.GRU
+
+    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
+        (hidden,) = state
+        recurrent = linear(hidden, *self._weights("hh", layer))
+        size = 2 * self.hidden_size
+        reset, update = torch.sigmoid(gates[:, :size] + recurrent[:, :size]).chunk(2, dim=1)
+        candidate = torch.tanh(torch.addcmul(gates[:, size:], reset, recurrent[:, size:]))
+        return (torch.lerp(candidate, hidden, update),)
+
+
+class LSTMRecurrence(Recurrence):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gates; as ``torch.nn.LSTM``).
+
+    i, f, o = σ(W x + b + U h + b'); g = tanh(W_g x + b_g + U_g h + b'_g); c' = f ∘ c + i ∘ g; h' = o ∘ tanh(c').
+    """
+
+    network_class = nn.LSTM
+    state_parts = 2
+
+    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
+        hidden, cell = state
+        gates = gates + linear(hidden, *self._weights("hh", layer))
+        in_forget = torch.sigmoid(gates[:, : 2 * self.hidden_size])
+        candidate = torch.tanh(gates[:, 2 * self.hidden_size : 3 * self.hidden_size])
+        out = torch.sigmoid(gates[:, 3 * self.hidden_size :])
+        in_gate, forget = in_forget.chunk(2, dim=1)
+        cell = torch.addcmul(forget * cell, in_gate, candidate)
+        return out * torch.tanh(cell), cell

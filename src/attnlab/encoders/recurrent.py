@@ -1,0 +1,64 @@
+"""Recurrent encoders."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from attnlab.encoders.encoder import Encoded, Encoder
+
+
+class RecurrentEncoder(Encoder):
+    """A stacked recurrent network over the source: h_j = f(E x_j, h_{j-1}), in both directions if asked.
+
+    With two directions a state is [→h_j; ←h_j] (Bahdanau et al. 2015, section 3.2), of size 2 · hidden_size. Sentences
+    are packed, so that the backward direction starts at a sentence's own last token and padding is never read.
+
+    Args:
+        input_size: size of an embedding.
+        network: makes the network, ``torch.nn.RNN``, ``GRU`` or ``LSTM``.
+        hidden_size: units in one direction.
+        num_layers: stacked layers.
+        bidirectional: read the sentence in both directions.
+        dropout: between layers, a probability.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        network: Callable[..., nn.RNNBase],
+        hidden_size: int,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.network = network(
+            input_size,
+            hidden_size,
+            num_layers=num_layers,
+            bidirectional=bidirectional,
+            dropout=dropout if num_layers > 1 else 0.0,  # torch warns otherwise: there is nothing between the layers
+            batch_first=True,
+        )
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.num_directions = 2 if bidirectional else 1
+        self.output_size = hidden_size * self.num_directions
+
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
+        """See :meth:`Encoder.forward`."""
+        source_len = embeddings.shape[1]
+        packed = pack_padded_sequence(embeddings, lengths, batch_first=True, enforce_sorted=False)
+        outputs, final = self.network(packed)
+        states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=source_len)
+        mask = torch.arange(source_len, device=states.device) < lengths.to(states.device).unsqueeze(1)
+        parts = final if isinstance(final, tuple) else (final,)
+        return Encoded(states, mask, tuple(self._by_layer(part) for part in parts))
+
+    def _by_layer(self, final: Tensor) -> Tensor:
+        """Turn torch's (layers · directions, batch, hidden) into (batch, layers, directions, hidden)."""
+        by_layer = final.view(self.num_layers, self.num_directions, -1, self.hidden_size)
+        return by_layer.permute(2, 0, 1, 3)

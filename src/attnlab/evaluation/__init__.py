@@ -1,0 +1,1 @@
+"""Judging translations and looking at attention."""

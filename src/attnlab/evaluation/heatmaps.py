@@ -1,0 +1,47 @@
+"""Pictures of attention."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from torch import Tensor
+
+
+def heatmap(
+    weights: Tensor,
+    source: Sequence[str],
+    hypothesis: Sequence[str],
+    *,
+    title: str = "",
+    gold: Collection[tuple[int, int]] = (),
+) -> Figure:
+    """Draw attention weights: a row for each token written, a column for each source token.
+
+    Args:
+        weights: (hypothesis length, source length), from 0 to 1.
+        source: source tokens, the labels of the columns.
+        hypothesis: tokens written, the labels of the rows.
+        title: above the picture.
+        gold: known links (source position, hypothesis position), marked by a ring.
+    """
+    rows, columns = len(hypothesis), len(source)
+    figure = Figure(figsize=(1.8 + 0.32 * columns, 1.6 + 0.27 * rows), layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(np.asarray(weights.float())[:rows, :columns], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_xticks(range(columns), source, rotation=90)
+    axes.set_yticks(range(rows), hypothesis)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xlabel("source")
+    axes.set_ylabel("hypothesis")
+    axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="0.9", linewidth=0.5)
+    axes.tick_params(which="both", length=0)
+    inside = [(s, h) for s, h in gold if s < columns and h < rows]
+    if inside:
+        axes.scatter(*zip(*inside, strict=True), s=60, facecolors="none", edgecolors="tab:orange", linewidths=1.4)
+    if title:
+        axes.set_title(title)
+    figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
+    return figure

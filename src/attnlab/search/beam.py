@@ -1,0 +1,142 @@
+"""Beam search."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attnlab.errors import UserError
+from attnlab.model import Seq2Seq
+from attnlab.search.search import Hypothesis, Penalty, Search, only, select
+
+
+@dataclass(frozen=True)
+class NoPenalty:
+    """Rank by log-probability alone."""
+
+    def __call__(self, length: int) -> float:
+        """Return 1."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class AveragePenalty:
+    """Rank by the mean log-probability of a token."""
+
+    def __call__(self, length: int) -> float:
+        """Return the length."""
+        return float(length)
+
+
+@dataclass(frozen=True)
+class GNMTPenalty:
+    """lp(Y) = (5 + |Y|)^α / (5 + 1)^α (Wu et al. 2016, equation 14)."""
+
+    alpha: float = 1.0
+
+    def __call__(self, length: int) -> float:
+        """Return lp for a length."""
+        return ((5.0 + length) / 6.0) ** self.alpha
+
+
+class BeamSearch(Search):
+    """Beam search, batched over sentences; a finished hypothesis frees no place (Bahdanau et al. 2015's own search).
+
+    Each sentence has ``width`` places. At every step the best extensions of its open hypotheses take the places that
+    are left; one that ends with the end symbol is finished and keeps its place for good, so that a beam of width 1 is greedy
+    search, and a beam wide enough for every sequence is exhaustive. Finished sentences leave the batch.
+
+    Args:
+        width: places for a sentence.
+        length_penalty: divides the log-probability when finished hypotheses are ranked.
+        max_length_factor: see :class:`Search`.
+        max_length_offset: see :class:`Search`.
+
+    Raises:
+        UserError: a width below 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int = 5,
+        length_penalty: Penalty | None = None,
+        max_length_factor: float = 2.0,
+        max_length_offset: int = 10,
+    ) -> None:
+        super().__init__(max_length_factor=max_length_factor, max_length_offset=max_length_offset)
+        if width < 1:
+            raise UserError(f"search.width must be 1 or more, not {width}")
+        self.width = width
+        self.length_penalty: Callable[[int], float] = length_penalty or NoPenalty()
+
+    @torch.inference_mode()
+    def __call__(self, model: Seq2Seq, source: Tensor, lengths: Tensor, *, bos: int, eos: int) -> list[list[Hypothesis]]:
+        """See :meth:`Search.__call__`."""
+        device, width = source.device, self.width
+        memory, state = model.encode(source, lengths)
+        limits = self.limits(lengths).to(device)
+        longest = int(limits.max())
+
+        # Until the first step each sentence has one hypothesis, so the batch is not repeated before there is need.
+        sentences = torch.arange(len(source), device=device)
+        tokens = source.new_full((len(source),), bos)
+        history = source.new_empty(len(source), 1, 0)
+        attended = torch.zeros(len(source), 1, 0, source.shape[1], device=device)
+        scores = torch.zeros(len(source), 1, device=device)
+        places = torch.full((len(source),), width, device=device)
+        finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+
+        for step in range(1, longest + 1):
+            open_width = scores.shape[1]
+            log_probabilities, weights, state = model.step(tokens, memory, state)
+            at_limit = (limits[sentences] == step).repeat_interleave(open_width)
+            log_probabilities = only(log_probabilities, eos, at_limit)
+            vocabulary = log_probabilities.shape[-1]
+            candidates = (scores.view(-1, 1) + log_probabilities).view(len(sentences), -1)
+            scores, flat = candidates.topk(min(width, candidates.shape[1]), dim=-1)
+            parents, next_tokens = flat // vocabulary, flat % vocabulary
+
+            rows = torch.arange(len(sentences), device=device).unsqueeze(1)
+            history = torch.cat([history[rows, parents], next_tokens.unsqueeze(-1)], dim=-1)
+            attended = torch.cat([attended, weights.float().view(len(sentences), open_width, 1, -1)], dim=2)[rows, parents]
+
+            has_place = torch.arange(scores.shape[1], device=device) < places.unsqueeze(1)
+            valid = has_place & scores.isfinite()
+            ended = valid & (next_tokens == eos)
+            self._collect(finished, sentences, ended, scores, history, attended)
+            places = places - ended.sum(dim=1)
+            alive = valid & ~ended
+            scores = scores.masked_fill(~alive, -torch.inf)
+
+            going_on = alive.any(dim=1).nonzero().squeeze(1)
+            if not len(going_on):
+                break
+            hypotheses = (rows * open_width + parents)[going_on].flatten()
+            state = select(state, hypotheses)
+            if len(going_on) < len(sentences) or scores.shape[1] != open_width:
+                memory_rows = (rows * open_width).expand_as(parents)[going_on].flatten()
+                memory = select(memory, memory_rows)
+            sentences, scores, places = sentences[going_on], scores[going_on], places[going_on]
+            history, attended = history[going_on], attended[going_on]
+            tokens = next_tokens[going_on].flatten()
+        return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in finished]
+
+    def _collect(
+        self,
+        finished: list[list[Hypothesis]],
+        sentences: Tensor,
+        ended: Tensor,
+        scores: Tensor,
+        history: Tensor,
+        attended: Tensor,
+    ) -> None:
+        rows, columns = ended.nonzero(as_tuple=True)
+        where = sentences[rows].tolist()
+        ended_scores = scores[rows, columns].tolist()
+        ended_tokens = history[rows, columns].tolist()
+        ended_weights = attended[rows, columns].cpu()
+        for sentence, score, tokens, weights in zip(where, ended_scores, ended_tokens, ended_weights, strict=True):
+            ranked = score / self.length_penalty(len(tokens))
+            finished[sentence].append(Hypothesis(tokens, score, ranked, weights))

@@ -1,0 +1,32 @@
+"""Random numbers that depend on a seed and a name alone, so that variants of one study share all that they can share."""
+
+import hashlib
+
+import torch
+from torch import nn
+
+
+def derive_seed(seed: int, name: str) -> int:
+    """Return a 63-bit seed for ``name``, independent of every other name's."""
+    digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def initialize(model: nn.Module, seed: int) -> None:
+    """Draw every parameter of a model anew, each submodule from its own generator.
+
+    A submodule's generator is derived from the seed and its qualified name, so that two models that differ in one
+    component start from the same weights in every other. Submodules draw in their own ``reset_parameters``; a parent
+    after its children. The global generator is left as it was.
+
+    Raises:
+        TypeError: a module owns parameters but has no ``reset_parameters`` to draw them with.
+    """
+    for name, module in reversed(list(model.named_modules())):
+        reset = getattr(module, "reset_parameters", None)
+        if reset is not None:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(derive_seed(seed, name))
+                reset()
+        elif next(module.parameters(recurse=False), None) is not None:
+            raise TypeError(f"{type(module).__name__} ({name}) owns parameters but has no reset_parameters()")

@@ -1,0 +1,103 @@
+"""Comparing the runs of a study, from their folders alone."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from rich.table import Table
+
+from attnlab.errors import UserError
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of a study: a row a variant, figures averaged over its seeds.
+
+    Attributes:
+        title: the study's name.
+        header: names of the columns.
+        rows: cells, as text.
+        notes: what the figures are, such as the signatures of the scores.
+    """
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    notes: list[str]
+
+    def markdown(self) -> str:
+        """Return the table as Markdown."""
+        lines = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *self.rows]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return "\n".join([f"# {self.title}\n", table, "", *(f"- {note}" for note in self.notes), ""])
+
+    def rich(self) -> Table:
+        """Return the table for a terminal."""
+        table = Table(title=self.title, caption="\n".join(self.notes), caption_justify="left")
+        for index, name in enumerate(self.header):
+            table.add_column(name, justify="left" if index == 0 else "right", overflow="fold")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+
+def compare(folder: Path) -> Comparison:
+    """Compare all finished runs below ``runs/NAME``; what failed or is missing is listed as a note.
+
+    Raises:
+        UserError: no finished run there.
+    """
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*/*/result.json"))]
+    if not results:
+        raise UserError(f"no finished run below {folder}: expected {folder}/VARIANT/seed=N/result.json")
+    by_variant: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for result in results:
+        by_variant[result["variant"]].append(result)
+    labels = _labels(list(by_variant))
+    tests = list(dict.fromkeys(name for result in results for name in result["tests"]))
+    metrics = [(test, metric) for test in tests for metric in ("bleu", "bleu_tok_lc")]
+
+    rows = []
+    for variant, runs in by_variant.items():
+        row = [labels[variant], str(len(runs)), f"{runs[0]['parameters']:,}"]
+        row += [_spread([run["tests"][test][metric]["value"] for run in runs]) for test, metric in metrics]
+        row += [_spread([run["tests"][tests[0]]["perplexity"] for run in runs])]
+        row += [f"{mean(run['train_tokens_per_second'] for run in runs):,.0f}"]
+        row += [f"{mean(run['seconds'] for run in runs):,.0f}"]
+        rows.append(row)
+
+    header = ["variant", "seeds", "parameters", *(f"{test} {LABELS[metric]}" for test, metric in metrics)]
+    header += [f"{tests[0]} perplexity", "tokens/s", "seconds"]
+    return Comparison(folder.name, header, rows, [*_signatures(results), *_failed(folder)])
+
+
+LABELS = {"bleu": "BLEU", "bleu_tok_lc": "BLEU tok-lc"}
+
+
+def _labels(variants: Sequence[str]) -> dict[str, str]:
+    """Shorten the names of variants to the overrides that tell them apart."""
+    parts = {variant: variant.split(",") for variant in variants}
+    common = set.intersection(*(set(p) for p in parts.values())) if len(parts) > 1 else set()
+    return {v: ",".join(part for part in p if part not in common) or "default" for v, p in parts.items()}
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
+
+
+def _signatures(results: Sequence[dict[str, Any]]) -> list[str]:
+    notes = []
+    for metric, label in LABELS.items():
+        signatures = {test[metric]["signature"] for result in results for test in result["tests"].values()}
+        notes += [f"{label}: {signature}" for signature in sorted(signatures)]
+    notes.append("± is the standard deviation over seeds; tokens/s are target tokens in training; seconds are a whole run's")
+    return notes
+
+
+def _failed(folder: Path) -> list[str]:
+    unfinished = [path.parent for path in sorted(folder.glob("*/*/config.yaml")) if not (path.parent / "result.json").exists()]
+    return [f"not finished: {path.relative_to(folder)}" for path in unfinished]

@@ -1,0 +1,45 @@
+"""What a run ran in."""
+
+import platform
+import subprocess
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def environment() -> dict[str, Any]:
+    """Describe versions, the code's commit and the hardware, as plain containers."""
+    devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "threads": torch.get_num_threads(),
+        "gpus": devices,
+        "cuda": torch.version.cuda,
+        "commit": _git("rev-parse", "HEAD"),
+        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "packages": dict(sorted((d.metadata["Name"], d.version) for d in distributions() if d.metadata["Name"])),
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _git(*arguments: str) -> str | None:
+    """Ask git about the checkout that this package lies in; None where there is none, as in an installed wheel."""
+    here = Path(__file__).resolve().parent
+    try:
+        answer = subprocess.run(["git", "-C", here, *arguments], capture_output=True, text=True, check=True, timeout=10)
+        tracked = subprocess.run(["git", "-C", here, "ls-files", "--error-unmatch", __file__], capture_output=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip() if tracked.returncode == 0 else None

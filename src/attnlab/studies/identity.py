@@ -1,0 +1,49 @@
+"""What a run is called, and what makes it this run and no other."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+import attnlab
+
+NOT_IDENTITY = {"data", "logger", "callbacks"}
+"""Parts of a config that do not decide a run's numbers, or, like ``data``, are known better by the data's fingerprint."""
+
+
+def variant(overrides: Sequence[str]) -> str:
+    """Name a variant by its overrides, as one folder: ``attention=dot,decoder=bahdanau``.
+
+    The seed and the name stand elsewhere in a run's path. Whatever cannot stand in a folder's name is replaced, and a short
+    hash then keeps two different variants apart.
+    """
+    parts = []
+    for override in sorted(overrides):
+        key, _, value = override.partition("=")
+        if key.lstrip("+~") not in {"seed", "name"}:
+            parts.append(f"{key.replace('/', '.')}={_speakable(value)}" if value else key)
+    name = ",".join(parts) or "default"
+    return name if len(name) <= 150 else f"{name[:140]}-{_digest(name)}"
+
+
+def _speakable(value: str) -> str:
+    plain = re.sub(r"[^\w.,=+-]", "_", value.rstrip("/").rpartition("/")[2])
+    return plain if plain == value else f"{plain.strip('_')[:40]}-{_digest(value)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def identity(config: DictConfig, fingerprint: str) -> str:
+    """Return a run's identity: 16 hex digits of its resolved config, its data's fingerprint and the package's version."""
+    resolved = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(resolved, Mapping)
+    decisive: dict[str, Any] = {str(key): value for key, value in resolved.items() if key not in NOT_IDENTITY}
+    decisive["datamodule"] = {k: v for k, v in decisive["datamodule"].items() if k not in {"cache_dir", "num_workers"}}
+    decisive["trainer"] = {k: v for k, v in decisive["trainer"].items() if k != "enable_progress_bar"}
+    text = json.dumps([decisive, fingerprint, attnlab.__version__], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

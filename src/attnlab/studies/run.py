@@ -1,0 +1,208 @@
+"""One run: train, test on the best checkpoint, write down everything."""
+
+import json
+import logging
+import os
+import shutil
+import time
+import warnings
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer, seed_everything
+from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+from lightning.pytorch.loggers import Logger
+from omegaconf import DictConfig, OmegaConf
+
+import attnlab
+from attnlab.data import ParallelDataModule
+from attnlab.data.vocabulary import PAD
+from attnlab.evaluation.bleu import bleu, tokenized_bleu
+from attnlab.model import Seq2Seq
+from attnlab.studies.environment import environment
+from attnlab.studies.identity import identity
+from attnlab.studies.wiring import build, check_keys
+from attnlab.training import TranslationModule
+from attnlab.training.callbacks import Record, Throughput
+from attnlab.training.loggers import RunInfo
+
+log = logging.getLogger(__name__)
+
+CONFIG_KEYS = (
+    "data tokenizer encoder attention decoder optimizer scheduler search trainer callbacks logger "
+    "name seed model datamodule training"
+).split()
+
+
+def execute(config: DictConfig, folder: Path, variant: str) -> dict[str, Any]:
+    """Carry out one run.
+
+    Everything that can be wrong with the config, the files or the combination of components is found before the training
+    starts. The folder then holds ``config.yaml``, ``environment.json``, ``metrics.jsonl``, ``best.ckpt``, ``last.ckpt``,
+    ``hypotheses/``, ``heatmaps/`` and, written last and at once, ``result.json``.
+
+    Args:
+        config: composed from ``conf/train.yaml``.
+        folder: the run's own; what an earlier run left there is replaced.
+        variant: what the run is called within its study.
+
+    Returns:
+        What ``result.json`` holds.
+
+    Raises:
+        UserError: a mistake in the config or the files, or components that do not go together.
+    """
+    check_keys(config, CONFIG_KEYS)
+    # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder.
+    first = int(os.environ.get("LOCAL_RANK", "0")) == 0
+    data = build_data(config)
+    model = build_model(config, data)
+    module: TranslationModule = build(config.training)(
+        model, data, build(config.search), config.seed, optimizer=build(config.optimizer), scheduler=build(config.scheduler)
+    )
+    run_id = identity(config, data.fingerprint)
+    resolved = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(resolved, dict)
+    callbacks = build_callbacks(config, folder)
+    throughput = Throughput()
+    if first:
+        _clear(folder)
+        OmegaConf.save(OmegaConf.create(resolved), folder / "config.yaml")
+        (folder / "environment.json").write_text(json.dumps(environment(), indent=1), encoding="utf-8")
+        log.info("%s seed=%s: %s parameters, in %s", variant, config.seed, f"{model.size:,}", folder)
+
+    info = RunInfo(run_id, config.name, f"{variant}/s{config.seed}", folder, {str(k): v for k, v in resolved.items()})
+    session: AbstractContextManager[Logger | bool] = build(config.logger)(info)
+    started = time.perf_counter()
+    with session as logger, warnings.catch_warnings():
+        _silence()
+        # Here and not earlier: what building drew must not shift the dropout masks of a variant.
+        seed_everything(config.seed, workers=True, verbose=False)
+        trainer: Trainer = build(config.trainer)(
+            logger=logger, callbacks=[*callbacks, throughput, Record(folder)], default_root_dir=folder
+        )
+        trainer.fit(module, datamodule=data)
+        checkpoint = next((c for c in callbacks if isinstance(c, ModelCheckpoint)), None)
+        best = checkpoint.best_model_path if checkpoint else ""
+        measured = trainer.test(module, datamodule=data, ckpt_path=best or None, verbose=False, weights_only=True)
+        tests = _score(module, data, measured, folder, write=trainer.is_global_zero)
+        result = {
+            "id": run_id,
+            "name": config.name,
+            "variant": variant,
+            "seed": config.seed,
+            "version": attnlab.__version__,
+            "data": data.fingerprint,
+            "parameters": model.size,
+            "epochs": trainer.current_epoch,
+            "steps": trainer.global_step,
+            "monitor": checkpoint.monitor if checkpoint else None,
+            "best": float(checkpoint.best_model_score) if checkpoint and checkpoint.best_model_score is not None else None,
+            "train_seconds": throughput.seconds,
+            "train_tokens_per_second": throughput.rate * trainer.world_size,
+            "seconds": time.perf_counter() - started,
+            "tests": tests,
+        }
+        if isinstance(logger, Logger):
+            scores = {f"{name}/{metric}": test[metric]["value"] for name, test in tests.items() for metric in BLEUS}
+            logger.log_metrics({**scores, "parameters": model.size}, step=trainer.global_step)
+        if trainer.is_global_zero:
+            _write_atomically(folder / "result.json", json.dumps(result, indent=1))
+    return result
+
+
+BLEUS = ("bleu", "bleu_tok_lc")
+
+
+def build_data(config: DictConfig) -> ParallelDataModule:
+    """Make the data module and prepare its cache.
+
+    Raises:
+        UserError: a mistake in the config or the files.
+    """
+    data: ParallelDataModule = build(config.datamodule)(
+        corpus=build(config.data), tokenizer=build(config.tokenizer), seed=config.seed
+    )
+    data.prepare_data()
+    data.setup("fit")
+    return data
+
+
+def build_model(config: DictConfig, data: ParallelDataModule) -> Seq2Seq:
+    """Make the model, its sizes wired to each other and to the vocabularies.
+
+    Raises:
+        UserError: components that do not go together.
+    """
+    model: Seq2Seq = build(config.model)(
+        len(data.source_vocabulary),
+        len(data.target_vocabulary),
+        PAD,
+        config.seed,
+        encoder=build(config.encoder),
+        attention=build(config.attention),
+        decoder=build(config.decoder),
+    )
+    return model
+
+
+def build_callbacks(config: DictConfig, folder: Path) -> list[Callback]:
+    """Make the callbacks; one whose node says ``_partial_`` is given the run's folder."""
+    made = []
+    for node in config.callbacks.values():
+        callback = build(node)
+        made.append(callback(folder) if node.get("_partial_") else callback)
+    if config.trainer.enable_progress_bar:
+        made.append(RichProgressBar(leave=False))
+    return made
+
+
+def _score(
+    module: TranslationModule,
+    data: ParallelDataModule,
+    measured: Sequence[dict[str, float]],
+    folder: Path,
+    *,
+    write: bool,
+) -> dict[str, Any]:
+    """Score every test set; write its hypotheses, a line a sentence in the order of the test set."""
+    metrics = {name: value for part in measured for name, value in part.items()}
+    tests = {}
+    for name, translations in module.translations.items():
+        hypotheses = [translation.text for translation in translations]
+        references = [data.text(name).target[translation.index] for translation in translations]
+        tests[name] = {
+            "sentences": len(hypotheses),
+            "bleu": vars(bleu(hypotheses, references, lowercase=data.target_tokenizer.lowercase)),
+            "bleu_tok_lc": vars(tokenized_bleu(hypotheses, references, language=data.languages[1])),
+            **{metric: metrics[f"{name}/{metric}"] for metric in ("loss", "perplexity", "accuracy")},
+        }
+        if write:
+            path = folder / "hypotheses" / f"{name}.txt"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("".join(f"{hypothesis}\n" for hypothesis in hypotheses), encoding="utf-8")
+    return tests
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier run left, so that nothing of two runs is mixed."""
+    for name in ("result.json", "metrics.jsonl", "best.ckpt", "last.ckpt", "error.txt"):
+        (folder / name).unlink(missing_ok=True)
+    for name in ("hypotheses", "heatmaps", "csv", "tensorboard", "wandb"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _silence() -> None:
+    """Keep Lightning from advising what was decided on purpose."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", ".*does not have many workers.*")
+    warnings.filterwarnings("ignore", ".*exists and is not empty.*")
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

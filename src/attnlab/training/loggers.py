@@ -1,0 +1,93 @@
+"""Loggers: where curves, tables and pictures go. Each is a context that knows whether the run inside it crashed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What a logger needs to know of a run.
+
+    Attributes:
+        id: the run's identity, a hash.
+        group: what it is compared within.
+        name: what it is called there.
+        folder: where it writes.
+        config: its resolved config, as plain containers.
+    """
+
+    id: str
+    group: str
+    name: str
+    folder: Path
+    config: Mapping[str, Any]
+
+
+@contextmanager
+def wandb_logger(
+    run: RunInfo,
+    *,
+    project: str,
+    entity: str | None = None,
+    mode: str = "offline",
+    tags: Sequence[str] = (),
+) -> Iterator[Logger | bool]:
+    """Log to Weights & Biases: one W&B run for each run, offline unless told otherwise.
+
+    Args:
+        run: what is logged.
+        project: W&B project.
+        entity: W&B user or team; the account's default if it is None.
+        mode: "offline", "online", "disabled" or "shared".
+        tags: labels of the run.
+    """
+    import wandb
+    from lightning.pytorch.utilities import rank_zero_only
+
+    if rank_zero_only.rank != 0:  # the other processes of a distributed run log nothing
+        yield False
+        return
+    with wandb.init(
+        project=project,
+        entity=entity,
+        mode=mode,  # type: ignore[arg-type]
+        tags=list(tags),
+        id=run.id,
+        resume="allow",
+        group=run.group,
+        name=run.name,
+        job_type="train",
+        dir=run.folder,
+        config=dict(run.config),
+        settings=wandb.Settings(silent=True, console="off"),
+        reinit="finish_previous",
+    ) as wandb_run:
+        wandb_run.define_metric("epoch")
+        wandb_run.define_metric("*", step_metric="trainer/global_step")
+        wandb_run.define_metric("val/loss", summary="min", step_metric="trainer/global_step")
+        for metric in ("val/bleu", "val/accuracy"):
+            wandb_run.define_metric(metric, summary="max", step_metric="trainer/global_step")
+        yield WandbLogger(experiment=wandb_run)
+
+
+@contextmanager
+def csv_logger(run: RunInfo) -> Iterator[Logger]:
+    """Log to ``csv/metrics.csv`` in the run's folder."""
+    yield CSVLogger(run.folder, name="csv", version="")
+
+
+@contextmanager
+def tensorboard_logger(run: RunInfo) -> Iterator[Logger]:
+    """Log to ``tensorboard/`` in the run's folder."""
+    yield TensorBoardLogger(run.folder, name="tensorboard", version="")
+
+
+@contextmanager
+def no_logger(run: RunInfo) -> Iterator[bool]:
+    """Log nowhere; the run's folder still holds ``metrics.jsonl`` and ``result.json``."""
+    yield False

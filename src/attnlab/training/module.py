@@ -1,0 +1,202 @@
+"""The LightningModule."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from lightning import LightningModule
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torchmetrics import MeanMetric
+from torchmetrics.text import SacreBLEUScore
+
+from attnlab.data.batching import Batch
+from attnlab.data.datamodule import ParallelDataModule
+from attnlab.data.vocabulary import BOS, EOS, PAD
+from attnlab.decoders import Decoded
+from attnlab.errors import UserError
+from attnlab.model import Seq2Seq
+from attnlab.search import GreedySearch, Search
+from attnlab.seeding import derive_seed
+from attnlab.training.outputs import Translation
+
+
+@dataclass(frozen=True)
+class TeacherForcing:
+    """How often the decoder is told the right previous token in training (Bengio et al. 2015; Williams and Zipser 1989).
+
+    Attributes:
+        ratio: probability of the right token; 1 is teacher forcing throughout.
+        per: what the coin is tossed for: each sentence, or each token.
+
+    Raises:
+        UserError: a ratio outside 0 to 1, or an unknown ``per``.
+    """
+
+    ratio: float = 1.0
+    per: Literal["sentence", "token"] = "sentence"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.ratio <= 1.0:
+            raise UserError(f"training.teacher_forcing.ratio is a probability from 0 to 1, not {self.ratio}")
+        if self.per not in ("sentence", "token"):
+            raise UserError(f"training.teacher_forcing.per is sentence or token, not {self.per!r}")
+
+    def draw(self, batch_size: int, target_len: int, generator: torch.Generator) -> Tensor:
+        """Return where the right token is given, boolean (batch_size, target_len)."""
+        width = 1 if self.per == "sentence" else target_len
+        coins = torch.rand(batch_size, width, generator=generator) < self.ratio
+        return coins.expand(batch_size, target_len)
+
+
+class TranslationModule(LightningModule):
+    """Trains a :class:`Seq2Seq` on a :class:`ParallelDataModule` by maximum likelihood.
+
+    Logged: ``train/loss`` (with label smoothing, in nats a token); ``val/loss`` (without it: teacher-forced negative
+    log-likelihood in nats a token, end symbols included), ``val/perplexity`` (its exponential), ``val/accuracy`` (share of
+    tokens whose right one is the most probable, teacher-forced), ``val/bleu`` (0 to 100, greedy search, detokenized; the
+    curve comes from torchmetrics, which does not smooth, so it is for choosing a checkpoint and not for a paper). The
+    same of every test set under its own name, except BLEU, which is computed from :attr:`translations`.
+
+    Args:
+        model: what to train.
+        data: serves batches and turns ids into text.
+        search: finds the translations of the test sets; validation is greedy.
+        seed: decides the coins of teacher forcing.
+        optimizer: makes the optimizer from the parameters.
+        scheduler: makes the scheduler from the optimizer, or None.
+        scheduler_interval: step the scheduler every "epoch" or "step".
+        scheduler_monitor: the metric that a plateau scheduler watches.
+        label_smoothing: probability spread evenly over the vocabulary.
+        teacher_forcing: how often the right previous token is given.
+
+    Attributes:
+        translations: after a test, for each test set its translations found by this process.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        data: ParallelDataModule,
+        search: Search,
+        seed: int,
+        *,
+        optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer],
+        scheduler: Callable[[torch.optim.Optimizer], Any] | None,
+        scheduler_interval: Literal["epoch", "step"] = "epoch",
+        scheduler_monitor: str = "val/loss",
+        label_smoothing: float = 0.0,
+        teacher_forcing: TeacherForcing | None = None,
+    ) -> None:
+        super().__init__()
+        if not 0.0 <= label_smoothing < 1.0:
+            raise UserError(f"training.label_smoothing is a probability from 0 to below 1, not {label_smoothing}")
+        self.model = model
+        self.data = data
+        self.search = search
+        self.seed = seed
+        self.make_optimizer = optimizer
+        self.make_scheduler = scheduler
+        self.scheduler_interval = scheduler_interval
+        self.scheduler_monitor = scheduler_monitor
+        self.label_smoothing = label_smoothing
+        self.teacher_forcing = teacher_forcing or TeacherForcing()
+        self.greedy = GreedySearch()
+        self.translations: dict[str, list[Translation]] = {}
+        self.val_bleu = SacreBLEUScore(tokenize="13a", lowercase=data.target_tokenizer.lowercase)
+        splits = ("val", *data.test_names)
+        self.nll = nn.ModuleDict({split: MeanMetric() for split in splits})
+        self.accuracy = nn.ModuleDict({split: MeanMetric() for split in splits})
+
+    def configure_optimizers(self) -> Any:
+        """Make the optimizer and the scheduler that the config asks for."""
+        optimizer = self.make_optimizer(self.parameters())
+        if self.make_scheduler is None:
+            return optimizer
+        scheduler = {
+            "scheduler": self.make_scheduler(optimizer),
+            "interval": self.scheduler_interval,
+            "monitor": self.scheduler_monitor,
+        }
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+
+    def training_step(self, batch: Batch, batch_index: int) -> Tensor:
+        """Return the loss of a batch: the mean over its target tokens."""
+        inputs, labels = batch.target[:, :-1], batch.target[:, 1:]
+        decoded = self._decode_in_training(batch, inputs)
+        real = labels != PAD
+        logits = self.model.logits(decoded.readouts[real])
+        loss = cross_entropy(logits.float(), labels[real], label_smoothing=self.label_smoothing)
+        self.log("train/loss", loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=len(labels))
+        return loss
+
+    def _decode_in_training(self, batch: Batch, inputs: Tensor) -> Decoded:
+        memory, state = self.model.encode(batch.source, batch.source_lengths)
+        if self.teacher_forcing.ratio == 1.0:
+            return self.model.decode(inputs, memory, state)
+        # From the step, not from a running generator: a resumed run tosses the same coins.
+        name = f"teacher forcing, step {self.global_step}, rank {self.global_rank}"
+        generator = torch.Generator().manual_seed(derive_seed(self.seed, name))
+        forced = self.teacher_forcing.draw(*inputs.shape, generator).to(inputs.device)
+        return self.model.scheduled(inputs, memory, state, forced)
+
+    def validation_step(self, batch: Batch, batch_index: int) -> None:
+        """Measure loss, accuracy and greedy BLEU."""
+        self._measure(batch, "val")
+        hypotheses = [translation.text for translation in self.translate(batch, self.greedy)]
+        references = self.data.text("val").target
+        self.val_bleu.update(hypotheses, [[references[index]] for index in batch.indices.tolist()])
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the metrics of the validation set."""
+        self._log_measures("val", prog_bar=True)
+        self.log("val/bleu", 100.0 * self.val_bleu.compute(), prog_bar=True)
+        self.val_bleu.reset()
+
+    def on_test_epoch_start(self) -> None:
+        """Forget the translations of an earlier test."""
+        self.translations = {name: [] for name in self.data.test_names}
+
+    def test_step(self, batch: Batch, batch_index: int, dataloader_idx: int = 0) -> None:
+        """Measure loss and accuracy, and translate."""
+        name = self.data.test_names[dataloader_idx]
+        self._measure(batch, name)
+        self.translations[name] += self.translate(batch, self.search)
+
+    def on_test_epoch_end(self) -> None:
+        """Log the metrics of every test set."""
+        for name in self.data.test_names:
+            self._log_measures(name)
+
+    def translate(self, batch: Batch, search: Search) -> list[Translation]:
+        """Translate a batch; the best hypothesis of each sentence."""
+        found = search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS)
+        vocabulary, tokenizer = self.data.target_vocabulary, self.data.target_tokenizer
+        translations = []
+        lengths = batch.source_lengths.tolist()
+        for index, hypotheses, ids, length in zip(
+            batch.indices.tolist(), found, batch.source.tolist(), lengths, strict=True
+        ):
+            best = hypotheses[0]
+            text = tokenizer.detokenize(vocabulary.decode(best.tokens))
+            tokens = [vocabulary.tokens[token] for token in best.tokens]
+            source = [self.data.source_vocabulary.tokens[token] for token in ids[:length]]
+            translations.append(Translation(index, text, tokens, source, best.weights[:, :length]))
+        return translations
+
+    def _measure(self, batch: Batch, split: str) -> None:
+        inputs, labels = batch.target[:, :-1], batch.target[:, 1:]
+        decoded = self.model.decode(inputs, *self.model.encode(batch.source, batch.source_lengths))
+        real = labels != PAD
+        logits, labels = self.model.logits(decoded.readouts[real]).float(), labels[real]
+        self.nll[split].update(cross_entropy(logits, labels), weight=len(labels))
+        self.accuracy[split].update((logits.argmax(-1) == labels).float().mean(), weight=len(labels))
+
+    def _log_measures(self, split: str, *, prog_bar: bool = False) -> None:
+        nll = self.nll[split].compute()
+        self.log(f"{split}/loss", nll, prog_bar=prog_bar)
+        self.log(f"{split}/perplexity", nll.exp())
+        self.log(f"{split}/accuracy", self.accuracy[split].compute())
+        self.nll[split].reset()
+        self.accuracy[split].reset()
