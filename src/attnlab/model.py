@@ -141,7 +141,8 @@ class Seq2Seq(nn.Module):
             forced: boolean (batch, target_len); the first token is always the given one.
         """
         tokens = target[:, 0]
-        readouts, weights = [], []
+        readouts: list[Tensor] = []
+        weights: list[Tensor] = []
         for position in range(target.shape[1]):
             if position:
                 with torch.no_grad():

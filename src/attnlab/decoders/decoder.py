@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from attnlab.attention import Memory
+from attnlab.attention import AttentionMechanism, Memory
 from attnlab.decoders.recurrence import RecurrentState
 from attnlab.encoders import Encoded
 
@@ -39,9 +39,11 @@ class Decoder(nn.Module, ABC):
     """Writes a target sentence, one token after another, looking at the source through an attention.
 
     Attributes:
+        attention: what it was given to look with.
         readout_size: size of what the output layer reads.
     """
 
+    attention: AttentionMechanism
     readout_size: int
 
     @abstractmethod

@@ -44,9 +44,7 @@ class Bridge(InitialState):
         super().__init__(encoder, recurrence)
         self.backward_only = backward_only
         size = encoder.hidden_size * (1 if backward_only else encoder.num_directions)
-        self.projections = nn.ModuleList(
-            nn.Linear(size, self.num_layers * self.hidden_size) for _ in range(self.state_parts)
-        )
+        self.projections = nn.ModuleList(nn.Linear(size, self.num_layers * self.hidden_size) for _ in range(self.state_parts))
 
     def forward(self, encoded: Encoded) -> RecurrentState:
         """See :meth:`InitialState.forward`."""
@@ -54,7 +52,7 @@ class Bridge(InitialState):
         for index, projection in enumerate(self.projections):
             final = encoded.final[min(index, len(encoded.final) - 1)][:, -1]
             summary = final[:, -1] if self.backward_only else final.flatten(1)
-            parts.append(torch.tanh(projection(summary)).unflatten(1, (self.num_layers, self.hidden_size)))
+            parts.append(torch.tanh(projection(summary)).view(-1, self.num_layers, self.hidden_size))
         return tuple(parts)
 
 

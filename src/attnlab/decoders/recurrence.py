@@ -30,13 +30,11 @@ class Recurrence(nn.Module, ABC):
         dropout: between layers, a probability.
     """
 
-    network_class: ClassVar[type[nn.RNNBase]]
+    network_class: ClassVar[type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]]
     state_parts: ClassVar[int] = 1
     """Tensors in a state: 1 (h), or 2 (h and c)."""
 
-    def __init__(
-        self, input_size: int, step_size: int, hidden_size: int, *, num_layers: int = 1, dropout: float = 0.0
-    ) -> None:
+    def __init__(self, input_size: int, step_size: int, hidden_size: int, *, num_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size

@@ -40,7 +40,8 @@ def heatmap(
     axes.tick_params(which="both", length=0)
     inside = [(s, h) for s, h in gold if s < columns and h < rows]
     if inside:
-        axes.scatter(*zip(*inside, strict=True), s=60, facecolors="none", edgecolors="tab:orange", linewidths=1.4)
+        x, y = zip(*inside, strict=True)
+        axes.scatter(x, y, s=60, facecolors="none", edgecolors="tab:orange", linewidths=1.4)
     if title:
         axes.set_title(title)
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)

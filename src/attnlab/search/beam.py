@@ -1,5 +1,6 @@
 """Beam search."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,7 +38,7 @@ class GNMTPenalty:
 
     def __call__(self, length: int) -> float:
         """Return lp for a length."""
-        return ((5.0 + length) / 6.0) ** self.alpha
+        return math.pow((5.0 + length) / 6.0, self.alpha)
 
 
 class BeamSearch(Search):

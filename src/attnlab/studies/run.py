@@ -6,13 +6,12 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import torch
-from lightning import Callback, LightningModule, Trainer, seed_everything
+from lightning import Callback, Trainer, seed_everything
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import Logger
 from omegaconf import DictConfig, OmegaConf
@@ -31,10 +30,24 @@ from attnlab.training.loggers import RunInfo
 
 log = logging.getLogger(__name__)
 
-CONFIG_KEYS = (
-    "data tokenizer encoder attention decoder optimizer scheduler search trainer callbacks logger "
-    "name seed model datamodule training"
-).split()
+CONFIG_KEYS = [
+    "data",
+    "tokenizer",
+    "encoder",
+    "attention",
+    "decoder",
+    "optimizer",
+    "scheduler",
+    "search",
+    "trainer",
+    "callbacks",
+    "logger",
+    "name",
+    "seed",
+    "model",
+    "datamodule",
+    "training",
+]
 
 
 def execute(config: DictConfig, folder: Path, variant: str) -> dict[str, Any]:
@@ -61,7 +74,12 @@ def execute(config: DictConfig, folder: Path, variant: str) -> dict[str, Any]:
     data = build_data(config)
     model = build_model(config, data)
     module: TranslationModule = build(config.training)(
-        model, data, build(config.search), config.seed, optimizer=build(config.optimizer), scheduler=build(config.scheduler)
+        model,
+        data,
+        build(config.search),
+        config.seed,
+        optimizer=build(config.optimizer),
+        scheduler=build(config.scheduler),
     )
     run_id = identity(config, data.fingerprint)
     resolved = OmegaConf.to_container(config, resolve=True)
@@ -163,7 +181,7 @@ def build_callbacks(config: DictConfig, folder: Path) -> list[Callback]:
 def _score(
     module: TranslationModule,
     data: ParallelDataModule,
-    measured: Sequence[dict[str, float]],
+    measured: Sequence[Mapping[str, float]],
     folder: Path,
     *,
     write: bool,

@@ -33,19 +33,17 @@ def check_keys(config: DictConfig | ListConfig, known: Iterable[str] | None = No
     Raises:
         UserError: a key that nothing reads, or a ``_target_`` that cannot be imported.
     """
-    if isinstance(config, DictConfig):
-        if "_target_" in config:
-            known = _parameters(config._target_, where)
-        if known is not None:
-            for key in config:
-                if key not in HYDRA_KEYS and key not in known:
-                    raise unknown_key(str(key), known, where)
-    for key in config if isinstance(config, DictConfig) else range(len(config)):
-        if OmegaConf.is_missing(config, key):  # type: ignore[arg-type]
-            raise UserError(f"{f'{where}.{key}' if where else key} must be given a value: add {where}.{key}=VALUE")
-        value = config[key]  # type: ignore[index]
-        if isinstance(value, DictConfig | ListConfig):
-            check_keys(value, where=f"{where}.{key}" if where else str(key))
+    keys: list[Any] = list(config) if isinstance(config, DictConfig) else list(range(len(config)))
+    if "_target_" in keys:
+        known = _parameters(config._target_, where)
+    for key in keys:
+        path = f"{where}.{key}" if where else str(key)
+        if isinstance(key, str) and known is not None and key not in HYDRA_KEYS and key not in known:
+            raise unknown_key(key, known, where)
+        if OmegaConf.is_missing(config, key):
+            raise UserError(f"{path} has no default: add {path}=VALUE")
+        if isinstance(config[key], DictConfig | ListConfig):
+            check_keys(config[key], where=path)
 
 
 def _parameters(target: str, where: str) -> list[str] | None:

@@ -1,5 +1,6 @@
 """Loggers: where curves, tables and pictures go. Each is a context that knows whether the run inside it crashed."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,9 +48,8 @@ def wandb_logger(
         tags: labels of the run.
     """
     import wandb
-    from lightning.pytorch.utilities import rank_zero_only
 
-    if rank_zero_only.rank != 0:  # the other processes of a distributed run log nothing
+    if int(os.environ.get("LOCAL_RANK", "0")):  # the other processes of a distributed run log nothing
         yield False
         return
     with wandb.init(

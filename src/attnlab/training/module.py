@@ -50,6 +50,15 @@ class TeacherForcing:
         return coins.expand(batch_size, target_len)
 
 
+class Measures(nn.Module):
+    """What is measured of one split under teacher forcing, over its target tokens and over all processes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nll = MeanMetric()
+        self.accuracy = MeanMetric()
+
+
 class TranslationModule(LightningModule):
     """Trains a :class:`Seq2Seq` on a :class:`ParallelDataModule` by maximum likelihood.
 
@@ -65,7 +74,7 @@ class TranslationModule(LightningModule):
         search: finds the translations of the test sets; validation is greedy.
         seed: decides the coins of teacher forcing.
         optimizer: makes the optimizer from the parameters.
-        scheduler: makes the scheduler from the optimizer, or None.
+        scheduler: makes the scheduler from the optimizer.
         scheduler_interval: step the scheduler every "epoch" or "step".
         scheduler_monitor: the metric that a plateau scheduler watches.
         label_smoothing: probability spread evenly over the vocabulary.
@@ -83,7 +92,7 @@ class TranslationModule(LightningModule):
         seed: int,
         *,
         optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer],
-        scheduler: Callable[[torch.optim.Optimizer], Any] | None,
+        scheduler: Callable[[torch.optim.Optimizer], Any],
         scheduler_interval: Literal["epoch", "step"] = "epoch",
         scheduler_monitor: str = "val/loss",
         label_smoothing: float = 0.0,
@@ -106,14 +115,11 @@ class TranslationModule(LightningModule):
         self.translations: dict[str, list[Translation]] = {}
         self.val_bleu = SacreBLEUScore(tokenize="13a", lowercase=data.target_tokenizer.lowercase)
         splits = ("val", *data.test_names)
-        self.nll = nn.ModuleDict({split: MeanMetric() for split in splits})
-        self.accuracy = nn.ModuleDict({split: MeanMetric() for split in splits})
+        self.measures = nn.ModuleDict({split: Measures() for split in splits})
 
     def configure_optimizers(self) -> Any:
         """Make the optimizer and the scheduler that the config asks for."""
         optimizer = self.make_optimizer(self.parameters())
-        if self.make_scheduler is None:
-            return optimizer
         scheduler = {
             "scheduler": self.make_scheduler(optimizer),
             "interval": self.scheduler_interval,
@@ -138,7 +144,7 @@ class TranslationModule(LightningModule):
         # From the step, not from a running generator: a resumed run tosses the same coins.
         name = f"teacher forcing, step {self.global_step}, rank {self.global_rank}"
         generator = torch.Generator().manual_seed(derive_seed(self.seed, name))
-        forced = self.teacher_forcing.draw(*inputs.shape, generator).to(inputs.device)
+        forced = self.teacher_forcing.draw(inputs.shape[0], inputs.shape[1], generator).to(inputs.device)
         return self.model.scheduled(inputs, memory, state, forced)
 
     def validation_step(self, batch: Batch, batch_index: int) -> None:
@@ -175,9 +181,7 @@ class TranslationModule(LightningModule):
         vocabulary, tokenizer = self.data.target_vocabulary, self.data.target_tokenizer
         translations = []
         lengths = batch.source_lengths.tolist()
-        for index, hypotheses, ids, length in zip(
-            batch.indices.tolist(), found, batch.source.tolist(), lengths, strict=True
-        ):
+        for index, hypotheses, ids, length in zip(batch.indices.tolist(), found, batch.source.tolist(), lengths, strict=True):
             best = hypotheses[0]
             text = tokenizer.detokenize(vocabulary.decode(best.tokens))
             tokens = [vocabulary.tokens[token] for token in best.tokens]
@@ -190,13 +194,17 @@ class TranslationModule(LightningModule):
         decoded = self.model.decode(inputs, *self.model.encode(batch.source, batch.source_lengths))
         real = labels != PAD
         logits, labels = self.model.logits(decoded.readouts[real]).float(), labels[real]
-        self.nll[split].update(cross_entropy(logits, labels), weight=len(labels))
-        self.accuracy[split].update((logits.argmax(-1) == labels).float().mean(), weight=len(labels))
+        measures = self.measures[split]
+        assert isinstance(measures, Measures)
+        measures.nll.update(cross_entropy(logits, labels), weight=len(labels))
+        measures.accuracy.update((logits.argmax(-1) == labels).float().mean(), weight=len(labels))
 
     def _log_measures(self, split: str, *, prog_bar: bool = False) -> None:
-        nll = self.nll[split].compute()
+        measures = self.measures[split]
+        assert isinstance(measures, Measures)
+        nll = measures.nll.compute()
         self.log(f"{split}/loss", nll, prog_bar=prog_bar)
         self.log(f"{split}/perplexity", nll.exp())
-        self.log(f"{split}/accuracy", self.accuracy[split].compute())
-        self.nll[split].reset()
-        self.accuracy[split].reset()
+        self.log(f"{split}/accuracy", measures.accuracy.compute())
+        measures.nll.reset()
+        measures.accuracy.reset()

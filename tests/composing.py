@@ -1,0 +1,60 @@
+"""Compose configs and build models in tests as the command line does."""
+
+import itertools
+from collections.abc import Iterator
+
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+
+from attnlab.errors import UserError
+from attnlab.model import Seq2Seq
+from attnlab.studies.identity import variant
+from attnlab.studies.wiring import build
+from conftest import CONF, options
+
+OmegaConf.register_new_resolver("variant", variant, replace=True)
+
+VOCABULARY = 11
+SMALL = ["model.embedding_size=6", "model.dropout=0", "encoder.hidden_size=4", "decoder.hidden_size=8"]
+
+
+def composed(*overrides: str) -> DictConfig:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("train", list(overrides))
+
+
+def model(*overrides: str, seed: int = 1, dtype: torch.dtype = torch.float64) -> Seq2Seq:
+    """A tiny model of any composition, in evaluation mode."""
+    config = composed(*SMALL, *overrides)
+    made: Seq2Seq = build(config.model)(
+        VOCABULARY,
+        VOCABULARY,
+        0,
+        seed,
+        encoder=build(config.encoder),
+        attention=build(config.attention),
+        decoder=build(config.decoder),
+    )
+    return made.to(dtype).eval()
+
+
+def compositions() -> Iterator[list[str]]:
+    """Every encoder, attention and decoder that go together."""
+    for encoder, attention, decoder in itertools.product(options("encoder"), options("attention"), options("decoder")):
+        overrides = [f"encoder={encoder}", f"attention={attention}", f"decoder={decoder}"]
+        try:
+            model(*overrides)
+        except UserError:
+            continue
+        yield overrides
+
+
+def sentences(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random padded sentences of ids (4 and above are words) that end with the end symbol 3."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
+    for row, length in enumerate(lengths):
+        ids[row, length - 1] = 3
+        ids[row, length:] = 0
+    return ids, torch.tensor(lengths)

@@ -1,0 +1,28 @@
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "conf"
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    torch.set_num_threads(1)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+
+
+def options(group: str) -> list[str]:
+    """Names of the options of a config group, found by listing conf/: a new one is tested without anyone remembering."""
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """Real corpora, where they are at hand."""
+    root = Path(os.environ.get("ATTNLAB_TEST_DATA", ROOT.parent / "shared" / "data"))
+    if not root.is_dir():
+        pytest.skip("no real corpora here; set ATTNLAB_TEST_DATA")
+    return root

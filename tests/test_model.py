@@ -1,0 +1,112 @@
+"""Properties of every composition of encoder, attention and decoder that conf/ allows."""
+
+import pytest
+import torch
+
+from attnlab.errors import UserError
+from attnlab.search.search import select
+from composing import compositions, model, sentences
+
+ALL = list(compositions())
+PARTS = ["source_embedding", "target_embedding", "encoder", "output"]
+
+
+def test_compositions_are_many() -> None:
+    assert len(ALL) >= 3 * 6 * 3
+
+
+@pytest.mark.parametrize("overrides", ALL, ids=",".join)
+def test_properties(overrides: list[str]) -> None:
+    """Padding and company change nothing, stepping equals the parallel path, states reorder, everything learns."""
+    made = model(*overrides)
+    source, lengths = sentences([6, 2, 4])
+    target = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0], [2, 9, 9, 4, 10]])
+    memory, state = made.encode(source, lengths)
+    together = made.decode(target, memory, state)
+
+    for row, length in enumerate(lengths.tolist()):
+        alone = made.decode(target[row : row + 1], *made.encode(source[row : row + 1, :length], lengths[row : row + 1]))
+        torch.testing.assert_close(together.readouts[row], alone.readouts[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(together.weights[row, :, :length], alone.weights[0], rtol=0, atol=1e-12)
+        assert (together.weights[row, :, length:] == 0).all()
+    if made.decoder.attention.context_size:
+        assert (together.weights >= 0).all()
+        torch.testing.assert_close(together.weights.sum(-1), torch.ones(3, 5).double())
+    else:
+        assert (together.weights == 0).all()
+
+    order = torch.tensor([2, 0, 1])
+    stepped, memory, position = state, select(memory, order), order
+    stepped = select(stepped, order)
+    for t in range(target.shape[1]):
+        log_probabilities, weights, stepped = made.step(target[position, t], memory, stepped)
+        expected = torch.log_softmax(made.logits(together.readouts[position, t]), -1)
+        torch.testing.assert_close(log_probabilities.double(), expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(weights, together.weights[position, t], rtol=0, atol=1e-12)
+        if t == 2:  # reorder in the middle, as a beam does
+            back = torch.tensor([1, 2, 0])
+            stepped, memory, position = select(stepped, back), select(memory, back), position[back]
+
+    made.train()
+    optimizer = torch.optim.SGD(made.parameters(), lr=0.05)
+    losses = []
+    for _ in range(2):
+        decoded = made.decode(target[:, :-1], *made.encode(source, lengths))
+        labels = target[:, 1:]
+        loss = torch.nn.functional.cross_entropy(made.logits(decoded.readouts[labels != 0]), labels[labels != 0])
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        for name, parameter in made.named_parameters():
+            assert parameter.grad is not None, name
+            assert parameter.grad.abs().sum() > 0, name
+        optimizer.step()
+    assert losses[1] < losses[0]
+
+
+@pytest.mark.parametrize("attention", ["none", "dot", "general"])
+def test_variants_share_all_weights_that_they_can(attention: str) -> None:
+    additive, other = model("attention=additive"), model(f"attention={attention}")
+    for part in PARTS:
+        for (name, ours), theirs in zip(
+            getattr(additive, part).named_parameters(), getattr(other, part).parameters(), strict=True
+        ):
+            assert torch.equal(ours, theirs), f"{part}.{name}"
+    for name in ("recurrence", "initial_state"):
+        ours, theirs = getattr(additive.decoder, name).state_dict(), getattr(other.decoder, name).state_dict()
+        assert all(torch.equal(ours[key], theirs[key]) for key in ours)
+
+
+def test_seed_alone_decides_the_weights() -> None:
+    torch.manual_seed(3)
+    first = model(seed=0)
+    torch.manual_seed(4)
+    again, other = model(seed=0), model(seed=1)
+    pairs = list(zip(first.parameters(), again.parameters(), other.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b, _ in pairs)
+    assert all(a.numel() == 0 or not torch.equal(a, c) for a, _, c in pairs)
+
+
+def test_full_forcing_is_the_parallel_path_and_free_running_feeds_its_own_best_token() -> None:
+    made = model("decoder=luong_feeding", "attention=dot")
+    source, lengths = sentences([6, 2, 4])
+    target = torch.tensor([[2, 5, 6, 7], [2, 8, 4, 5], [2, 9, 9, 4]])
+    memory, state = made.encode(source, lengths)
+
+    forced = made.scheduled(target, memory, state, torch.ones(3, 4, dtype=torch.bool))
+    torch.testing.assert_close(forced.readouts, made.decode(target, memory, state).readouts, rtol=0, atol=1e-12)
+
+    free = made.scheduled(target, memory, state, torch.zeros(3, 4, dtype=torch.bool))
+    best = made.logits(free.readouts).argmax(-1)
+    own_inputs = torch.cat([target[:, :1], best[:, :-1]], dim=1)
+    torch.testing.assert_close(free.readouts, made.decode(own_inputs, memory, state).readouts, rtol=0, atol=1e-12)
+
+
+def test_tied_embeddings_share_one_matrix_or_say_why_not() -> None:
+    made = model("model.tied_embeddings=all", "model.embedding_size=8")
+    assert made.output.weight is made.target_embedding.weight is made.source_embedding.weight
+    assert made.size < model("model.embedding_size=8").size
+    with pytest.raises(UserError, match=r"decoder.hidden_size is 8 and model.embedding_size 6"):
+        model("model.tied_embeddings=target")
+    with pytest.raises(UserError, match="none, target or all"):
+        model("model.tied_embeddings=both")
