@@ -105,9 +105,9 @@ def _hydra(arguments: Sequence[str], config_name: str) -> int:
         except Exception as error:
             failures.append(error)
             (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
-            if is_sweep:
-                _tell(error, context=f"{folder.parent.name}/{folder.name}")
-            raise
+            _tell(error, context=f"{folder.parent.name}/{folder.name}" if is_sweep else "")
+            if is_sweep:  # for Hydra's launchers and callbacks; of a single run Hydra would print what was printed already
+                raise
 
     # Hydra would print its errors itself, in several lines, and exit.
     os.environ["HYDRA_FULL_ERROR"] = "1"
@@ -117,15 +117,14 @@ def _hydra(arguments: Sequence[str], config_name: str) -> int:
     except Exception as error:
         if error not in failures:
             raise
-        if not folders:
-            return _tell(error)
     finally:
         sys.argv = original
     for folder in folders:
         if any(folder.glob("*/*/result.json")):
             _compare(folder)
     if failures:
-        print(f"attnlab: {len(failures)} runs failed; error.txt in a run's folder says how", file=sys.stderr)
+        if folders:
+            print(f"attnlab: {len(failures)} runs failed; error.txt in a run's folder says how", file=sys.stderr)
         return 2 if all(isinstance(failure, UserError) for failure in failures) else 1
     return 0
 

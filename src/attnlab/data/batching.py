@@ -1,0 +1,213 @@
+"""Batches: which sentences stand together, and in which order."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+
+from attnlab.data.vocabulary import PAD
+from attnlab.seeding import derive_seed
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of sentence pairs.
+
+    Attributes:
+        source: ids (batch, source_len), each sentence ending with the end symbol, padded.
+        source_lengths: (batch,), end symbols included; stays on the CPU, where packing wants it.
+        target: ids (batch, target_len), from start symbol to end symbol, padded.
+        target_lengths: (batch,), both symbols included; stays on the CPU.
+        indices: (batch,), positions of the pairs in their split; stays on the CPU.
+    """
+
+    source: Tensor
+    source_lengths: Tensor
+    target: Tensor
+    target_lengths: Tensor
+    indices: Tensor
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> "Batch":
+        """Return the batch with its ids on a device."""
+        source, target = (ids.to(device, non_blocking=non_blocking) for ids in (self.source, self.target))
+        return replace(self, source=source, target=target)
+
+    def pin_memory(self) -> "Batch":
+        """Return the batch with its ids in page-locked memory."""
+        return replace(self, source=self.source.pin_memory(), target=self.target.pin_memory())
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The sentences of one side, as flat arrays that may be memory-mapped.
+
+    Attributes:
+        flat: all ids, sentence after sentence (int32).
+        offsets: where each sentence starts, and at last the end (int64).
+    """
+
+    flat: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens in each sentence."""
+        return np.diff(self.offsets)
+
+    def padded(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Return some sentences as one padded tensor (len(indices), longest), and their lengths."""
+        lengths = self.lengths[indices]
+        padded = np.full((len(indices), int(lengths.max())), PAD, dtype=np.int64)
+        for row, index in enumerate(indices):
+            padded[row, : lengths[row]] = self.flat[self.offsets[index] : self.offsets[index + 1]]
+        return torch.from_numpy(padded), torch.from_numpy(np.asarray(lengths))
+
+
+class PairDataset(Dataset[Batch]):
+    """Sentence pairs of one split; asked for a list of positions it returns a :class:`Batch`."""
+
+    def __init__(self, source: Ids, target: Ids) -> None:
+        self.source = source
+        self.target = target
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return len(self.source.offsets) - 1
+
+    def __getitem__(self, indices: Sequence[int]) -> Batch:
+        """Return the pairs at some positions."""
+        source, source_lengths = self.source.padded(indices)
+        target, target_lengths = self.target.padded(indices)
+        return Batch(source, source_lengths, target, target_lengths, torch.tensor(indices))
+
+
+def cut(order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Literal["sentences", "tokens"]) -> list[list[int]]:
+    """Cut an order of sentences into batches.
+
+    Args:
+        order: positions of sentences.
+        lengths: by position, tokens of a pair's longer side.
+        size: at most so many sentences, or tokens with padding, in a batch; a sentence longer than that stands alone.
+        by: what ``size`` counts.
+    """
+    if by == "sentences":
+        return [order[start : start + size].tolist() for start in range(0, len(order), size)]
+    batches: list[list[int]] = []
+    longest = 0
+    for index in order.tolist():
+        longest = max(longest, int(lengths[index]))
+        if not batches or longest * (len(batches[-1]) + 1) > size:
+            batches.append([])
+            longest = int(lengths[index])
+        batches[-1].append(index)
+    return batches
+
+
+class BucketSampler(Sampler[list[int]]):
+    """Training batches of sentences of similar length, drawn from (seed, epoch) alone.
+
+    All pairs are shuffled, cut into pools, sorted by length within a pool, cut into batches, and the batches of all pools
+    are shuffled. Process ``rank`` of ``world_size`` takes every ``world_size``-th sentence of each batch, so that the
+    batch that all processes share is that of a single one; a batch of fewer sentences than processes is left out there.
+
+    Args:
+        source_lengths: tokens in each source sentence.
+        target_lengths: tokens in each target sentence.
+        size: of a batch; see :func:`cut`.
+        by: what ``size`` counts.
+        seed: of the run.
+        pool: batches in a pool: more is less padding, fewer is more random.
+        rank: of this process.
+        world_size: processes.
+    """
+
+    def __init__(
+        self,
+        source_lengths: NDArray[np.int64],
+        target_lengths: NDArray[np.int64],
+        *,
+        size: int,
+        by: Literal["sentences", "tokens"],
+        seed: int,
+        pool: int = 20,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        self.source_lengths = source_lengths
+        self.target_lengths = target_lengths
+        self.longer = np.maximum(source_lengths, target_lengths)
+        self.size = size
+        self.by = by
+        self.seed = seed
+        self.pool = pool
+        self.rank = rank
+        self.world_size = world_size
+        self.epoch = 0
+        self._drawn: tuple[int, list[list[int]]] | None = None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch whose batches come next; Lightning calls it."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        """Return the number of batches in this epoch."""
+        return len(self._batches())
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield the positions of each batch's sentences."""
+        for batch in self._batches():
+            yield batch[self.rank :: self.world_size]
+
+    def _batches(self) -> list[list[int]]:
+        if self._drawn is None or self._drawn[0] != self.epoch:
+            self._drawn = (self.epoch, self._draw())
+        return self._drawn[1]
+
+    def _draw(self) -> list[list[int]]:
+        generator = np.random.Generator(np.random.PCG64(derive_seed(self.seed, f"batches of epoch {self.epoch}")))
+        shuffled = generator.permutation(len(self.longer))
+        pairs_in_pool = self.pool * (self.size if self.by == "sentences" else max(1, self.size // int(self.longer.mean())))
+        batches: list[list[int]] = []
+        for start in range(0, len(shuffled), pairs_in_pool):
+            pool = shuffled[start : start + pairs_in_pool]
+            by_length = np.lexsort((self.source_lengths[pool], self.target_lengths[pool]))
+            batches += cut(pool[by_length], self.longer, self.size, self.by)
+        kept = [batch for batch in batches if len(batch) >= self.world_size]
+        return [kept[index] for index in generator.permutation(len(kept))]
+
+
+class LengthSampler(Sampler[list[int]]):
+    """Evaluation batches in order of length: little padding, every sentence exactly once over all processes.
+
+    Args:
+        source_lengths: tokens in each source sentence.
+        target_lengths: tokens in each target sentence.
+        size: sentences in a batch.
+        rank: of this process.
+        world_size: processes.
+    """
+
+    def __init__(
+        self,
+        source_lengths: NDArray[np.int64],
+        target_lengths: NDArray[np.int64],
+        *,
+        size: int,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        order = np.lexsort((target_lengths, source_lengths))[rank::world_size]
+        self._batches = cut(order, source_lengths, size, "sentences")
+
+    def __len__(self) -> int:
+        """Return the number of batches."""
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield the positions of each batch's sentences."""
+        yield from self._batches

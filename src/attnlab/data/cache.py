@@ -1,0 +1,174 @@
+"""Tokenized corpora on disk, found again by content."""
+
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnlab.data.batching import Ids
+from attnlab.data.corpora import Alignment, Corpus, ParallelText
+from attnlab.data.tokenizers import Tokenizer
+from attnlab.data.vocabulary import BOS, EOS, Vocabulary
+from attnlab.errors import UserError
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1
+"""Raised whenever the files below change their meaning, so that older ones are not found."""
+
+SIDES = ("source", "target")
+
+
+@dataclass(frozen=True)
+class VocabularyOptions:
+    """How vocabularies are made.
+
+    Attributes:
+        min_frequency: leave out types that are rarer in training.
+        max_size: keep at most so many types, special ones not counted.
+        shared: one tokenizer and one vocabulary for both languages.
+    """
+
+    min_frequency: int
+    max_size: int | None
+    shared: bool
+
+
+@dataclass(frozen=True)
+class TokenizedCorpus:
+    """A corpus after tokenization.
+
+    Attributes:
+        text: sentences of each split, in the order of the ids.
+        ids: of each split, (source, target); a source sentence ends with the end symbol, a target sentence has both.
+        vocabularies: (source, target).
+        tokenizer_states: what the tokenizers learned, (source, target).
+    """
+
+    text: dict[str, ParallelText]
+    ids: dict[str, tuple[Ids, Ids]]
+    vocabularies: tuple[Vocabulary, Vocabulary]
+    tokenizer_states: tuple[dict[str, Any], dict[str, Any]]
+
+
+def tokenize(
+    corpus: Corpus,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    options: VocabularyOptions,
+    max_length: int | None,
+) -> TokenizedCorpus:
+    """Learn tokenizers and vocabularies from the training set, and tokenize every split.
+
+    Args:
+        corpus: the text.
+        tokenizers: (source, target), not yet fitted.
+        options: of the vocabularies.
+        max_length: leave out training pairs with a side of more tokens; None keeps all.
+
+    Raises:
+        UserError: an empty split, or no training pair short enough.
+    """
+    text = corpus.load()
+    for split, pairs in text.items():
+        if not pairs.source:
+            raise UserError(f"the corpus has no sentence in {split}")
+    train = text["train"]
+    learn_from = [train.source + train.target] * 2 if options.shared else [train.source, train.target]
+    for tokenizer, sentences in zip(tokenizers, learn_from, strict=True):
+        tokenizer.fit(sentences)
+    tokens = {
+        split: (tokenizers[0].tokenize(pairs.source), tokenizers[1].tokenize(pairs.target)) for split, pairs in text.items()
+    }
+    if max_length is not None:
+        lengths = [max(len(s), len(t)) for s, t in zip(*tokens["train"], strict=True)]
+        kept = [index for index, length in enumerate(lengths) if length <= max_length]
+        if not kept:
+            raise UserError(f"datamodule.max_length={max_length} leaves no training pair: raise it")
+        log.info("left out %d of %d training pairs: longer than %d tokens", len(lengths) - len(kept), len(lengths), max_length)
+        links = train.alignments and [train.alignments[i] for i in kept]
+        text["train"] = ParallelText([train.source[i] for i in kept], [train.target[i] for i in kept], links)
+        tokens["train"] = ([tokens["train"][0][i] for i in kept], [tokens["train"][1][i] for i in kept])
+
+    sides: list[Iterable[Sequence[str]]] = list(tokens["train"])
+    if options.shared:
+        sides = [[*tokens["train"][0], *tokens["train"][1]]] * 2
+    source, target = (Vocabulary.build(side, min_frequency=options.min_frequency, max_size=options.max_size) for side in sides)
+    ids = {
+        split: (
+            _flat([*source.encode(sentence), EOS] for sentence in source_tokens),
+            _flat([BOS, *target.encode(sentence), EOS] for sentence in target_tokens),
+        )
+        for split, (source_tokens, target_tokens) in tokens.items()
+    }
+    return TokenizedCorpus(text, ids, (source, target), (tokenizers[0].state(), tokenizers[1].state()))
+
+
+def cached(folder: Path, make: Callable[[], TokenizedCorpus]) -> TokenizedCorpus:
+    """Return the tokenized corpus in a folder, making it first if it is not there.
+
+    It is written beside and renamed at last: a folder that exists is whole, whoever else writes the same at the same time.
+    """
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            _write(make(), temporary)
+            try:
+                os.rename(temporary, folder)
+            except OSError:
+                if not folder.is_dir():  # if it is, another process was faster: the content is the same
+                    raise
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        return _read(folder)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"the cached corpus {folder} is damaged ({error}): remove that folder, it will be made again"
+        ) from error
+
+
+def _flat(sentences: Iterable[list[int]]) -> Ids:
+    listed = list(sentences)
+    offsets = np.cumsum([0, *map(len, listed)], dtype=np.int64)
+    return Ids(np.fromiter((i for sentence in listed for i in sentence), np.int32, count=int(offsets[-1])), offsets)
+
+
+def _write(corpus: TokenizedCorpus, folder: Path) -> None:
+    index = {
+        "splits": list(corpus.text),
+        "vocabularies": [vocabulary.tokens for vocabulary in corpus.vocabularies],
+        "tokenizers": corpus.tokenizer_states,
+        "alignments": {split: pairs.alignments for split, pairs in corpus.text.items()},
+    }
+    (folder / "index.json").write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
+    for split, pairs in corpus.text.items():
+        for side, sentences, ids in zip(SIDES, (pairs.source, pairs.target), corpus.ids[split], strict=True):
+            (folder / f"{split}.{side}.txt").write_bytes("\n".join(sentences).encode())
+            np.save(folder / f"{split}.{side}.ids.npy", ids.flat)
+            np.save(folder / f"{split}.{side}.offsets.npy", ids.offsets)
+
+
+def _read(folder: Path) -> TokenizedCorpus:
+    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    text, ids = {}, {}
+    for split in index["splits"]:
+        source, target = ((folder / f"{split}.{side}.txt").read_bytes().decode().split("\n") for side in SIDES)
+        links: list[Alignment] | None = index["alignments"][split]
+        text[split] = ParallelText(source, target, links and [[(s, t) for s, t in pair] for pair in links])
+        arrays = [
+            [np.load(folder / f"{split}.{side}.{part}.npy", mmap_mode="r") for part in ("ids", "offsets")] for side in SIDES
+        ]
+        ids[split] = (Ids(*arrays[0]), Ids(*arrays[1]))
+        if any(len(side.offsets) != len(source) + 1 or side.offsets[-1] != len(side.flat) for side in ids[split]):
+            raise ValueError(f"{split} is not whole")
+    vocabularies = index["vocabularies"]
+    states = index["tokenizers"]
+    return TokenizedCorpus(text, ids, (Vocabulary(vocabularies[0]), Vocabulary(vocabularies[1])), (states[0], states[1]))

@@ -1,0 +1,194 @@
+"""The LightningDataModule."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+from lightning import LightningDataModule
+from platformdirs import user_cache_path
+from torch.utils.data import DataLoader, Sampler
+
+import attnlab
+from attnlab.data.batching import Batch, BucketSampler, LengthSampler, PairDataset
+from attnlab.data.cache import FORMAT, TokenizedCorpus, VocabularyOptions, cached, tokenize
+from attnlab.data.corpora import Corpus, ParallelText
+from attnlab.data.tokenizers import Tokenizer
+from attnlab.data.vocabulary import Vocabulary
+from attnlab.errors import UserError
+
+
+class ParallelDataModule(LightningDataModule):
+    """Serves a tokenized parallel corpus in batches.
+
+    Training batches hold sentences of similar length and depend on (seed, epoch) and the data alone: every model of a
+    comparison sees the same batches in the same order. The tokenized corpus is cached on disk by content.
+
+    Args:
+        corpus: the text.
+        tokenizer: makes a tokenizer from a language code.
+        seed: of the batches.
+        batch_size: of training batches, in sentences or in tokens.
+        batch_by: what ``batch_size`` counts: "sentences", or "tokens" (padded, of a batch's longer side).
+        eval_batch_size: sentences in a batch of validation and test.
+        min_frequency: leave out types that are rarer in training.
+        max_size: keep at most so many types, special ones not counted.
+        shared_vocabulary: one tokenizer and one vocabulary for both languages.
+        max_length: leave out training pairs with a side of more tokens.
+        cache_dir: where tokenized corpora are kept; None is the user's cache folder.
+        num_workers: processes that load batches.
+
+    Attributes:
+        languages: codes of source and target.
+        test_names: names of the test sets.
+        fingerprint: a hash of all that decides the ids: text, tokenizer, vocabularies.
+        source_tokenizer, target_tokenizer: after :meth:`setup`.
+        source_vocabulary, target_vocabulary: after :meth:`setup`.
+
+    Raises:
+        UserError: sizes that are not positive, or an unknown ``batch_by``; from :meth:`prepare_data`, whatever is wrong
+            with the corpus.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        tokenizer: Callable[[str], Tokenizer],
+        *,
+        seed: int,
+        batch_size: int = 128,
+        batch_by: Literal["sentences", "tokens"] = "sentences",
+        eval_batch_size: int = 128,
+        min_frequency: int = 1,
+        max_size: int | None = None,
+        shared_vocabulary: bool = False,
+        max_length: int | None = None,
+        cache_dir: str | Path | None = None,
+        num_workers: int = 0,
+    ) -> None:
+        super().__init__()
+        sizes = {"batch_size": batch_size, "eval_batch_size": eval_batch_size, "min_frequency": min_frequency}
+        for name, size in {**sizes, "max_size": max_size, "max_length": max_length}.items():
+            if size is not None and size < 1:
+                raise UserError(f"datamodule.{name} must be 1 or more, not {size}")
+        if batch_by not in ("sentences", "tokens"):
+            raise UserError(f"datamodule.batch_by is sentences or tokens, not {batch_by!r}")
+        self.corpus = corpus
+        self.languages = corpus.languages
+        self.test_names = corpus.test_names
+        self.source_tokenizer, self.target_tokenizer = (tokenizer(language) for language in self.languages)
+        self.seed = seed
+        self.batch_size = batch_size
+        self.batch_by: Literal["sentences", "tokens"] = batch_by
+        self.eval_batch_size = eval_batch_size
+        self.vocabulary_options = VocabularyOptions(min_frequency, max_size, shared_vocabulary)
+        self.max_length = max_length
+        self.cache_dir = Path(cache_dir).expanduser() if cache_dir else user_cache_path("attnlab")
+        self.num_workers = num_workers
+        self.fingerprint = self._fingerprint()
+        self._data: TokenizedCorpus | None = None
+
+    def prepare_data(self) -> None:
+        """Tokenize the corpus, unless that was done before."""
+        self._load()
+
+    def setup(self, stage: str | None = None) -> None:
+        """Open the tokenized corpus."""
+        if self._data is None:
+            self._data = self._load()
+            for tokenizer, state in zip(self._tokenizers, self._data.tokenizer_states, strict=True):
+                tokenizer.load_state(state)
+
+    def text(self, split: str) -> ParallelText:
+        """Return the sentences of "train", "val" or a test set, in the order of :attr:`Batch.indices`."""
+        return self.data.text[split]
+
+    def batch(self, split: str, indices: Iterable[int]) -> Batch:
+        """Return chosen sentences of a split as a batch."""
+        return self._dataset(split)[list(indices)]
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """Return the training batches of the epoch that Lightning tells the sampler."""
+        source, target = self.data.ids["train"]
+        sampler = BucketSampler(
+            source.lengths,
+            target.lengths,
+            size=self.batch_size,
+            by=self.batch_by,
+            seed=self.seed,
+            rank=self._rank,
+            world_size=self._world_size,
+        )
+        return self._loader("train", sampler)
+
+    def val_dataloader(self) -> DataLoader[Batch]:
+        """Return the validation batches."""
+        return self._evaluation_loader("val")
+
+    def test_dataloader(self) -> list[DataLoader[Batch]]:
+        """Return the batches of each test set, in the order of ``test_names``."""
+        return [self._evaluation_loader(name) for name in self.test_names]
+
+    @property
+    def data(self) -> TokenizedCorpus:
+        """The tokenized corpus, after :meth:`setup`."""
+        assert self._data is not None, "call prepare_data() and setup() first"
+        return self._data
+
+    @property
+    def source_vocabulary(self) -> Vocabulary:
+        """The types of the source side."""
+        return self.data.vocabularies[0]
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """The types of the target side."""
+        return self.data.vocabularies[1]
+
+    @property
+    def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        return self.source_tokenizer, self.target_tokenizer
+
+    def _fingerprint(self) -> str:
+        # A tokenizer's options are what it holds before it has learned anything.
+        described = [
+            (type(tokenizer).__qualname__, sorted((k, v) for k, v in vars(tokenizer).items() if not k.startswith("_")))
+            for tokenizer in self._tokenizers
+        ]
+        options = sorted(asdict(self.vocabulary_options).items())
+        decisive = (FORMAT, attnlab.__version__, self.corpus.fingerprint(), described, options, self.max_length)
+        return hashlib.sha256(repr(decisive).encode()).hexdigest()[:32]
+
+    def _load(self) -> TokenizedCorpus:
+        return cached(
+            self.cache_dir / "corpora" / self.fingerprint,
+            lambda: tokenize(self.corpus, self._tokenizers, self.vocabulary_options, self.max_length),
+        )
+
+    def _dataset(self, split: str) -> PairDataset:
+        return PairDataset(*self.data.ids[split])
+
+    def _evaluation_loader(self, split: str) -> DataLoader[Batch]:
+        source, target = self.data.ids[split]
+        sampler = LengthSampler(
+            source.lengths, target.lengths, size=self.eval_batch_size, rank=self._rank, world_size=self._world_size
+        )
+        return self._loader(split, sampler)
+
+    def _loader(self, split: str, sampler: Sampler[list[int]]) -> DataLoader[Batch]:
+        return DataLoader(
+            self._dataset(split),
+            sampler=sampler,
+            batch_size=None,
+            num_workers=self.num_workers,
+            persistent_workers=self.num_workers > 0,
+        )
+
+    @property
+    def _rank(self) -> int:
+        return self.trainer.global_rank if self.trainer else 0
+
+    @property
+    def _world_size(self) -> int:
+        return self.trainer.world_size if self.trainer else 1

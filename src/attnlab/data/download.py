@@ -1,0 +1,37 @@
+"""Downloads with checksums and a progress bar."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from attnlab.errors import UserError
+
+
+def fetch(name: str, base_url: str, checksums: Mapping[str, str], *, folder: str, remedy: str) -> Path:
+    """Return a file of the user's cache folder, downloading it first if it is not there.
+
+    Args:
+        name: of the file.
+        base_url: what it is appended to.
+        checksums: SHA-256 by name.
+        folder: subfolder of the cache.
+        remedy: what to do where it cannot be had, as the end of a sentence.
+
+    Raises:
+        UserError: an unknown name, no network, or content that does not match its checksum.
+    """
+    import pooch
+    import requests
+
+    if name not in checksums:
+        raise UserError(f"no file {name} is published at {base_url}: there is {', '.join(sorted(checksums))}")
+    path = user_cache_path("attnlab") / folder
+    registry = pooch.create(path, base_url, registry=dict(checksums), retry_if_failed=1)
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        return Path(registry.fetch(name, progressbar=True))
+    except (requests.RequestException, OSError) as error:
+        raise UserError(f"cannot download {base_url}{name} ({type(error).__name__}): {remedy}") from error
+    except ValueError as error:
+        raise UserError(f"{base_url}{name} is not the file it should be (its checksum differs): {remedy}") from error

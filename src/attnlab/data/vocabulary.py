@@ -1,0 +1,61 @@
+"""Vocabularies: from tokens to ids and back."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+PAD, UNK, BOS, EOS = range(4)
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+"""Symbols that no text contains: padding, an unknown token, start and end of a sentence; their ids are their positions."""
+
+
+class Vocabulary:
+    """A list of types; a type's id is its position.
+
+    Args:
+        tokens: all types, the special ones first.
+
+    Attributes:
+        tokens: all types, by id.
+    """
+
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self.tokens = list(tokens)
+        self._ids = {token: index for index, token in enumerate(self.tokens)}
+
+    @classmethod
+    def build(cls, sentences: Iterable[Sequence[str]], *, min_frequency: int = 1, max_size: int | None = None) -> "Vocabulary":
+        """Collect the types of tokenized sentences, the most frequent first and equals in alphabetical order.
+
+        Args:
+            sentences: tokenized.
+            min_frequency: leave out types that are rarer.
+            max_size: keep at most so many types, special ones not counted.
+        """
+        counts = Counter(token for sentence in sentences for token in sentence)
+        for special in SPECIAL:  # a text that spells a special symbol must not turn into it
+            counts.pop(special, None)
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return cls([*SPECIAL, *(token for token, count in ranked if count >= min_frequency)][: _cut(max_size)])
+
+    def __len__(self) -> int:
+        """Return the number of types, special ones included."""
+        return len(self.tokens)
+
+    def encode(self, tokens: Iterable[str]) -> list[int]:
+        """Return ids; what is not in the vocabulary is ``UNK``, as is a text that spells a special symbol."""
+        ids = (self._ids.get(token, UNK) for token in tokens)
+        return [index if index >= len(SPECIAL) else UNK for index in ids]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Return tokens up to the first end symbol, without padding and start symbols."""
+        tokens = []
+        for index in ids:
+            if index == EOS:
+                break
+            if index not in (PAD, BOS):
+                tokens.append(self.tokens[index])
+        return tokens
+
+
+def _cut(max_size: int | None) -> int | None:
+    return None if max_size is None else max_size + len(SPECIAL)
