@@ -37,10 +37,6 @@ class Batch:
         source, target = (ids.to(device, non_blocking=non_blocking) for ids in (self.source, self.target))
         return replace(self, source=source, target=target)
 
-    def pin_memory(self) -> "Batch":
-        """Return the batch with its ids in page-locked memory."""
-        return replace(self, source=self.source.pin_memory(), target=self.target.pin_memory())
-
 
 @dataclass(frozen=True)
 class Ids:
@@ -61,11 +57,13 @@ class Ids:
 
     def padded(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return some sentences as one padded tensor (len(indices), longest), and their lengths."""
-        lengths = self.lengths[indices]
-        padded = np.full((len(indices), int(lengths.max())), PAD, dtype=np.int64)
-        for row, index in enumerate(indices):
-            padded[row, : lengths[row]] = self.flat[self.offsets[index] : self.offsets[index + 1]]
-        return torch.from_numpy(padded), torch.from_numpy(np.asarray(lengths))
+        chosen = np.asarray(indices)
+        starts, ends = self.offsets[chosen], self.offsets[chosen + 1]
+        lengths = ends - starts
+        padded = np.full((len(chosen), int(lengths.max())), PAD, dtype=np.int64)
+        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            padded[row, : end - start] = self.flat[start:end]
+        return torch.from_numpy(padded), torch.from_numpy(lengths)
 
 
 class PairDataset(Dataset[Batch]):
@@ -111,9 +109,12 @@ def cut(order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Lit
 class BucketSampler(Sampler[list[int]]):
     """Training batches of sentences of similar length, drawn from (seed, epoch) alone.
 
-    All pairs are shuffled, cut into pools, sorted by length within a pool, cut into batches, and the batches of all pools
-    are shuffled. Process ``rank`` of ``world_size`` takes every ``world_size``-th sentence of each batch, so that the
-    batch that all processes share is that of a single one; a batch of fewer sentences than processes is left out there.
+    By sentences, all pairs are shuffled, cut into pools, sorted by length within a pool and cut into batches. By tokens, all
+    pairs are sorted by the length of their longer side, equals in random order, and cut. The batches are shuffled at last.
+    Either way every epoch has the same number of batches, which Lightning takes for granted.
+
+    Process ``rank`` of ``world_size`` takes every ``world_size``-th sentence of each batch, so that the batch that all
+    processes share is that of a single one; a batch of fewer sentences than processes is left out there.
 
     Args:
         source_lengths: tokens in each source sentence.
@@ -121,7 +122,7 @@ class BucketSampler(Sampler[list[int]]):
         size: of a batch; see :func:`cut`.
         by: what ``size`` counts.
         seed: of the run.
-        pool: batches in a pool: more is less padding, fewer is more random.
+        pool: batches in a pool, by sentences: more is less padding, fewer is more random.
         rank: of this process.
         world_size: processes.
     """
@@ -155,7 +156,7 @@ class BucketSampler(Sampler[list[int]]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        """Return the number of batches in this epoch."""
+        """Return the number of batches in an epoch."""
         return len(self._batches())
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -170,13 +171,14 @@ class BucketSampler(Sampler[list[int]]):
 
     def _draw(self) -> list[list[int]]:
         generator = np.random.Generator(np.random.PCG64(derive_seed(self.seed, f"batches of epoch {self.epoch}")))
-        shuffled = generator.permutation(len(self.longer))
-        pairs_in_pool = self.pool * (self.size if self.by == "sentences" else max(1, self.size // int(self.longer.mean())))
-        batches: list[list[int]] = []
-        for start in range(0, len(shuffled), pairs_in_pool):
-            pool = shuffled[start : start + pairs_in_pool]
-            by_length = np.lexsort((self.source_lengths[pool], self.target_lengths[pool]))
-            batches += cut(pool[by_length], self.longer, self.size, self.by)
+        order = generator.permutation(len(self.longer))
+        if self.by == "tokens":
+            order = order[np.argsort(self.longer[order], kind="stable")]
+        else:
+            pairs_in_pool = self.pool * self.size
+            pools = (order[start : start + pairs_in_pool] for start in range(0, len(order), pairs_in_pool))
+            order = np.concatenate([p[np.lexsort((self.source_lengths[p], self.target_lengths[p]))] for p in pools])
+        batches = cut(order, self.longer, self.size, self.by)
         kept = [batch for batch in batches if len(batch) >= self.world_size]
         return [kept[index] for index in generator.permutation(len(kept))]
 

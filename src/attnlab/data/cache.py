@@ -4,13 +4,14 @@ import json
 import logging
 import os
 import shutil
-import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from platformdirs import user_cache_path
 
 from attnlab.data.batching import Ids
 from attnlab.data.corpora import Alignment, Corpus, ParallelText
@@ -26,6 +27,12 @@ FORMAT = 1
 SIDES = ("source", "target")
 
 
+def cache_folder() -> Path:
+    """Return the folder for what can be made or downloaded again: ``ATTNLAB_CACHE``, or the user's cache folder."""
+    chosen = os.environ.get("ATTNLAB_CACHE")
+    return Path(chosen).expanduser() if chosen else user_cache_path("attnlab")
+
+
 @dataclass(frozen=True)
 class VocabularyOptions:
     """How vocabularies are made.
@@ -33,7 +40,7 @@ class VocabularyOptions:
     Attributes:
         min_frequency: leave out types that are rarer in training.
         max_size: keep at most so many types, special ones not counted.
-        shared: one tokenizer and one vocabulary for both languages.
+        shared: one vocabulary for both languages and, if it learns its pieces, one tokenizer.
     """
 
     min_frequency: int
@@ -80,9 +87,12 @@ def tokenize(
         if not pairs.source:
             raise UserError(f"the corpus has no sentence in {split}")
     train = text["train"]
-    learn_from = [train.source + train.target] * 2 if options.shared else [train.source, train.target]
-    for tokenizer, sentences in zip(tokenizers, learn_from, strict=True):
-        tokenizer.fit(sentences)
+    if options.shared and tokenizers[0].learns_pieces:
+        tokenizers[0].fit(train.source + train.target)
+        tokenizers[1].load_state(tokenizers[0].state())
+    else:
+        tokenizers[0].fit(train.source)
+        tokenizers[1].fit(train.target)
     tokens = {
         split: (tokenizers[0].tokenize(pairs.source), tokenizers[1].tokenize(pairs.target)) for split, pairs in text.items()
     }
@@ -114,25 +124,32 @@ def cached(folder: Path, make: Callable[[], TokenizedCorpus]) -> TokenizedCorpus
     """Return the tokenized corpus in a folder, making it first if it is not there.
 
     It is written beside and renamed at last: a folder that exists is whole, whoever else writes the same at the same time.
+    One that was damaged later is made again.
+
+    Raises:
+        UserError: the folder cannot be written.
     """
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    if folder.exists():
         try:
-            _write(make(), temporary)
-            try:
-                os.rename(temporary, folder)
-            except OSError:
-                if not folder.is_dir():  # if it is, another process was faster: the content is the same
-                    raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            return _read(folder)
+        except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
+            log.warning("making the cached corpus %s again: it is damaged (%s)", folder, error)
+            shutil.rmtree(folder, ignore_errors=True)
+    corpus = make()
+    temporary = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
     try:
-        return _read(folder)
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"the cached corpus {folder} is damaged ({error}): remove that folder, it will be made again"
-        ) from error
+        temporary.mkdir(parents=True)
+        _write(corpus, temporary)
+        try:
+            temporary.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # if it is, another process was faster: the content is the same
+                raise
+    except OSError as error:
+        raise UserError(f"cannot write {folder} ({error.strerror}): add datamodule.cache_dir=FOLDER") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return _read(folder)
 
 
 def _flat(sentences: Iterable[list[int]]) -> Ids:

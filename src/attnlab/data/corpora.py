@@ -1,12 +1,15 @@
 """What a parallel corpus is, and how text files are read."""
 
 import gzip
+import logging
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from attnlab.errors import UserError
+
+log = logging.getLogger(__name__)
 
 Alignment = list[tuple[int, int]]
 """Links (source word, target word) of one sentence pair, counted from 0."""
@@ -77,7 +80,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
         return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {error}") from error
 
 
@@ -90,9 +93,9 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise UserError(
-            f"{path}, line {line}: not UTF-8 (byte 0x{content[error.start]:02x}); convert the file, "
+            f"{path}, line {line}: not UTF-8 (byte 0x{error.object[error.start]:02x}); convert the file, "
             "for example with iconv -f LATIN1 -t UTF-8"
         ) from error
     if not text.strip():
@@ -117,8 +120,9 @@ def read_pair(source: Path, target: Path, *, drop_empty: bool) -> ParallelText:
         raise UserError(
             f"{source} has {len(sides[0])} lines but {target} has {len(sides[1])}: each line must translate its counterpart"
         )
-    pairs: Iterable[tuple[str, str]] = zip(*sides, strict=True)
-    if drop_empty:
-        pairs = [(s, t) for s, t in pairs if s and t]
-    kept_source, kept_target = zip(*pairs, strict=True) if pairs else ((), ())
-    return ParallelText(list(kept_source), list(kept_target))
+    if not drop_empty:
+        return ParallelText(sides[0], sides[1])
+    kept = [(s, t) for s, t in zip(*sides, strict=True) if s and t]
+    if len(kept) < len(sides[0]):
+        log.info("left out %d of %d pairs of %s: a side is empty", len(sides[0]) - len(kept), len(sides[0]), source)
+    return ParallelText([s for s, _ in kept], [t for _, t in kept])

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from lightning import LightningDataModule
-from platformdirs import user_cache_path
 from torch.utils.data import DataLoader, Sampler
 
 import attnlab
 from attnlab.data.batching import Batch, BucketSampler, LengthSampler, PairDataset
-from attnlab.data.cache import FORMAT, TokenizedCorpus, VocabularyOptions, cached, tokenize
+from attnlab.data.cache import FORMAT, TokenizedCorpus, VocabularyOptions, cache_folder, cached, tokenize
 from attnlab.data.corpora import Corpus, ParallelText
 from attnlab.data.tokenizers import Tokenizer
 from attnlab.data.vocabulary import Vocabulary
@@ -34,9 +33,9 @@ class ParallelDataModule(LightningDataModule):
         eval_batch_size: sentences in a batch of validation and test.
         min_frequency: leave out types that are rarer in training.
         max_size: keep at most so many types, special ones not counted.
-        shared_vocabulary: one tokenizer and one vocabulary for both languages.
+        shared_vocabulary: one vocabulary for both languages and, if it learns its pieces, one tokenizer.
         max_length: leave out training pairs with a side of more tokens.
-        cache_dir: where tokenized corpora are kept; None is the user's cache folder.
+        cache_dir: where tokenized corpora are kept; None is ``ATTNLAB_CACHE`` or the user's cache folder.
         num_workers: processes that load batches.
 
     Attributes:
@@ -84,7 +83,7 @@ class ParallelDataModule(LightningDataModule):
         self.eval_batch_size = eval_batch_size
         self.vocabulary_options = VocabularyOptions(min_frequency, max_size, shared_vocabulary)
         self.max_length = max_length
-        self.cache_dir = Path(cache_dir).expanduser() if cache_dir else user_cache_path("attnlab")
+        self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
         self.num_workers = num_workers
         self.fingerprint = self._fingerprint()
         self._data: TokenizedCorpus | None = None
@@ -151,11 +150,7 @@ class ParallelDataModule(LightningDataModule):
         return self.source_tokenizer, self.target_tokenizer
 
     def _fingerprint(self) -> str:
-        # A tokenizer's options are what it holds before it has learned anything.
-        described = [
-            (type(tokenizer).__qualname__, sorted((k, v) for k, v in vars(tokenizer).items() if not k.startswith("_")))
-            for tokenizer in self._tokenizers
-        ]
+        described = [tokenizer.describe() for tokenizer in self._tokenizers]
         options = sorted(asdict(self.vocabulary_options).items())
         decisive = (FORMAT, attnlab.__version__, self.corpus.fingerprint(), described, options, self.max_length)
         return hashlib.sha256(repr(decisive).encode()).hexdigest()[:32]

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
+from attnlab.data.cache import cache_folder
 from attnlab.errors import UserError
 
 
@@ -26,8 +25,7 @@ def fetch(name: str, base_url: str, checksums: Mapping[str, str], *, folder: str
 
     if name not in checksums:
         raise UserError(f"no file {name} is published at {base_url}: there is {', '.join(sorted(checksums))}")
-    path = user_cache_path("attnlab") / folder
-    registry = pooch.create(path, base_url, registry=dict(checksums), retry_if_failed=1)
+    registry = pooch.create(cache_folder() / folder, base_url, registry=dict(checksums), retry_if_failed=1)
     pooch.get_logger().setLevel("WARNING")
     try:
         return Path(registry.fetch(name, progressbar=True))

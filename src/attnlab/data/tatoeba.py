@@ -4,6 +4,7 @@ import hashlib
 import io
 import random
 import zipfile
+import zlib
 from pathlib import Path
 
 from attnlab.data.corpora import Corpus, ParallelText, decode_lines, read_bytes
@@ -113,7 +114,7 @@ class Tatoeba(Corpus):
                 if len(names) != 1:
                     raise UserError(f"{self.path} should hold one .txt file beside _about.txt, not {names or 'none'}")
                 return archive.read(names[0])
-        except zipfile.BadZipFile as error:
+        except (OSError, zipfile.BadZipFile, zlib.error) as error:
             raise UserError(f"cannot read {self.path}: {error}") from error
 
 

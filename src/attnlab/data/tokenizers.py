@@ -5,7 +5,8 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.data.spacing import Spacing
 from attnlab.errors import UserError
@@ -15,17 +16,32 @@ if TYPE_CHECKING:
     import tokenizers
 
 
+UNKNOWN = "<unk>"
+
+
 class Tokenizer(ABC):
     """Splits one language's sentences into tokens, and joins tokens to text again.
 
     Args:
         language: ISO code.
         lowercase: lower the case of the text first.
+
+    Attributes:
+        library: distribution whose version has a say in what the tokens are, or None.
+        learns_pieces: whether :meth:`fit` decides what the tokens are, so that two languages may share what it learns.
     """
+
+    library: ClassVar[str | None] = None
+    learns_pieces: ClassVar[bool] = False
 
     def __init__(self, language: str, *, lowercase: bool = False) -> None:
         self.language = language
         self.lowercase = lowercase
+
+    def describe(self) -> str:
+        """Return all that decides the tokens before anything is learned: class, options, the library's version."""
+        options = sorted((name, value) for name, value in vars(self).items() if not name.startswith("_"))
+        return repr((type(self).__module__, type(self).__qualname__, options, self.library and version(self.library)))
 
     def fit(self, sentences: Sequence[str]) -> None:
         """Learn from training sentences whatever there is to learn."""
@@ -90,6 +106,8 @@ class SpacyTokenizer(Tokenizer):
         UserError: a language that spaCy does not know.
     """
 
+    library = "spacy"
+
     def __init__(self, language: str, *, lowercase: bool = False) -> None:
         super().__init__(language, lowercase=lowercase)
         self._spacing = Spacing()
@@ -115,39 +133,49 @@ class SpacyTokenizer(Tokenizer):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """See :meth:`Tokenizer.load_state`."""
-        self._spacing = Spacing.from_state(state)
+        self._spacing = Spacing(state)
 
     def _fit(self, sentences: Sequence[str]) -> None:
-        self._spacing = Spacing()
-        for sentence in sentences:
-            doc = list(self._split(" ".join(sentence.split())))
-            self._spacing.observe([token.text for token in doc], [bool(token.whitespace_) for token in doc])
+        docs = map(self._split, _spaced(sentences))
+        self._spacing = Spacing.learn(([t.text for t in doc], [bool(t.whitespace_) for t in doc]) for doc in docs)
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        return [[token.text for token in self._split(" ".join(sentence.split()))] for sentence in sentences]
+        return [[token.text for token in self._split(sentence)] for sentence in _spaced(sentences)]
 
 
-class BPETokenizer(Tokenizer):
-    """Byte-pair encoding (Sennrich et al. 2016), by Hugging Face ``tokenizers``; a word's first piece begins with ``▁``.
+class SubwordTokenizer(Tokenizer):
+    """Learns pieces of words; a word's first piece begins with ``▁``. Characters that it never saw stay as they are.
 
     Args:
         language: ISO code.
         lowercase: lower the case of the text first.
         vocab_size: pieces to learn, single characters included; fewer where the text is small.
+
+    Raises:
+        UserError: ``vocab_size`` is not positive.
     """
+
+    learns_pieces = True
 
     def __init__(self, language: str, *, lowercase: bool = False, vocab_size: int = 8000) -> None:
         super().__init__(language, lowercase=lowercase)
+        if vocab_size < 1:
+            raise UserError(f"tokenizer.vocab_size must be 1 or more, not {vocab_size}")
         self.vocab_size = vocab_size
-        self._model: tokenizers.Tokenizer | None = None
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """See :meth:`Tokenizer.detokenize`."""
         return "".join(tokens).replace("▁", " ").strip()
 
+
+class BPETokenizer(SubwordTokenizer):
+    """Byte-pair encoding (Sennrich et al. 2016), by Hugging Face ``tokenizers``; see :class:`SubwordTokenizer`."""
+
+    library = "tokenizers"
+    _model: "tokenizers.Tokenizer"
+
     def state(self) -> dict[str, Any]:
         """See :meth:`Tokenizer.state`."""
-        assert self._model is not None
         return {"model": self._model.to_str()}
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -160,39 +188,37 @@ class BPETokenizer(Tokenizer):
         import tokenizers
         from tokenizers import models, pre_tokenizers, trainers
 
-        self._model = tokenizers.Tokenizer(models.BPE())
+        self._model = tokenizers.Tokenizer(models.BPE(unk_token=UNKNOWN, fuse_unk=True))
         self._model.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation(behavior="isolated")]
         )
-        trainer = trainers.BpeTrainer(vocab_size=self.vocab_size, show_progress=False)
+        trainer = trainers.BpeTrainer(vocab_size=self.vocab_size, special_tokens=[UNKNOWN], show_progress=False)
         self._model.train_from_iterator(_spaced(sentences), trainer)
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        assert self._model is not None
-        return [encoding.tokens for encoding in self._model.encode_batch(list(_spaced(sentences)))]
+        texts = list(_spaced(sentences))
+        sentences_of_tokens = []
+        for text, encoding in zip(texts, self._model.encode_batch(texts), strict=True):
+            tokens = encoding.tokens
+            if UNKNOWN in tokens:
+                spans = zip(tokens, encoding.offsets, strict=True)
+                tokens = [text[slice(*span)] if token == UNKNOWN else token for token, span in spans]
+            sentences_of_tokens.append(tokens)
+        return sentences_of_tokens
 
 
-class UnigramTokenizer(Tokenizer):
-    """A unigram language model over pieces (Kudo 2018), by SentencePiece; a word's first piece begins with ``▁``.
+class UnigramTokenizer(SubwordTokenizer):
+    """A unigram language model over pieces (Kudo 2018), by SentencePiece; see :class:`SubwordTokenizer`.
 
-    Args:
-        language: ISO code.
-        lowercase: lower the case of the text first.
-        vocab_size: pieces to learn; fewer where the text is small.
+    Raises:
+        UserError: from :meth:`fit`, ``vocab_size`` is smaller than the alphabet.
     """
 
-    def __init__(self, language: str, *, lowercase: bool = False, vocab_size: int = 8000) -> None:
-        super().__init__(language, lowercase=lowercase)
-        self.vocab_size = vocab_size
-        self._model: sentencepiece.SentencePieceProcessor | None = None
-
-    def detokenize(self, tokens: Sequence[str]) -> str:
-        """See :meth:`Tokenizer.detokenize`."""
-        return "".join(tokens).replace("▁", " ").strip()
+    library = "sentencepiece"
+    _model: "sentencepiece.SentencePieceProcessor"
 
     def state(self) -> dict[str, Any]:
         """See :meth:`Tokenizer.state`."""
-        assert self._model is not None
         return {"model": base64.b64encode(self._model.serialized_model_proto()).decode()}
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -222,7 +248,6 @@ class UnigramTokenizer(Tokenizer):
         self._model = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        assert self._model is not None
         pieces: list[list[str]] = self._model.encode(list(_spaced(sentences)), out_type=str)
         return pieces
 
