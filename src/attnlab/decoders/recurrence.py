@@ -70,12 +70,14 @@ class Recurrence(nn.Module, ABC):
         step_weight = input_weight[:, self.input_size :].t()
 
         def step(index: int, step_input: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+            # unbind and split, not slices: the gradient of a slice is written into zeros of the whole
+            before = list(zip(*(part.unbind(1) for part in state), strict=True))
             gates = torch.addmm(known[index], step_input, step_weight)
-            layers = [self._cell(gates, tuple(part[:, 0] for part in state), 0)]
+            layers = [self._cell(gates, before[0], 0)]
             for layer in range(1, self.num_layers):
                 below = dropout(layers[-1][0], self.network.dropout, self.training)
                 gates = linear(below, *self._weights("ih", layer))
-                layers.append(self._cell(gates, tuple(part[:, layer] for part in state), layer))
+                layers.append(self._cell(gates, before[layer], layer))
             return layers[-1][0], tuple(torch.stack(parts, dim=1) for parts in zip(*layers, strict=True))
 
         return step
@@ -113,10 +115,11 @@ class GRURecurrence(Recurrence):
 
     def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
         (hidden,) = state
-        recurrent = linear(hidden, *self._weights("hh", layer))
-        size = 2 * self.hidden_size
-        reset, update = torch.sigmoid(gates[:, :size] + recurrent[:, :size]).chunk(2, dim=1)
-        candidate = torch.tanh(torch.addcmul(gates[:, size:], reset, recurrent[:, size:]))
+        sizes = [2 * self.hidden_size, self.hidden_size]
+        input_gates, input_candidate = gates.split(sizes, dim=1)
+        gates, candidate = linear(hidden, *self._weights("hh", layer)).split(sizes, dim=1)
+        reset, update = torch.sigmoid(input_gates + gates).chunk(2, dim=1)
+        candidate = torch.tanh(torch.addcmul(input_candidate, reset, candidate))
         return (torch.lerp(candidate, hidden, update),)
 
 
@@ -132,9 +135,6 @@ class LSTMRecurrence(Recurrence):
     def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
         hidden, cell = state
         gates = gates + linear(hidden, *self._weights("hh", layer))
-        in_forget = torch.sigmoid(gates[:, : 2 * self.hidden_size])
-        candidate = torch.tanh(gates[:, 2 * self.hidden_size : 3 * self.hidden_size])
-        out = torch.sigmoid(gates[:, 3 * self.hidden_size :])
-        in_gate, forget = in_forget.chunk(2, dim=1)
-        cell = torch.addcmul(forget * cell, in_gate, candidate)
-        return out * torch.tanh(cell), cell
+        in_gate, forget, candidate, out = gates.chunk(4, dim=1)
+        cell = torch.addcmul(torch.sigmoid(forget) * cell, torch.sigmoid(in_gate), torch.tanh(candidate))
+        return torch.sigmoid(out) * torch.tanh(cell), cell

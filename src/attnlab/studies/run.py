@@ -27,6 +27,7 @@ from attnlab.studies.wiring import build, check_keys
 from attnlab.training import TranslationModule
 from attnlab.training.callbacks import Record, Throughput
 from attnlab.training.loggers import RunInfo
+from attnlab.training.memory import keep_freed_memory
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ def execute(config: DictConfig, folder: Path, variant: str) -> dict[str, Any]:
         UserError: a mistake in the config or the files, or components that do not go together.
     """
     check_keys(config, CONFIG_KEYS)
+    keep_freed_memory()
     # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder.
     first = int(os.environ.get("LOCAL_RANK", "0")) == 0
     data = build_data(config)

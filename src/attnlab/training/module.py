@@ -81,7 +81,7 @@ class TranslationModule(LightningModule):
         teacher_forcing: how often the right previous token is given.
 
     Attributes:
-        translations: after a test, for each test set its translations found by this process.
+        translations: after a test, the translations of each test set.
     """
 
     def __init__(
@@ -171,9 +171,15 @@ class TranslationModule(LightningModule):
         self.translations[name] += self.translate(batch, self.search)
 
     def on_test_epoch_end(self) -> None:
-        """Log the metrics of every test set."""
+        """Log the metrics of every test set, and bring together the translations of all processes in the order of the set."""
         for name in self.data.test_names:
             self._log_measures(name)
+            translations = self.translations[name]
+            if torch.distributed.is_available() and torch.distributed.is_initialized():
+                shares: list[list[Translation]] = [[] for _ in range(torch.distributed.get_world_size())]
+                torch.distributed.all_gather_object(shares, translations)
+                translations = [translation for share in shares for translation in share]
+            self.translations[name] = sorted(translations, key=lambda translation: translation.index)
 
     def translate(self, batch: Batch, search: Search) -> list[Translation]:
         """Translate a batch; the best hypothesis of each sentence."""
