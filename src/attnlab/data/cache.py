@@ -165,16 +165,20 @@ def _write(corpus: TokenizedCorpus, folder: Path) -> None:
         "tokenizers": corpus.tokenizer_states,
         "alignments": {split: pairs.alignments for split, pairs in corpus.text.items()},
     }
-    (folder / "index.json").write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
     for split, pairs in corpus.text.items():
         for side, sentences, ids in zip(SIDES, (pairs.source, pairs.target), corpus.ids[split], strict=True):
             (folder / f"{split}.{side}.txt").write_bytes("\n".join(sentences).encode())
             np.save(folder / f"{split}.{side}.ids.npy", ids.flat)
             np.save(folder / f"{split}.{side}.offsets.npy", ids.offsets)
+    index["sizes"] = {path.name: path.stat().st_size for path in folder.iterdir()}
+    (folder / "index.json").write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
 
 
 def _read(folder: Path) -> TokenizedCorpus:
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    for name, size in index["sizes"].items():
+        if (folder / name).stat().st_size != size:
+            raise ValueError(f"{name} is not whole")
     text, ids = {}, {}
     for split in index["splits"]:
         source, target = ((folder / f"{split}.{side}.txt").read_bytes().decode().split("\n") for side in SIDES)
@@ -184,8 +188,6 @@ def _read(folder: Path) -> TokenizedCorpus:
             [np.load(folder / f"{split}.{side}.{part}.npy", mmap_mode="r") for part in ("ids", "offsets")] for side in SIDES
         ]
         ids[split] = (Ids(*arrays[0]), Ids(*arrays[1]))
-        if any(len(side.offsets) != len(source) + 1 or side.offsets[-1] != len(side.flat) for side in ids[split]):
-            raise ValueError(f"{split} is not whole")
     vocabularies = index["vocabularies"]
     states = index["tokenizers"]
     return TokenizedCorpus(text, ids, (Vocabulary(vocabularies[0]), Vocabulary(vocabularies[1])), (states[0], states[1]))
