@@ -1,0 +1,95 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from attnlab.data.batching import BucketSampler, Ids, LengthSampler, PairDataset, cut
+
+LENGTHS = np.random.default_rng(5).integers(2, 40, size=(2, 503))
+LONGER = LENGTHS.max(axis=0)
+
+
+def sampler(**changes: object) -> BucketSampler:
+    settings = {"size": 32, "by": "sentences", "seed": 3, "pool": 4, **changes}
+    return BucketSampler(*LENGTHS, **settings)  # type: ignore[arg-type]
+
+
+def epoch(of: BucketSampler, number: int) -> list[list[int]]:
+    of.set_epoch(number)
+    batches = list(of)
+    assert len(batches) == len(of)
+    return batches
+
+
+BY = pytest.mark.parametrize("by", [{"by": "sentences", "size": 32}, {"by": "tokens", "size": 600}])
+
+
+@BY
+class TestBucketSampler:
+    def test_every_pair_once_in_batches_of_the_size_asked_for(self, by: dict[str, object]) -> None:
+        batches = epoch(sampler(**by), 0)
+        assert sorted(index for batch in batches for index in batch) == list(range(503))
+        if by["by"] == "tokens":
+            assert all(len(batch) * LONGER[batch].max() <= 600 for batch in batches)
+        else:
+            assert sorted(map(len, batches), reverse=True) == [32] * 15 + [23]
+
+    def test_seed_and_epoch_alone_decide(self, by: dict[str, object]) -> None:
+        one, other = sampler(**by), sampler(**by)
+        epochs = [epoch(one, number) for number in range(4)]
+        torch.manual_seed(0)
+        np.random.default_rng(0).random()
+        assert [epoch(other, number) for number in (3, 1)] == [epochs[3], epochs[1]]
+        assert all(a != b for a, b in pairwise(epochs))
+        assert epoch(sampler(**by, seed=4), 0) != epochs[0]
+        assert len({len(batches) for batches in epochs}) == 1
+
+    def test_little_padding_and_no_order(self, by: dict[str, object]) -> None:
+        batches = epoch(sampler(**by), 0)
+        padded = sum(len(batch) * LENGTHS[1][batch].max() for batch in batches)
+        shuffled = cut(np.arange(503), LENGTHS[1], 32, "sentences")
+        assert padded < 0.8 * sum(len(batch) * LENGTHS[1][batch].max() for batch in shuffled)
+        means = [LONGER[batch].mean() for batch in batches]
+        assert means != sorted(means)
+        assert means != sorted(means, reverse=True)
+
+    @pytest.mark.parametrize("world_size", [2, 3])
+    def test_ranks_share_the_batches_of_one_process(self, by: dict[str, object], world_size: int) -> None:
+        whole = epoch(sampler(**by), 2)
+        shares = [epoch(sampler(**by, rank=rank, world_size=world_size), 2) for rank in range(world_size)]
+        for batch, *parts in zip(whole, *shares, strict=True):
+            assert sorted(index for part in parts for index in part) == sorted(batch)
+            assert all(parts)
+
+    def test_a_batch_too_small_for_all_ranks_is_left_out(self, by: dict[str, object]) -> None:
+        shares = [epoch(sampler(**by, rank=rank, world_size=24), 0) for rank in range(24)]
+        assert len({len(share) for share in shares}) == 1
+        assert all(batch for share in shares for batch in share)
+
+
+@pytest.mark.parametrize("world_size", [1, 3])
+def test_evaluation_takes_every_sentence_once_over_all_ranks(world_size: int) -> None:
+    taken = [
+        index
+        for rank in range(world_size)
+        for batch in LengthSampler(*LENGTHS, size=10, rank=rank, world_size=world_size)
+        for index in batch
+    ]
+    assert sorted(taken) == list(range(503))
+
+
+def test_cut_by_tokens() -> None:
+    lengths = np.array([3, 3, 9, 50, 2, 2])
+    assert cut(np.arange(6), lengths, 20, "tokens") == [[0, 1], [2], [3], [4, 5]]
+
+
+def test_batch_is_padded() -> None:
+    ids = Ids(np.array([5, 6, 3, 7, 3, 3], dtype=np.int32), np.array([0, 3, 5, 6]))
+    batch = PairDataset(ids, ids)[[2, 0]]
+    assert batch.source.tolist() == [[3, 0, 0], [5, 6, 3]]
+    assert batch.source.dtype == torch.int64
+    assert batch.source_lengths.tolist() == [1, 3]
+    assert batch.indices.tolist() == [2, 0]
+    moved = batch.to(torch.device("meta"))
+    assert (moved.target.device.type, moved.target_lengths.device.type, moved.indices.device.type) == ("meta", "cpu", "cpu")
