@@ -85,6 +85,13 @@ def test_spacy_needs_a_language_that_it_knows() -> None:
         SpacyTokenizer("qq").fit(["a"])
 
 
+def test_straight_quotes_open_and_close_in_turn() -> None:
+    made = SpacyTokenizer("en")
+    made.fit(['A "dog" sees a "cat" here.', 'The "man" likes "women" too.'])
+    text = 'My "child" draws "mice" again.'
+    assert made.detokenize(made.tokenize([text])[0]) == text
+
+
 @pytest.mark.parametrize("made", [BPETokenizer, UnigramTokenizer])
 def test_vocabulary_size(made: type[SubwordTokenizer]) -> None:
     draw = random.Random(1)
