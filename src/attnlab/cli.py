@@ -165,6 +165,8 @@ def _tell(error: BaseException, context: str = "") -> int:
 
 
 def _one_line(error: BaseException) -> str:
+    if isinstance(error, UserError):
+        return str(error)
     cause = error.__cause__
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
         from attnlab.studies.wiring import unknown_key

@@ -17,8 +17,8 @@ class Embedding(nn.Embedding):
     """Token embeddings drawn from N(0, 1), padding zero.
 
     The scale decides how fast a recurrent model begins to learn: on Multi30k the loss after 300 steps is 3.7 nats, and 5.0 with
-    a standard deviation of 1/√size. Where the matrix is that of an output layer too, which must be small, it is scaled by √size on the way in
-    instead (Vaswani et al. 2017, section 3.4).
+    a standard deviation of 1/√size. Where the matrix is that of an output layer too, which must be small, it is scaled by √size
+    on the way in instead (Vaswani et al. 2017, section 3.4).
     """
 
     scale = 1.0

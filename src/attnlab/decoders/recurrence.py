@@ -116,8 +116,8 @@ class GRURecurrence(Recurrence):
     def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
         (hidden,) = state
         sizes = [2 * self.hidden_size, self.hidden_size]
-        input_gates, input_candidate = gates.split(sizes, dim=1)
-        gates, candidate = linear(hidden, *self._weights("hh", layer)).split(sizes, dim=1)
+        input_gates, input_candidate = torch.split(gates, sizes, dim=1)
+        gates, candidate = torch.split(linear(hidden, *self._weights("hh", layer)), sizes, dim=1)
         reset, update = torch.sigmoid(input_gates + gates).chunk(2, dim=1)
         candidate = torch.tanh(torch.addcmul(input_candidate, reset, candidate))
         return (torch.lerp(candidate, hidden, update),)

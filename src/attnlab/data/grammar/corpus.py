@@ -34,8 +34,8 @@ class GrammarCorpus(Corpus):
         open_names: probability that a name is invented on the spot, and so unknown to a vocabulary of words.
 
     Raises:
-        UserError: other languages, sizes or depths that are not possible; from :meth:`load`, more sentences asked for than can be
-            found.
+        UserError: other languages, sizes or depths that are not possible; from :meth:`load`, more sentences asked for
+            than can be found.
     """
 
     test_names = ("test", "test_long")
@@ -95,7 +95,7 @@ class GrammarCorpus(Corpus):
         )
         width = 10 if is_long else 4
         quotas = _shares(count, range(bounds[0], bounds[1] + 1, width))
-        pairs = []
+        pairs: list[tuple[list[Word], list[Word]]] = []
         for _ in range(400 * count + 10_000):
             if len(pairs) == count:
                 break

@@ -91,40 +91,53 @@ ANIMATE = frozenset({"person", "animal"})
 THING = frozenset({"tool", "vehicle", "furniture", "readable", "food"})
 
 _NOUNS = """
-person   man men m Mann Männer Mannes m | woman women f Frau Frauen Frau f | boy boys m Junge Jungen Jungen* m
-person   girl girls n Mädchen Mädchen Mädchens f | child children n Kind Kinder Kindes n | doctor doctors m Arzt Ärzte Arztes m
-person   teacher teachers m Lehrer Lehrer Lehrers m | student students m Student Studenten Studenten* m
-person   neighbor neighbors m Nachbar Nachbarn Nachbarn* m | friend friends m Freund Freunde Freundes m
-person   mother mothers f Mutter Mütter Mutter f | father fathers m Vater Väter Vaters m | aunt aunts f Tante Tanten Tante f
-person   uncle uncles m Onkel Onkel Onkels m | sister sisters f Schwester Schwestern Schwester f
-person   brother brothers m Bruder Brüder Bruders m | daughter daughters f Tochter Töchter Tochter f
-person   son sons m Sohn Söhne Sohnes m | singer singers f Sängerin Sängerinnen Sängerin f
-person   baker bakers m Bäcker Bäcker Bäckers m | bus_driver bus_drivers m Busfahrer Busfahrer Busfahrers m
-animal   dog dogs m Hund Hunde Hundes n | cat cats f Katze Katzen Katze n | horse horses n Pferd Pferde Pferdes n
-animal   bird birds m Vogel Vögel Vogels n | mouse mice f Maus Mäuse Maus n | bear bears m Bär Bären Bären* n
-animal   cow cows f Kuh Kühe Kuh n | goat goats f Ziege Ziegen Ziege n
-food     apple apples m Apfel Äpfel Apfels n | cake cakes m Kuchen Kuchen Kuchens n | egg eggs n Ei Eier Eies n
-food     potato potatoes f Kartoffel Kartoffeln Kartoffel n | sausage sausages f Wurst Würste Wurst n
-food     carrot carrots f Karotte Karotten Karotte n | apple_cake apple_cakes m Apfelkuchen Apfelkuchen Apfelkuchens n
-readable book books n Buch Bücher Buches n | letter letters m Brief Briefe Briefes n | newspaper newspapers f Zeitung Zeitungen Zeitung n
-readable poem poems n Gedicht Gedichte Gedichtes n | school_book school_books n Schulbuch Schulbücher Schulbuches n
-readable city_map city_maps m Stadtplan Stadtpläne Stadtplanes n
-tool     key keys m Schlüssel Schlüssel Schlüssels n | knife knives n Messer Messer Messers n | lamp lamps f Lampe Lampen Lampe n
-tool     umbrella umbrellas m Regenschirm Regenschirme Regenschirmes n | camera cameras f Kamera Kameras Kamera n
-tool     guitar guitars f Gitarre Gitarren Gitarre n | hat hats m Hut Hüte Hutes n | bag bags f Tasche Taschen Tasche n
-tool     coffee_cup coffee_cups f Kaffeetasse Kaffeetassen Kaffeetasse n | house_key house_keys m Hausschlüssel Hausschlüssel Hausschlüssels n
-tool     kitchen_knife kitchen_knives n Küchenmesser Küchenmesser Küchenmessers n
-vehicle  car cars n Auto Autos Autos n | bicycle bicycles n Fahrrad Fahrräder Fahrrades n | ship ships n Schiff Schiffe Schiffes n
-vehicle  school_bus school_buses m Schulbus Schulbusse Schulbusses n | police_car police_cars n Polizeiauto Polizeiautos Polizeiautos n
-furniture table tables m Tisch Tische Tisches n | chair chairs m Stuhl Stühle Stuhles n | bed beds n Bett Betten Bettes n
+person    man men m Mann Männer Mannes m | woman women f Frau Frauen Frau f | boy boys m Junge Jungen Jungen* m
+person    girl girls n Mädchen Mädchen Mädchens f | child children n Kind Kinder Kindes n
+person    doctor doctors m Arzt Ärzte Arztes m
+person    teacher teachers m Lehrer Lehrer Lehrers m | student students m Student Studenten Studenten* m
+person    neighbor neighbors m Nachbar Nachbarn Nachbarn* m | friend friends m Freund Freunde Freundes m
+person    mother mothers f Mutter Mütter Mutter f | father fathers m Vater Väter Vaters m
+person    aunt aunts f Tante Tanten Tante f
+person    uncle uncles m Onkel Onkel Onkels m | sister sisters f Schwester Schwestern Schwester f
+person    brother brothers m Bruder Brüder Bruders m | daughter daughters f Tochter Töchter Tochter f
+person    son sons m Sohn Söhne Sohnes m | singer singers f Sängerin Sängerinnen Sängerin f
+person    baker bakers m Bäcker Bäcker Bäckers m | bus_driver bus_drivers m Busfahrer Busfahrer Busfahrers m
+animal    dog dogs m Hund Hunde Hundes n | cat cats f Katze Katzen Katze n | horse horses n Pferd Pferde Pferdes n
+animal    bird birds m Vogel Vögel Vogels n | mouse mice f Maus Mäuse Maus n | bear bears m Bär Bären Bären* n
+animal    cow cows f Kuh Kühe Kuh n | goat goats f Ziege Ziegen Ziege n
+food      apple apples m Apfel Äpfel Apfels n | cake cakes m Kuchen Kuchen Kuchens n | egg eggs n Ei Eier Eies n
+food      potato potatoes f Kartoffel Kartoffeln Kartoffel n | sausage sausages f Wurst Würste Wurst n
+food      carrot carrots f Karotte Karotten Karotte n | apple_cake apple_cakes m Apfelkuchen Apfelkuchen Apfelkuchens n
+readable  book books n Buch Bücher Buches n | letter letters m Brief Briefe Briefes n
+readable  newspaper newspapers f Zeitung Zeitungen Zeitung n
+readable  poem poems n Gedicht Gedichte Gedichtes n | school_book school_books n Schulbuch Schulbücher Schulbuches n
+readable  city_map city_maps m Stadtplan Stadtpläne Stadtplanes n
+tool      key keys m Schlüssel Schlüssel Schlüssels n | knife knives n Messer Messer Messers n
+tool      lamp lamps f Lampe Lampen Lampe n
+tool      umbrella umbrellas m Regenschirm Regenschirme Regenschirmes n | camera cameras f Kamera Kameras Kamera n
+tool      guitar guitars f Gitarre Gitarren Gitarre n | hat hats m Hut Hüte Hutes n | bag bags f Tasche Taschen Tasche n
+tool      coffee_cup coffee_cups f Kaffeetasse Kaffeetassen Kaffeetasse n
+tool      house_key house_keys m Hausschlüssel Hausschlüssel Hausschlüssels n
+tool      kitchen_knife kitchen_knives n Küchenmesser Küchenmesser Küchenmessers n
+vehicle   car cars n Auto Autos Autos n | bicycle bicycles n Fahrrad Fahrräder Fahrrades n
+vehicle   ship ships n Schiff Schiffe Schiffes n
+vehicle   school_bus school_buses m Schulbus Schulbusse Schulbusses n
+vehicle   police_car police_cars n Polizeiauto Polizeiautos Polizeiautos n
+furniture table tables m Tisch Tische Tisches n | chair chairs m Stuhl Stühle Stuhles n
+furniture bed beds n Bett Betten Bettes n
 furniture kitchen_table kitchen_tables m Küchentisch Küchentische Küchentisches n | door doors f Tür Türen Tür n
-furniture garden_chair garden_chairs m Gartenstuhl Gartenstühle Gartenstuhles n | window windows n Fenster Fenster Fensters n
+furniture garden_chair garden_chairs m Gartenstuhl Gartenstühle Gartenstuhles n
+furniture window windows n Fenster Fenster Fensters n
 furniture garden_door garden_doors f Gartentür Gartentüren Gartentür n
-place    garden gardens m Garten Gärten Gartens n | house houses n Haus Häuser Hauses n | kitchen kitchens f Küche Küchen Küche n
-place    school schools f Schule Schulen Schule n | church churches f Kirche Kirchen Kirche n | market markets m Markt Märkte Marktes n
-place    forest forests m Wald Wälder Waldes n | village villages n Dorf Dörfer Dorfes n | city cities f Stadt Städte Stadt n
-place    hospital hospitals n Krankenhaus Krankenhäuser Krankenhauses n | library libraries f Bibliothek Bibliotheken Bibliothek n
-place    train_station train_stations m Bahnhof Bahnhöfe Bahnhofes n | office offices n Büro Büros Büros n
+place     garden gardens m Garten Gärten Gartens n | house houses n Haus Häuser Hauses n
+place     kitchen kitchens f Küche Küchen Küche n
+place     school schools f Schule Schulen Schule n | church churches f Kirche Kirchen Kirche n
+place     market markets m Markt Märkte Marktes n
+place     forest forests m Wald Wälder Waldes n | village villages n Dorf Dörfer Dorfes n
+place     city cities f Stadt Städte Stadt n
+place     hospital hospitals n Krankenhaus Krankenhäuser Krankenhauses n
+place     library libraries f Bibliothek Bibliotheken Bibliothek n
+place     train_station train_stations m Bahnhof Bahnhöfe Bahnhofes n | office offices n Büro Büros Büros n
 """
 
 _ADJECTIVES = """
@@ -134,10 +147,11 @@ person animal tool vehicle furniture readable place: old alt alt
 person animal place vehicle furniture tool food: small klein klein | big groß groß
 tool vehicle furniture readable place: new neu neu | beautiful schön schön
 tool vehicle furniture readable food: expensive teuer teur | cheap billig billig
-tool vehicle furniture: red rot rot | blue blau blau | green grün grün | black schwarz schwarz | white weiß weiß | heavy schwer schwer
-food: fresh frisch frisch | sweet süß süß | cold kalt kalt
+tool vehicle furniture: red rot rot | blue blau blau | green grün grün | black schwarz schwarz | white weiß weiß
+tool vehicle furniture: heavy schwer schwer
+food:     fresh frisch frisch | sweet süß süß | cold kalt kalt
 readable: long lang lang | famous berühmt berühmt | boring langweilig langweilig
-place: quiet ruhig ruhig | dark dunkel dunkl
+place:    quiet ruhig ruhig | dark dunkel dunkl
 """
 
 _VERBS = """
@@ -198,15 +212,20 @@ infinitive person animal: begin begins began begun = beginnen beginnt begann beg
 infinitive person: promise promises promised promised = versprechen verspricht versprach versprochen
 """
 
-NAMES: dict[Gender, tuple[str, ...]] = {
-    "f": tuple("Anna Maria Julia Laura Sarah Lena Emma Clara Nina Eva Paula Marta Helena Sofia Ida Greta Rosa Nora".split()),
-    "m": tuple(
-        "Peter Thomas Max Paul Martin David Simon Lukas Felix Oskar Anton Jonas Robert Karl Emil Hugo Leo Viktor".split()
-    ),
-}
-"""First names, the same in both languages."""
+_NAMES = """
+f Anna Maria Julia Laura Sarah Lena Emma Clara Nina Eva Paula Marta Helena Sofia Ida Greta Rosa Nora
+m Peter Thomas Max Paul Martin David Simon Lukas Felix Oskar Anton Jonas Robert Karl Emil Hugo Leo Viktor
+- Berlin Hamburg London Paris Madrid Oslo Boston Dublin Bremen Chicago Toronto Sydney
+"""
 
-CITIES = tuple("Berlin Hamburg London Paris Madrid Oslo Boston Dublin Bremen Chicago Toronto Sydney".split())
+_FEMALE, _MALE, CITIES = (tuple(line.split()[1:]) for line in _NAMES.strip().splitlines())
+"""First names and names of cities, the same in both languages."""
+
+NAMES: dict[Gender, tuple[str, ...]] = {"f": _FEMALE, "m": _MALE}
+
+CITIES = tuple(
+    ["Berlin", "Hamburg", "London", "Paris", "Madrid", "Oslo", "Boston", "Dublin", "Bremen", "Chicago", "Toronto", "Sydney"]
+)
 """Names of cities, the same in both languages."""
 
 NUMBERS = tuple(str(number) for number in (*range(2, 13), *range(14, 100, 7), 120, 150, 200, 250, 300, 500, 750))

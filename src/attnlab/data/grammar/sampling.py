@@ -14,6 +14,7 @@ from attnlab.data.grammar.lexicon import (
     NUMBERS,
     PERSON,
     TIMES,
+    Gender,
     Verb,
     lexicon,
 )
@@ -129,7 +130,8 @@ class Sampler:
         """Draw a verb that any of some kinds of subject can have; the frame first, so that frames are equally frequent."""
         key = (frozenset(subjects or ()), complement)
         if key not in self._fitting:
-            self._fitting[key] = fitting = {}
+            fitting: dict[str, list[Verb]] = {}
+            self._fitting[key] = fitting
             for verb in self.words.verbs:
                 if (not key[0] or verb.subjects & key[0]) and (complement or verb.frame not in COMPLEMENTS):
                     fitting.setdefault(verb.frame, []).append(verb)
@@ -217,7 +219,8 @@ class Sampler:
         return Pronoun(plural=about.plural, gender=about.gender, natural=about.natural, kind=about.kind)
 
     def _name(self) -> Name:
-        gender = self.random.choice(["f", "m"])
+        genders: list[Gender] = ["f", "m"]
+        gender = self.random.choice(genders)
         name = self._invented() if self._chance(self.open_names) else self.random.choice(NAMES[gender])
         return Name(name=name, plural=False, gender=gender, natural=gender, kind="person")
 
