@@ -26,6 +26,7 @@ usage: attnlab COMMAND [ARGUMENTS]
   train -m KEY=A,B ...        train every combination, and compare them
   study NAME [KEY=VALUE ...]  run experiments/NAME.yaml, a sweep with a name, and compare its runs
   report FOLDER               compare the runs below FOLDER, runs/NAME, again
+  completion                  print a script for the shell: eval "$(attnlab completion)"
 
   train --help                what can be chosen, and Hydra's own options
   train --cfg job KEY=VALUE   show a config without running it
@@ -54,6 +55,12 @@ def main() -> int:
         return COMMANDS[arguments[0]](arguments[1:])
     except (UserError, HydraException, OmegaConfBaseException) as error:
         return _tell(error)
+    except KeyboardInterrupt:
+        print("attnlab: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 def _train(arguments: Sequence[str]) -> int:
@@ -80,7 +87,33 @@ def _report(arguments: Sequence[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"train": _train, "study": _study, "report": _report}
+COMPLETION = """\
+_attnlab() {
+    local line=${COMP_LINE:0:COMP_POINT} word=${COMP_WORDS[COMP_CWORD]}
+    COMPREPLY=()
+    if (( COMP_CWORD == 1 )); then
+        COMPREPLY=($(compgen -W "COMMANDS" -- "$word"))
+    elif [[ ${COMP_WORDS[1]} == train ]]; then
+        COMPREPLY=($(compgen -W "$(COMP_LINE="attnlab ${line#*train}" attnlab train -sc query=bash 2>/dev/null)" -- "$word"))
+    fi
+}
+COMP_WORDBREAKS=${COMP_WORDBREAKS//=}
+complete -o nospace -o default -F _attnlab attnlab
+"""
+"""For bash; zsh takes it after ``autoload -U bashcompinit && bashcompinit``."""
+
+
+def _completion(arguments: Sequence[str]) -> int:
+    print(COMPLETION.replace("COMMANDS", " ".join(COMMANDS)), end="")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "train": _train,
+    "study": _study,
+    "report": _report,
+    "completion": _completion,
+}
 
 
 def _hydra(arguments: Sequence[str], config_name: str) -> int:
@@ -101,7 +134,7 @@ def _hydra(arguments: Sequence[str], config_name: str) -> int:
             _check_sweep(config, folder, is_sweep=is_sweep)
             from attnlab.studies.run import execute  # torch and Lightning: seconds
 
-            execute(config, folder, variant(hydra_config.overrides.task))
+            execute(config, folder, list(hydra_config.overrides.task))
         except Exception as error:
             failures.append(error)
             (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")

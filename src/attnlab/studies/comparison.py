@@ -57,7 +57,7 @@ def compare(folder: Path) -> Comparison:
     by_variant: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for result in results:
         by_variant[result["variant"]].append(result)
-    labels = _labels(list(by_variant))
+    labels = _labels({variant: runs[0]["overrides"] for variant, runs in by_variant.items()})
     tests = list(dict.fromkeys(name for result in results for name in result["tests"]))
     metrics = [(test, metric) for test in tests for metric in ("bleu", "bleu_tok_lc")]
 
@@ -78,11 +78,10 @@ def compare(folder: Path) -> Comparison:
 LABELS = {"bleu": "BLEU", "bleu_tok_lc": "BLEU tok-lc"}
 
 
-def _labels(variants: Sequence[str]) -> dict[str, str]:
-    """Shorten the names of variants to the overrides that tell them apart."""
-    parts = {variant: variant.split(",") for variant in variants}
-    common = set.intersection(*(set(p) for p in parts.values())) if len(parts) > 1 else set()
-    return {v: ",".join(part for part in p if part not in common) or "default" for v, p in parts.items()}
+def _labels(overrides: dict[str, list[str]]) -> dict[str, str]:
+    """Name variants by the overrides that tell them apart."""
+    common = set.intersection(*(set(asked) for asked in overrides.values())) if len(overrides) > 1 else set()
+    return {name: " ".join(o for o in asked if o not in common) or "default" for name, asked in overrides.items()}
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -21,12 +21,16 @@ def variant(overrides: Sequence[str]) -> str:
     hash then keeps two different variants apart.
     """
     parts = []
-    for override in sorted(overrides):
+    for override in telling(overrides):
         key, _, value = override.partition("=")
-        if key.lstrip("+~") not in {"seed", "name"}:
-            parts.append(f"{key.replace('/', '.')}={_speakable(value)}" if value else key)
+        parts.append(f"{key.replace('/', '.')}={_speakable(value)}" if value else key)
     name = ",".join(parts) or "default"
     return name if len(name) <= 150 else f"{name[:140]}-{_digest(name)}"
+
+
+def telling(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides that make a variant, in alphabetical order."""
+    return sorted(o for o in overrides if o.partition("=")[0].lstrip("+~") not in {"seed", "name"})
 
 
 def _speakable(value: str) -> str:

@@ -22,7 +22,7 @@ from attnlab.data.vocabulary import PAD
 from attnlab.evaluation.bleu import bleu, tokenized_bleu
 from attnlab.model import Seq2Seq
 from attnlab.studies.environment import environment
-from attnlab.studies.identity import identity
+from attnlab.studies.identity import identity, telling, variant
 from attnlab.studies.wiring import build, check_keys
 from attnlab.training import TranslationModule
 from attnlab.training.callbacks import Record, Throughput
@@ -51,7 +51,7 @@ CONFIG_KEYS = [
 ]
 
 
-def execute(config: DictConfig, folder: Path, variant: str) -> dict[str, Any]:
+def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """Carry out one run.
 
     Everything that can be wrong with the config, the files or the combination of components is found before the training
@@ -61,7 +61,7 @@ def execute(config: DictConfig, folder: Path, variant: str) -> dict[str, Any]:
     Args:
         config: composed from ``conf/train.yaml``.
         folder: the run's own; what an earlier run left there is replaced.
-        variant: what the run is called within its study.
+        overrides: what was asked for on the command line or by a sweep.
 
     Returns:
         What ``result.json`` holds.
@@ -83,7 +83,7 @@ def execute(config: DictConfig, folder: Path, variant: str) -> dict[str, Any]:
         optimizer=build(config.optimizer),
         scheduler=build(config.scheduler),
     )
-    run_id = identity(config, data.fingerprint)
+    run_id, name = identity(config, data.fingerprint), variant(overrides)
     resolved = OmegaConf.to_container(config, resolve=True)
     assert isinstance(resolved, dict)
     callbacks = build_callbacks(config, folder)
@@ -92,9 +92,9 @@ def execute(config: DictConfig, folder: Path, variant: str) -> dict[str, Any]:
         _clear(folder)
         OmegaConf.save(OmegaConf.create(resolved), folder / "config.yaml")
         (folder / "environment.json").write_text(json.dumps(environment(), indent=1), encoding="utf-8")
-        log.info("%s seed=%s: %s parameters, in %s", variant, config.seed, f"{model.size:,}", folder)
+        log.info("%s seed=%s: %s parameters, in %s", name, config.seed, f"{model.size:,}", folder)
 
-    info = RunInfo(run_id, config.name, f"{variant}/s{config.seed}", folder, {str(k): v for k, v in resolved.items()})
+    info = RunInfo(run_id, config.name, f"{name}/s{config.seed}", folder, {str(k): v for k, v in resolved.items()})
     session: AbstractContextManager[Logger | bool] = build(config.logger)(info)
     started = time.perf_counter()
     with session as logger, warnings.catch_warnings():
@@ -112,7 +112,8 @@ def execute(config: DictConfig, folder: Path, variant: str) -> dict[str, Any]:
         result = {
             "id": run_id,
             "name": config.name,
-            "variant": variant,
+            "variant": name,
+            "overrides": telling(overrides),
             "seed": config.seed,
             "version": attnlab.__version__,
             "data": data.fingerprint,

@@ -1,0 +1,60 @@
+"""What the README tells a newcomer to do works as it stands there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from commands import TINY, Attnlab, attnlab
+from conftest import CONF, ROOT
+
+__all__ = ["attnlab"]
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+
+
+def test_an_attention_of_ones_own(
+    attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a folder outside the package, with one Python file and one YAML file, swept against a built-in score."""
+    (tmp_path / "conf" / "attention").mkdir(parents=True)
+    (tmp_path / "conf" / "attention" / "cosine.yaml").write_text(blocks("yaml")[0])
+    (tmp_path / "myscores.py").write_text(blocks("python")[0])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    command = ["train", "-cd", "conf", "-m", "attention=general,cosine", "seed=1"]
+    assert f"attnlab {' '.join(command)},2,3" in README
+    assert attnlab(*command, *TINY, "logger=none") == 0
+    table = next(tmp_path.glob("runs/train/comparison.md")).read_text()
+    assert "attention=cosine" in table
+    assert "attention=general" in table
+
+
+def test_every_option_and_study_is_listed() -> None:
+    for group in (
+        "data",
+        "tokenizer",
+        "encoder",
+        "attention",
+        "decoder",
+        "search",
+        "optimizer",
+        "scheduler",
+        "trainer",
+        "logger",
+    ):
+        for path in (CONF / group).glob("*.yaml"):
+            assert f"`{path.stem}`" in README, path
+    for path in (ROOT / "experiments").glob("*.yaml"):
+        assert f"`{path.stem}`" in README, path
+
+
+def test_every_mistake_shown_is_what_is_said(attnlab: Attnlab, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = re.findall(r"\$ attnlab (.*)\n((?:attnlab: .*\n)(?:[^$`].*\n)*)", README)
+    assert len(shown) == 2
+    for command, message in shown:
+        assert attnlab(*command.split(), "logger=none") == 2
+        assert capsys.readouterr().err.split() == message.split()

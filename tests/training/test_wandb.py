@@ -1,0 +1,52 @@
+"""Weights & Biases, offline: one run for each job, told apart, and a crash recorded. Read with W&B's own inspection."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import TINY, Attnlab, attnlab
+
+__all__ = ["attnlab"]
+
+
+def inspected(folder: Path) -> list[dict[str, Any]]:
+    """Every offline run below a folder, as W&B reads it."""
+    inspect = [sys.executable, "-m", "wandb", "leet", "inspect", "--json"]
+    found = []
+    for run in sorted(folder.glob("**/offline-run-*")):
+        summary = subprocess.run([*inspect, "--summary", str(run)], capture_output=True, text=True, check=True).stdout
+        records = subprocess.run([*inspect, str(run)], capture_output=True, text=True, check=True).stdout.splitlines()
+        (begun,) = [record["run"] for record in map(json.loads, records) if record["type"] == "run"]
+        found.append(json.loads(summary) | {"group": begun["run_group"]})
+    return found
+
+
+def test_a_sweep_logs_one_run_for_each_job(attnlab: Attnlab, tmp_path: Path) -> None:
+    assert attnlab("train", "-m", *TINY, "name=tracked", "attention=none,dot", "seed=1,2", "search=greedy") == 0
+    runs = inspected(tmp_path)
+    assert len(runs) == 4
+    assert len({run["run_id"] for run in runs}) == 4
+    assert {run["group"] for run in runs} == {"tracked"}
+    assert len({run["name"] for run in runs}) == 4
+    for run in runs:
+        assert (run["state"], run["exit_code"]) == ("finished", 0)
+        assert {"test/bleu", "test_long/bleu", "val/bleu", "val/loss", "train/loss", "samples"} <= set(run["summary"])
+    with_attention = [run for run in runs if "attention=dot" in run["name"]]
+    assert len(with_attention) == 2
+    assert all("attention" in run["summary"] for run in with_attention)
+
+
+def test_a_crash_is_recorded_as_failed(attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnlab.training import TranslationModule
+
+    def crash(*arguments: object) -> None:
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr(TranslationModule, "on_validation_epoch_end", crash)
+    assert attnlab("train", *TINY) == 1
+    (run,) = inspected(tmp_path)
+    assert (run["state"], run["exit_code"]) == ("failed", 1)
