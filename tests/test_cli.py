@@ -159,7 +159,6 @@ MISTAKES = {
     "unequal": ([*TEXT, "data.train=short"], "short.en has 2 lines but short.de has 1"),
     "language": ([*TEXT, "data.source=qq"], "no file train.qq"),
     "tab": (["data=tatoeba", "data.path=line.txt"], "line.txt, line 1: no tab"),
-    "sweep over name": (["-m", "name=a,b"], "cannot be swept over"),
     "sweep with ddp": (["-m", "trainer=ddp", "seed=1,2"], "would start the whole sweep again"),
 }
 
@@ -196,6 +195,7 @@ def test_a_mistake_ends_in_one_line(
         (["report", "nowhere"], "no folder nowhere"),
         (["report", "."], "no finished run"),
         (["train", "-cd", "nowhere"], "nowhere"),
+        (["train", "--multi-run"], "unrecognized arguments: --multi-run"),
     ],
 )
 def test_a_mistaken_command_ends_in_one_line(

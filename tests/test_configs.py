@@ -37,8 +37,8 @@ GRAMMAR = [override for override in TINY if not override.startswith("data.")]
 
 def corpus(folder: Path) -> None:
     folder.mkdir()
-    english = [f"the {adjective} {noun} sleeps ." for adjective in ["old", "new", "big"] for noun in ["dog", "cat", "bird", "cow"]]
-    german = [f"{n} {a} schläft ." for a in ["alt", "neu", "groß"] for n in ["Hund", "Katze", "Vogel", "Kuh"]]
+    english = [f"the {a} {n} sleeps ." for a in ("old", "new", "big") for n in ("dog", "cat", "bird", "cow")]
+    german = [f"{n} {a} schläft ." for a in ("alt", "neu", "groß") for n in ("Hund", "Katze", "Vogel", "Kuh")]
     for split in ("train", "val", "test"):
         (folder / f"{split}.en").write_text("\n".join(english))
         with gzip.open(folder / f"{split}.de.gz", "wt", encoding="utf-8") as file:

@@ -5,8 +5,10 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -131,7 +133,7 @@ def _hydra(arguments: Sequence[str], config_name: str) -> int:
         if is_sweep:
             folders.add(folder.parents[1])
         try:
-            _check_sweep(config, folder, is_sweep=is_sweep)
+            _check_sweep(config, is_sweep=is_sweep)
             from attnlab.studies.run import execute  # torch and Lightning: seconds
 
             execute(config, folder, list(hydra_config.overrides.task))
@@ -142,6 +144,11 @@ def _hydra(arguments: Sequence[str], config_name: str) -> int:
             if is_sweep:  # for Hydra's launchers and callbacks; of a single run Hydra would print what was printed already
                 raise
 
+    # Hydra's parser wants its flags together; a user writes them where they come to mind.
+    arguments = sorted(arguments, key=lambda argument: "=" in argument and not argument.startswith("-"))
+    parser = get_args_parser()
+    parser.error = _refuse  # type: ignore[method-assign]
+    parser.parse_args(arguments)
     # Hydra would print its errors itself, in several lines, and exit.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sys.argv = [f"{Path(original[0]).name} train", *arguments]
@@ -162,10 +169,12 @@ def _hydra(arguments: Sequence[str], config_name: str) -> int:
     return 0
 
 
-def _check_sweep(config: DictConfig, folder: Path, *, is_sweep: bool) -> None:
-    """Refuse what would make the runs of a sweep overwrite or restart each other."""
-    if is_sweep and folder.parents[1].name != str(config.name):
-        raise UserError("name is what the runs of a sweep have in common, and cannot be swept over")
+def _refuse(message: str) -> NoReturn:
+    raise UserError(f"{message}: see attnlab train --help")
+
+
+def _check_sweep(config: DictConfig, *, is_sweep: bool) -> None:
+    """Refuse what would start a sweep again from within."""
     if is_sweep and str(config.trainer.strategy).startswith("ddp") and "_spawn" not in str(config.trainer.strategy):
         raise UserError(
             "trainer.strategy=ddp would start the whole sweep again in every process: "

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_two_attentions_see_the_same_batches_in_the_same_order(attnlab: Attnlab)
     assert len(orders["attention=none"]) == 12
     assert orders["attention=none"] == orders["attention=additive"] != orders["seed=2"]
     first, second = orders["attention=none"][:6], orders["attention=none"][6:]
-    assert sorted(sum(first, [])) == sorted(sum(second, [])) == list(range(96))
+    assert sorted(chain(*first)) == sorted(chain(*second)) == list(range(96))
     assert first != second
 
 

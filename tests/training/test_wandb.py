@@ -26,7 +26,7 @@ def inspected(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_sweep_logs_one_run_for_each_job(attnlab: Attnlab, tmp_path: Path) -> None:
-    assert attnlab("train", "-m", *TINY, "name=tracked", "attention=none,dot", "seed=1,2", "search=greedy") == 0
+    assert attnlab("train", "-m", *TINY, "name=tracked", "attention=none,dot", "seed=1,2", "trainer.log_every_n_steps=1") == 0
     runs = inspected(tmp_path)
     assert len(runs) == 4
     assert len({run["run_id"] for run in runs}) == 4

@@ -12,10 +12,13 @@ from rich.table import Table
 
 from attnlab.errors import UserError
 
+TOKENIZED = "BLEU tok-lc"
+LABELS = {"bleu": "BLEU", "bleu_tok_lc": TOKENIZED}
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of a study: a row a variant, figures averaged over its seeds.
+    """A table of a study: a row a variant, figures averaged over its seeds, the best first.
 
     Attributes:
         title: the study's name.
@@ -36,12 +39,14 @@ class Comparison:
         return "\n".join([f"# {self.title}\n", table, "", *(f"- {note}" for note in self.notes), ""])
 
     def rich(self) -> Table:
-        """Return the table for a terminal."""
-        table = Table(title=self.title, caption="\n".join(self.notes), caption_justify="left")
-        for index, name in enumerate(self.header):
-            table.add_column(name, justify="left" if index == 0 else "right", overflow="fold")
+        """Return the table for a terminal, where there is room for the first of the scores alone."""
+        shown = [index for index, name in enumerate(self.header) if TOKENIZED not in name]
+        notes = [note for note in self.notes if TOKENIZED not in note]
+        table = Table(title=self.title, caption="\n".join(notes), caption_justify="left")
+        for index in shown:
+            table.add_column(self.header[index], justify="right" if index else "left", no_wrap=not index)
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*(row[index] for index in shown))
         return table
 
 
@@ -62,7 +67,8 @@ def compare(folder: Path) -> Comparison:
     metrics = [(test, metric) for test in tests for metric in ("bleu", "bleu_tok_lc")]
 
     rows = []
-    for variant, runs in by_variant.items():
+    best_first = sorted(by_variant.items(), key=lambda item: -mean(run["tests"][tests[0]]["bleu"]["value"] for run in item[1]))
+    for variant, runs in best_first:
         row = [labels[variant], str(len(runs)), f"{runs[0]['parameters']:,}"]
         row += [_spread([run["tests"][test][metric]["value"] for run in runs]) for test, metric in metrics]
         row += [_spread([run["tests"][tests[0]]["perplexity"] for run in runs])]
@@ -73,9 +79,6 @@ def compare(folder: Path) -> Comparison:
     header = ["variant", "seeds", "parameters", *(f"{test} {LABELS[metric]}" for test, metric in metrics)]
     header += [f"{tests[0]} perplexity", "tokens/s", "seconds"]
     return Comparison(folder.name, header, rows, [*_signatures(results), *_failed(folder)])
-
-
-LABELS = {"bleu": "BLEU", "bleu_tok_lc": "BLEU tok-lc"}
 
 
 def _labels(overrides: dict[str, list[str]]) -> dict[str, str]:
@@ -98,5 +101,5 @@ def _signatures(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _failed(folder: Path) -> list[str]:
-    unfinished = [path.parent for path in sorted(folder.glob("*/*/config.yaml")) if not (path.parent / "result.json").exists()]
-    return [f"not finished: {path.relative_to(folder)}" for path in unfinished]
+    begun = (path.parent for path in sorted(folder.glob("*/*/.hydra")))
+    return [f"not finished: {path.relative_to(folder)}" for path in begun if not (path / "result.json").exists()]

@@ -223,11 +223,6 @@ _FEMALE, _MALE, CITIES = (tuple(line.split()[1:]) for line in _NAMES.strip().spl
 
 NAMES: dict[Gender, tuple[str, ...]] = {"f": _FEMALE, "m": _MALE}
 
-CITIES = tuple(
-    ["Berlin", "Hamburg", "London", "Paris", "Madrid", "Oslo", "Boston", "Dublin", "Bremen", "Chicago", "Toronto", "Sydney"]
-)
-"""Names of cities, the same in both languages."""
-
 NUMBERS = tuple(str(number) for number in (*range(2, 13), *range(14, 100, 7), 120, 150, 200, 250, 300, 500, 750))
 YEARS = tuple(str(year) for year in range(1904, 2024, 5))
 
