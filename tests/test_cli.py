@@ -81,14 +81,15 @@ def test_a_sweep_compares_its_runs_and_survives_a_failure(
     assert captured.err.count("Dot score compares vectors of one size") == 2
     assert "2 runs failed" in captured.err
     table = (tmp_path / "runs" / "sweep" / "comparison.md").read_text()
-    assert "| attention=none | 2 |" in table
-    assert "| attention=additive | 2 |" in table
+    assert "| attention | seeds |" in table
+    assert "| none | 2 |" in table
+    assert "| additive | 2 |" in table
     assert "not finished: " in table
     assert "nrefs:1|case:mixed" in table
 
     assert attnlab("report", "runs/sweep") == 0
     assert (tmp_path / "runs" / "sweep" / "comparison.md").read_text() == table
-    assert "attention=none" in capsys.readouterr().out
+    assert "additive" in capsys.readouterr().out
 
 
 def test_a_study_is_a_file(attnlab: Attnlab, tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def test_an_attention_of_ones_own(
     assert f"attnlab {' '.join(command)},2,3" in README
     assert attnlab(*command, *TINY, "logger=none") == 0
     table = next(tmp_path.glob("runs/train/comparison.md")).read_text()
-    assert "attention=cosine" in table
-    assert "attention=general" in table
+    assert "| cosine | 1 |" in table
+    assert "| general | 1 |" in table
 
 
 def test_every_option_and_study_is_listed() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from attnlab.errors import UserError
@@ -42,7 +43,14 @@ class Comparison:
         """Return the table for a terminal, where there is room for the first of the scores alone."""
         shown = [index for index, name in enumerate(self.header) if TOKENIZED not in name]
         notes = [note for note in self.notes if TOKENIZED not in note]
-        table = Table(title=self.title, caption="\n".join(notes), caption_justify="left")
+        table = Table(
+            title=self.title,
+            caption="\n".join(notes),
+            caption_justify="left",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            collapse_padding=True,
+        )
         for index in shown:
             table.add_column(self.header[index], justify="right" if index else "left", no_wrap=not index)
         for row in self.rows:
@@ -62,7 +70,7 @@ def compare(folder: Path) -> Comparison:
     by_variant: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for result in results:
         by_variant[result["variant"]].append(result)
-    labels = _labels({variant: runs[0]["overrides"] for variant, runs in by_variant.items()})
+    axis, labels = _labels({variant: runs[0]["overrides"] for variant, runs in by_variant.items()})
     tests = list(dict.fromkeys(name for result in results for name in result["tests"]))
     metrics = [(test, metric) for test in tests for metric in ("bleu", "bleu_tok_lc")]
 
@@ -76,15 +84,19 @@ def compare(folder: Path) -> Comparison:
         row += [f"{mean(run['seconds'] for run in runs):,.0f}"]
         rows.append(row)
 
-    header = ["variant", "seeds", "parameters", *(f"{test} {LABELS[metric]}" for test, metric in metrics)]
+    header = [axis, "seeds", "parameters", *(f"{test} {LABELS[metric]}" for test, metric in metrics)]
     header += [f"{tests[0]} perplexity", "tokens/s", "seconds"]
     return Comparison(folder.name, header, rows, [*_signatures(results), *_failed(folder)])
 
 
-def _labels(overrides: dict[str, list[str]]) -> dict[str, str]:
-    """Name variants by the overrides that tell them apart."""
+def _labels(overrides: dict[str, list[str]]) -> tuple[str, dict[str, str]]:
+    """Name variants by the overrides that tell them apart; if that is one key, by its values, the key being their heading."""
     common = set.intersection(*(set(asked) for asked in overrides.values())) if len(overrides) > 1 else set()
-    return {name: " ".join(o for o in asked if o not in common) or "default" for name, asked in overrides.items()}
+    telling = {name: [o for o in asked if o not in common] for name, asked in overrides.items()}
+    keys = {o.partition("=")[0] for asked in telling.values() for o in asked}
+    if len(keys) == 1 and all(len(asked) == 1 for asked in telling.values()):
+        return keys.pop(), {name: asked[0].partition("=")[2] for name, asked in telling.items()}
+    return "variant", {name: " ".join(asked) or "default" for name, asked in telling.items()}
 
 
 def _spread(values: Sequence[float]) -> str:

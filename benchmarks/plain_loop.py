@@ -1,0 +1,77 @@
+"""Training speed of the batched model beside the loop of the tutorials: one sentence after another, one token after another.
+
+Both run the same modules on the same random sentences, forward and backward, in turns; the losses must agree.
+
+    python benchmarks/plain_loop.py [KEY=VALUE ...]      any override of attnlab train that concerns the model
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from attnlab.cli import CONF
+from attnlab.model import Seq2Seq
+from attnlab.studies.wiring import build
+
+VOCABULARY, BATCH, LENGTH, ROUNDS = 2000, 64, 20, 5
+
+
+def make(overrides: list[str]) -> Seq2Seq:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("train", ["model.dropout=0", *overrides])
+    OmegaConf.resolve(config.model)
+    parts = {part: build(config[part]) for part in ("encoder", "attention", "decoder")}
+    model: Seq2Seq = build(config.model)(VOCABULARY, VOCABULARY, 0, 1, **parts)
+    return model
+
+
+def batched(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
+    lengths = torch.full((len(source),), source.shape[1])
+    decoded = model.decode(target[:, :-1], *model.encode(source, lengths))
+    return cross_entropy(model.logits(decoded.readouts).flatten(0, 1), target[:, 1:].flatten())
+
+
+def looped(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
+    losses = []
+    for sentence, translation in zip(source, target, strict=True):
+        memory, state = model.encode(sentence.unsqueeze(0), torch.tensor([len(sentence)]))
+        for token, label in pairwise(translation):
+            log_probabilities, _, state = model.step(token.unsqueeze(0), memory, state)
+            losses.append(-log_probabilities[0, label])
+    return torch.stack(losses).mean()
+
+
+def timed(
+    loss: Callable[[Seq2Seq, Tensor, Tensor], Tensor], model: Seq2Seq, source: Tensor, target: Tensor
+) -> tuple[float, float]:
+    started = time.perf_counter()
+    value = loss(model, source, target)
+    value.backward()
+    return BATCH * LENGTH / (time.perf_counter() - started), value.item()
+
+
+def main() -> None:
+    model = make(sys.argv[1:])
+    torch.manual_seed(0)
+    source, target = torch.randint(4, VOCABULARY, (BATCH, LENGTH)), torch.randint(4, VOCABULARY, (BATCH, LENGTH + 1))
+    ratios, speeds = [], []
+    for _ in range(ROUNDS + 1):
+        (fast, expected), (slow, value) = timed(batched, model, source, target), timed(looped, model, source, target)
+        torch.testing.assert_close(value, expected, rtol=1e-4, atol=0)
+        ratios.append(fast / slow)
+        speeds.append(fast)
+    ratios, speeds = ratios[1:], speeds[1:]  # the first round warms up
+    print(f"target tokens/s, batched: {statistics.median(speeds):,.0f}")
+    print(f"batched / loop: {statistics.median(ratios):.1f} (from {min(ratios):.1f} to {max(ratios):.1f} in {ROUNDS} rounds)")
+
+
+if __name__ == "__main__":
+    main()
