@@ -84,7 +84,7 @@ def compare(folder: Path) -> Comparison:
         row += [f"{mean(run['seconds'] for run in runs):,.0f}"]
         rows.append(row)
 
-    header = [axis, "seeds", "parameters", *(f"{test} {LABELS[metric]}" for test, metric in metrics)]
+    header = [axis, "seeds", "params", *(f"{test} {LABELS[metric]}" for test, metric in metrics)]
     header += [f"{tests[0]} perplexity", "tokens/s", "seconds"]
     return Comparison(folder.name, header, rows, [*_signatures(results), *_failed(folder)])
 
