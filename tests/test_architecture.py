@@ -4,9 +4,24 @@ import ast
 from pathlib import Path
 
 import pytest
+
 from conftest import ROOT
 
-FLOORS = "errors seeding attention encoders decoders model search data evaluation training studies cli __main__".split()
+FLOORS = [
+    "errors",
+    "seeding",
+    "attention",
+    "encoders",
+    "decoders",
+    "model",
+    "search",
+    "data",
+    "evaluation",
+    "training",
+    "studies",
+    "cli",
+    "__main__",
+]
 MODULES = sorted((ROOT / "src" / "attnlab").rglob("*.py"))
 
 
