@@ -9,7 +9,8 @@ CONF = ROOT / "conf"
 
 
 @pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test depends on the machine's threads or on somebody's W&B account."""
     torch.set_num_threads(1)
     monkeypatch.setenv("WANDB_MODE", "offline")
 
