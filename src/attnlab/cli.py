@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import attnlab
-from attnlab.errors import UserError
+from attnlab.errors import UserError, unknown_key
 from attnlab.studies.identity import variant
 
 USAGE = """\
@@ -211,8 +211,6 @@ def _one_line(error: BaseException) -> str:
         return str(error)
     cause = error.__cause__
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
-        from attnlab.studies.wiring import unknown_key
-
         where = (cause.full_key or "").rpartition(".")[0]
         if cause.key not in cause.parent_node:
             return str(unknown_key(str(cause.key), cause.parent_node, where))

@@ -1,8 +1,19 @@
 """The one exception that means: the user can fix this."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class UserError(Exception):
     """A mistake in a command, a config or a file, told in one line: what is wrong and what to do about it.
 
     The command line prints the message alone and exits with status 2; nothing else is ever shown without a traceback.
     """
+
+
+def unknown_key(key: str, known: Iterable[object], where: str = "") -> UserError:
+    """Tell of a key that nobody reads, and name the nearest that somebody does."""
+    names = sorted(str(name) for name in known)
+    near = difflib.get_close_matches(key, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names)}"
+    return UserError(f"no key {key!r}{f' in {where!r}' if where else ''}: {hint}")

@@ -23,7 +23,7 @@ from attnlab.evaluation.bleu import bleu, tokenized_bleu
 from attnlab.model import Seq2Seq
 from attnlab.studies.environment import environment
 from attnlab.studies.identity import identity, telling, variant
-from attnlab.studies.wiring import build, check_keys
+from attnlab.studies.wiring import blame, build, check
 from attnlab.training import TranslationModule
 from attnlab.training.callbacks import Record, Throughput
 from attnlab.training.loggers import RunInfo
@@ -31,24 +31,10 @@ from attnlab.training.memory import keep_freed_memory
 
 log = logging.getLogger(__name__)
 
-CONFIG_KEYS = [
-    "data",
-    "tokenizer",
-    "encoder",
-    "attention",
-    "decoder",
-    "optimizer",
-    "scheduler",
-    "search",
-    "trainer",
-    "callbacks",
-    "logger",
-    "name",
-    "seed",
-    "model",
-    "datamodule",
-    "training",
-]
+GROUPS = (
+    "data tokenizer encoder attention decoder optimizer scheduler search trainer callbacks logger model datamodule training"
+)
+CONFIG_KEYS = {"name": str, "seed": int, **dict.fromkeys(GROUPS.split(), Any)}
 
 
 def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
@@ -69,7 +55,7 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
     Raises:
         UserError: a mistake in the config or the files, or components that do not go together.
     """
-    check_keys(config, CONFIG_KEYS)
+    check(config, CONFIG_KEYS)
     keep_freed_memory()
     # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder.
     first = int(os.environ.get("LOCAL_RANK", "0")) == 0
@@ -83,6 +69,8 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
         optimizer=build(config.optimizer),
         scheduler=build(config.scheduler),
     )
+    with blame("optimizer or scheduler"):
+        module.configure_optimizers()
     run_id, name = identity(config, data.fingerprint), variant(overrides)
     resolved = OmegaConf.to_container(config, resolve=True)
     assert isinstance(resolved, dict)
@@ -101,9 +89,10 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
         _silence()
         # Here and not earlier: what building drew must not shift the dropout masks of a variant.
         seed_everything(config.seed, workers=True, verbose=False)
-        trainer: Trainer = build(config.trainer)(
-            logger=logger, callbacks=[*callbacks, throughput, Record(folder)], default_root_dir=folder
-        )
+        with blame("trainer"):
+            trainer: Trainer = build(config.trainer)(
+                logger=logger, callbacks=[*callbacks, throughput, Record(folder)], default_root_dir=folder
+            )
         trainer.fit(module, datamodule=data)
         checkpoint = next((c for c in callbacks if isinstance(c, ModelCheckpoint)), None)
         best = checkpoint.best_model_path if checkpoint else ""

@@ -1,37 +1,32 @@
 """From a composed config to objects: every key must be read by somebody, and a mistake in one is told in one line."""
 
-import difflib
 import inspect
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hydra.errors import InstantiationException
 from hydra.utils import get_object, instantiate
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from attnlab.errors import UserError
+from attnlab.errors import UserError, unknown_key
 
 HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
 
 
-def unknown_key(key: str, known: Iterable[object], where: str = "") -> UserError:
-    """Tell of a key that nobody reads, and name the nearest that somebody does."""
-    names = sorted(str(name) for name in known)
-    near = difflib.get_close_matches(key, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names)}"
-    return UserError(f"no key {key!r}{f' in {where!r}' if where else ''}: {hint}")
-
-
-def check_keys(config: DictConfig | ListConfig, known: Iterable[str] | None = None, where: str = "") -> None:
-    """Refuse keys that nothing reads.
+def check(config: DictConfig | ListConfig, known: Mapping[str, Any] | None = None, where: str = "") -> None:
+    """Refuse keys that nothing reads, and values that are not what they are read as.
 
     Args:
         config: a node of the composed config.
-        known: the keys read at this node; for a node with a ``_target_``, the parameters of that target instead.
+        known: the keys read at this node, with the types of their values; for a node with a ``_target_``, the parameters of
+            that target instead.
         where: the node's own path, for the message.
 
     Raises:
-        UserError: a key that nothing reads, or a ``_target_`` that cannot be imported.
+        UserError: a key that nothing reads, a value of the wrong type, or a ``_target_`` that cannot be imported.
     """
     keys: list[Any] = list(config) if isinstance(config, DictConfig) else list(range(len(config)))
     if "_target_" in keys:
@@ -42,19 +37,46 @@ def check_keys(config: DictConfig | ListConfig, known: Iterable[str] | None = No
             raise unknown_key(key, known, where)
         if OmegaConf.is_missing(config, key):
             raise UserError(f"{path} has no default: add {path}=VALUE")
-        if isinstance(config[key], DictConfig | ListConfig):
-            check_keys(config[key], where=path)
+        value = config[key]
+        if isinstance(value, DictConfig | ListConfig):
+            check(value, where=path)
+        elif known is not None and not _fits(value, hint := known.get(key, Any)):
+            raise UserError(f"{path} must be {_spoken(hint)}, not {value!r}")
 
 
-def _parameters(target: str, where: str) -> list[str] | None:
-    """Return the names that a target takes, or None if it takes any."""
+def _parameters(target: str, where: str) -> dict[str, Any] | None:
+    """Return the names that a target takes and the types it says they have, or None if it takes any."""
     try:
-        parameters = inspect.signature(get_object(target)).parameters.values()
+        made = get_object(target)
+        parameters = inspect.signature(made).parameters
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"{where}._target_: cannot import {target!r} ({str(error).splitlines()[0]})") from error
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return None
-    return [parameter.name for parameter in parameters]
+    try:
+        hints = get_type_hints(made.__init__ if inspect.isclass(made) else made)
+    except (NameError, TypeError):  # names that exist for a type checker alone
+        hints = {}
+    return {name: hints.get(name, Any) for name in parameters}
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Tell whether a plain value is of a type; types that are not plain themselves are left to the target."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, option) for option in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if hint in (int, float):
+        return isinstance(value, int | hint) and not isinstance(value, bool)
+    return isinstance(value, hint) if hint in (bool, str, NoneType) else True
+
+
+def _spoken(hint: Any) -> str:
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(_spoken(option) for option in get_args(hint))
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "null"}.get(hint, str(hint))
 
 
 def build(config: DictConfig) -> Any:
@@ -70,3 +92,19 @@ def build(config: DictConfig) -> Any:
         while cause is not None and not isinstance(cause, UserError):
             cause = cause.__cause__
         raise (cause or error) from None
+
+
+@contextmanager
+def blame(what: str) -> Iterator[None]:
+    """Let what a library says of values that it refuses reach the user as a mistake in the config.
+
+    Args:
+        what: the part of the config that the values come from.
+
+    Raises:
+        UserError: the library refused.
+    """
+    try:
+        yield
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        raise UserError(f"{what}: {' '.join(str(error).split())}") from error
