@@ -227,6 +227,13 @@ NUMBERS = tuple(str(number) for number in (*range(2, 13), *range(14, 100, 7), 12
 YEARS = tuple(str(year) for year in range(1904, 2024, 5))
 
 
+EXCLUSIVE = tuple(
+    frozenset(group.split())
+    for group in ("small big", "young old new", "cheap expensive", "red blue green black white", "lazy brave", "beautiful dark")
+)
+"""Adjectives of which a noun has one: nothing is small and big."""
+
+
 @dataclass(frozen=True)
 class Time:
     """A phrase of time: English, German, the tenses that it goes with, and a year at its end."""

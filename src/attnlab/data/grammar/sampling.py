@@ -7,6 +7,7 @@ from attnlab.data.grammar.clauses import Clause, Sentence
 from attnlab.data.grammar.lexicon import (
     ANIMATE,
     CITIES,
+    EXCLUSIVE,
     FREQUENCIES,
     LOCATIVES,
     MODALS,
@@ -181,7 +182,9 @@ class Sampler:
         if determiner == "own" and clause is not None:
             phrase.owner = clause.subject
         count = self.random.choices([0, 1, 2], [0.6, 0.32, 0.08])[0]
-        phrase.adjectives = self.random.sample(self.words.adjectives[kind], count)
+        drawn = self.random.sample(self.words.adjectives[kind], count)
+        clash = any(group.issuperset(adjective.english for adjective in drawn) for group in EXCLUSIVE)
+        phrase.adjectives = drawn[:1] if clash else drawn
         if depth > 0:
             self._modify(phrase, depth)
         return phrase
