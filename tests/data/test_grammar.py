@@ -1,19 +1,23 @@
 """The grammar: constructions with their alignments, agreement, and properties of whole corpora."""
 
+import hashlib
+import json
 import random
+from collections import Counter
 
 import pytest
 import spacy
 from sacremoses import MosesTokenizer
 
-from attnlab.data.grammar import GrammarCorpus
+from attnlab.data.corpora import ParallelText
+from attnlab.data.grammar import GrammarCorpus, corpus, sampling
 from attnlab.data.grammar.clauses import Clause, Sentence
-from attnlab.data.grammar.lexicon import TIMES, lexicon
-from attnlab.data.grammar.phrases import Name, NounPhrase, Phrase, Pronoun, align
-from attnlab.data.grammar.sampling import Sampler
+from attnlab.data.grammar.lexicon import Lexicon, lexicon
+from attnlab.data.grammar.phrases import Coordination, Name, NounPhrase, Phrase, Pronoun, Who, align
 from attnlab.errors import UserError
 
 SMALL = {"train_size": 600, "val_size": 60, "test_size": 60, "test_long_size": 40}
+MEDIUM = {"train_size": 4000, "val_size": 100, "test_size": 300, "test_long_size": 60}
 WORDS = lexicon()
 
 
@@ -37,7 +41,11 @@ def verb(base: str, frame: str | None = None):  # type: ignore[no-untyped-def]
 
 
 def clause(subject: Phrase, base: str, objects: dict[str, Phrase] | None = None, **options: object) -> Clause:
-    return Clause(subject=subject, verb=verb(base), objects=objects or {}, **options)  # type: ignore[arg-type]
+    return Clause(subject=subject, objects=objects or {}, **{"verb": verb(base), **options})  # type: ignore[arg-type]
+
+
+def time(english: str):  # type: ignore[no-untyped-def]
+    return next(t for t in WORDS.times if " ".join(t.english) == english)
 
 
 def anna() -> Name:
@@ -58,6 +66,38 @@ def subject_relative() -> NounPhrase:
     return related(dog, "nom", clause(dog, "follow", {"dat": noun("cat")}))
 
 
+def subject_relative_last() -> Clause:
+    cow = noun("cow", "my", plural=True)
+    relative = clause(cow, "fall asleep", tense="modal", modal="want to")
+    return clause(noun("mother"), "wait", {"prep": related(cow, "nom", relative)}, tense="future")
+
+
+def object_relative_last() -> NounPhrase:
+    return related(noun("hat", "a", adjectives="cheap new"), "acc", clause(anna(), "find", tense="perfect"))
+
+
+def taken_up() -> Clause:
+    """The subject is the object of the subordinate clause."""
+    man = noun("man")
+    adjunct = clause(noun("child", "many", plural=True, adjectives="small"), "help", {"dat": he(man)}, tense="past")
+    adjunct.time = time("yesterday")
+    return clause(man, "laugh", tense="past", conjunction=("when", "als"), adjunct=adjunct, adjunct_first=True)
+
+
+def object_taken_up() -> Clause:
+    hat = noun("hat")
+    adjunct = Clause(subject=he(hat), predicate=next(a for a in WORDS.adjectives["tool"] if a.english == "red"))
+    return clause(anna(), "buy", {"acc": hat}, conjunction=("although", "obwohl"), adjunct=adjunct)
+
+
+def two_objects(negated: str) -> Clause:
+    objects: dict[str, Phrase] = {
+        "dat": noun("friend", "a" if negated == "dat" else "my"),
+        "acc": noun("lamp", "a" if negated == "acc" else "this"),
+    }
+    return clause(noun("girl", "some", plural=True), "give", objects, tense="modal", modal="should", negated=True)
+
+
 def own_uncle() -> Clause:
     girl = noun("girl")
     return clause(girl, "visit", {"acc": noun("uncle", "own", owner=girl)}, tense="past")
@@ -76,7 +116,7 @@ CONSTRUCTIONS = {
         "The man calls the woman.|Der Mann ruft die Frau an.|0-0 1-1 2-2 2-5 3-3 4-4 5-6",
     ),
     "inversion after a fronted time": (
-        lambda: clause(noun("man"), "fall asleep", time=TIMES[0], fronted="time"),
+        lambda: clause(noun("man"), "fall asleep", time=time("today"), fronted="time"),
         "Today the man falls asleep.|Heute schläft der Mann ein.|0-0 1-2 2-3 3-1 3-4 4-1 4-4 5-5",
     ),
     "participle of a separable verb at the end": (
@@ -139,6 +179,61 @@ CONSTRUCTIONS = {
         lambda: clause(anna(), "see", {"acc": noun("neighbor")}, tense="past", place=(("in", "in"), noun("garden"))),
         "Anna saw the neighbor in the garden.|Anna sah den Nachbarn im Garten.|0-0 1-1 2-2 3-3 4-4 5-4 6-5 7-6",
     ),
+    "modal in a relative clause": (
+        subject_relative_last,
+        "The mother will wait for my cows that want to fall asleep."
+        "|Die Mutter wird auf meine Kühe, die einschlafen wollen, warten."
+        "|0-0 1-1 2-2 3-11 4-3 5-4 6-5 7-7 8-9 9-9 10-8 11-8 12-12",
+    ),
+    "object relative clause in the accusative, mixed adjectives": (
+        lambda: clause(noun("student"), "carry", {"acc": object_relative_last()}, tense="past"),
+        "The student carried a cheap new hat that Anna has found."
+        "|Der Student trug einen billigen neuen Hut, den Anna gefunden hat."
+        "|0-0 1-1 2-2 3-3 4-4 5-5 6-6 7-8 8-9 9-11 10-10 11-12",
+    ),
+    "clause first, pronoun as an object": (
+        taken_up,
+        "When many small children helped him yesterday, the man laughed."
+        "|Als viele kleine Kinder ihm gestern halfen, lachte der Mann."
+        "|0-0 1-1 2-2 3-3 4-6 5-4 6-5 7-7 8-9 9-10 10-8 11-11",
+    ),
+    "pronoun by the object's gender": (
+        object_taken_up,
+        "Anna buys the hat although it is red.|Anna kauft den Hut, obwohl er rot ist.|0-0 1-1 2-2 3-3 4-5 5-6 6-8 7-7 8-9",
+    ),
+    "no one at the dative": (
+        lambda: two_objects("dat"),
+        "Some girls should not give a friend this lamp.|Einige Mädchen sollten keinem Freund diese Lampe geben."
+        "|0-0 1-1 2-2 3-3 4-7 5-3 6-4 7-5 8-6 9-8",
+    ),
+    "no one at the accusative": (
+        lambda: two_objects("acc"),
+        "Some girls should not give my friend a lamp.|Einige Mädchen sollten meinem Freund keine Lampe geben."
+        "|0-0 1-1 2-2 3-5 4-7 5-3 6-4 7-5 8-6 9-8",
+    ),
+    "animals eat otherwise, year, number": (
+        lambda: clause(
+            noun("goat", plural=True),
+            "eat",
+            {"acc": noun("apple cake", "", plural=True, number="3", adjectives="fresh")},
+            verb=next(v for v in WORDS.verbs if v.infinitive == "fressen"),
+            time=time("in the year 2004"),
+            fronted="time",
+            tense="past",
+        ),
+        "In the year 2004 the goats ate 3 fresh apple cakes.|Im Jahr 2004 fraßen die Ziegen 3 frische Apfelkuchen."
+        "|0-0 1-0 2-1 3-2 4-4 5-5 6-3 7-6 8-7 9-8 10-8 11-9",
+    ),
+    "joined phrases, negated movement": (
+        lambda: clause(
+            Coordination(first=anna(), second=noun("baker"), plural=True, gender="n", natural="n", kind="person"),
+            "drive",
+            {"to": noun("train station", adjectives="old")},
+            negated=True,
+        ),
+        "Anna and the baker do not drive to the old train station.|Anna und der Bäcker fahren nicht zum alten Bahnhof."
+        "|0-0 1-1 2-2 3-3 5-5 6-4 7-6 8-6 9-7 10-8 11-8 12-9",
+    ),
 }
 
 
@@ -153,10 +248,62 @@ def test_construction(name: str) -> None:
     assert " ".join(f"{s}-{t}" for s, t in align(source, target)) == links
 
 
-def test_question() -> None:
-    sentence = Sentence(clauses=[clause(noun("man"), "call", {"acc": anna()}, negated=True)], question=True)
-    assert [w.form for w in sentence.english()] == ["Does", "the", "man", "not", "call", "Anna", "?"]
-    assert [w.form for w in sentence.german()] == ["Ruft", "der", "Mann", "Anna", "nicht", "an", "?"]
+QUESTIONS = {
+    "Why does the man not call Anna?|Warum ruft der Mann Anna nicht an?|0-0 2-2 3-3 4-5 5-1 5-6 6-4 7-7": lambda: clause(
+        noun("man"), "call", {"acc": anna()}, negated=True, asking=("why", "warum")
+    ),
+    "Will the dogs come back tomorrow?|Werden die Hunde morgen zurückkommen?|0-0 1-1 2-2 3-4 4-4 5-3 6-5": lambda: clause(
+        noun("dog", plural=True), "come back", tense="future", time=time("tomorrow")
+    ),
+    "Who often listens to this woman?|Wer hört oft dieser Frau zu?|0-0 1-2 2-1 2-5 3-1 3-5 4-3 5-4 6-6": lambda: clause(
+        Who(plural=False, gender="m", natural="m", kind="person"),
+        "listen to",
+        {"dat": noun("woman", "this")},
+        frequency=("often", "oft"),
+    ),
+}
+
+
+@pytest.mark.parametrize("expected", QUESTIONS)
+def test_question(expected: str) -> None:
+    sentence = Sentence(clauses=[QUESTIONS[expected]()], question=True)
+    source, target = sentence.english(), sentence.german()
+    links = " ".join(f"{s}-{t}" for s, t in align(source, target))
+    assert "|".join((*(" ".join(w.form for w in side).replace(" ?", "?") for side in (source, target)), links)) == expected
+
+
+DECLENSIONS = [
+    (noun("dog", adjectives="small"), "der kleine Hund|den kleinen Hund|dem kleinen Hund|des kleinen Hundes"),
+    (noun("child", "a", adjectives="small"), "ein kleines Kind|ein kleines Kind|einem kleinen Kind|eines kleinen Kindes"),
+    (noun("dog", "my", adjectives="old"), "mein alter Hund|meinen alten Hund|meinem alten Hund|meines alten Hundes"),
+    (noun("cat", "no", adjectives="old"), "keine alte Katze|keine alte Katze|keiner alten Katze|keiner alten Katze"),
+    (noun("boy", "every"), "jeder Junge|jeden Jungen|jedem Jungen|jedes Jungen"),
+    (
+        noun("house", "this", adjectives="dark"),
+        "dieses dunkle Haus|dieses dunkle Haus|diesem dunklen Haus|dieses dunklen Hauses",
+    ),
+    (noun("car", "", plural=True, adjectives="expensive"), "teure Autos|teure Autos|teuren Autos|teurer Autos"),
+    (
+        noun("father", "many", plural=True, adjectives="big"),
+        "viele große Väter|viele große Väter|vielen großen Vätern|vieler großer Väter",
+    ),
+    (noun("bear", plural=True, adjectives="tired"), "die müden Bären|die müden Bären|den müden Bären|der müden Bären"),
+]
+
+
+@pytest.mark.parametrize(("phrase", "expected"), DECLENSIONS, ids=[expected.split("|")[0] for _, expected in DECLENSIONS])
+def test_declension(phrase: NounPhrase, expected: str) -> None:
+    cases = [" ".join(w.form for w in phrase.german(case)) for case in ("nom", "acc", "dat", "gen")]
+    assert "|".join(cases) == expected
+
+
+@pytest.fixture(scope="module")
+def splits() -> dict[str, ParallelText]:
+    return GrammarCorpus(**MEDIUM).load()
+
+
+def words(sentences: list[str]) -> list[str]:
+    return [w for sentence in sentences for w in sentence.replace(",", " ,").replace(".", " .").replace("?", " ?").split()]
 
 
 def test_corpus_is_decided_by_its_seed_and_its_splits_do_not_overlap() -> None:
@@ -165,53 +312,127 @@ def test_corpus_is_decided_by_its_seed_and_its_splits_do_not_overlap() -> None:
     assert splits == again.load()
     assert first.fingerprint() == again.fingerprint() != other.fingerprint()
     assert splits["test"].source != other.load()["test"].source
-    sources = [sentence for text in splits.values() for sentence in text.source]
-    assert len(sources) == len(set(sources)) == sum(SMALL.values())
-    larger = GrammarCorpus(seed=1, **{**SMALL, "train_size": 700})
-    assert first.sizes != larger.sizes
+    for texts in ([t.source for t in splits.values()], [t.target for t in splits.values()]):
+        sentences = [sentence for text in texts for sentence in text]
+        assert len(sentences) == len(set(sentences)) == sum(SMALL.values())
+
+
+def test_corpus_is_the_same_everywhere() -> None:
+    """Neither the process nor the version of Python matters. If this fails on purpose, raise GRAMMAR_VERSION."""
+    splits = GrammarCorpus(**SMALL).load()
+    content = json.dumps([[text.source, text.target, text.alignments] for text in splits.values()])
+    assert corpus.GRAMMAR_VERSION == 2
+    assert hashlib.sha256(content.encode()).hexdigest() == "GOLDEN"
+
+
+def test_size_of_training_does_not_change_the_tests() -> None:
+    splits, larger = GrammarCorpus(**SMALL).load(), GrammarCorpus(**{**SMALL, "train_size": 700}).load()
+    assert [splits[name] == larger[name] for name in splits] == [False, True, True, True]
+
+
+def test_translation_is_a_function_in_both_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few words, sentences recur in all constructions."""
+    nouns = {"man", "girl", "woman", "dog", "mouse", "apple", "book", "hat", "bag", "car", "table", "house", "garden"}
+    verbs = {"sleep", "arrive", "see", "love", "eat", "know", "help", "give", "wait", "go", "say", "ask", "try", "forget"}
+    few = Lexicon(
+        {kind: [n for n in found if n.singular in nouns] for kind, found in WORDS.nouns.items()},
+        {kind: list({a.rank: a for a in found}.values()) for kind, found in WORDS.adjectives.items()},
+        [v for v in WORDS.verbs if v.base in verbs],
+        WORDS.times[-6:-4],
+    )
+    monkeypatch.setattr(sampling, "NAMES", {"f": ("Anna",), "m": ("Max",)})
+    monkeypatch.setattr(sampling, "NUMBERS", ("2",))
+    sampler = sampling.Sampler(random.Random(1), depths=[0, 0, 1, 2], open_names=0.0, joints=0.1)
+    sampler.words = few
+    translations: tuple[dict[str, str], dict[str, str]] = {}, {}
+    recurring = 0
+    for _ in range(15_000):
+        sentence = sampler.sentence()
+        pair = [" ".join(w.form for w in sentence.say(language)) for language in ("en", "de")]
+        for (source, target), known in zip((pair, pair[::-1]), translations, strict=True):
+            recurring += source in known
+            assert known.setdefault(source, target) == target, source
+    assert recurring > 500
+
+
+def test_lengths_are_spread(splits: dict[str, ParallelText]) -> None:
+    for name, text in splits.items():
+        low, high = (21, 60) if name == "test_long" else (3, 20)
+        third = (high - low + 1) / 3
+        for side in (text.source, text.target):
+            counts = Counter(int((len(words([sentence])) - low) // third) for sentence in side)
+            assert set(counts) == {0, 1, 2}
+            assert min(counts.values()) > len(side) / 5
+
+
+def test_vocabulary_can_be_learnt(splits: dict[str, ParallelText]) -> None:
+    for side in ("source", "target"):
+        known = Counter(words(getattr(splits["train"], side)))
+        assert 500 < len(known) < 900
+        for name in ("val", "test", "test_long"):
+            tested = words(getattr(splits[name], side))
+            assert sum(known[w] == 0 for w in tested) < 0.002 * len(tested)
 
 
 def test_lengths_tokens_and_alignments() -> None:
-    """Tokens are those of spaCy and of Moses; every word is aligned except English "do" and German commas."""
+    """Tokens are those of spaCy and of Moses; every word is aligned except English "do" and commas."""
     english, german = spacy.blank("en").tokenizer, spacy.blank("de").tokenizer
     moses = [MosesTokenizer(lang=language) for language in ("en", "de")]
     for name, text in GrammarCorpus(open_names=0.2, **SMALL).load().items():
         low, high = (21, 60) if name == "test_long" else (3, 20)
         assert text.alignments is not None
-        lengths = set()
         for source, target, links in zip(text.source, text.target, text.alignments, strict=True):
             tokens = [[t.text for t in english(source)], [t.text for t in german(target)]]
             assert tokens == [m.tokenize(s, escape=False) for m, s in zip(moses, (source, target), strict=True)]
             assert all(low <= len(side) <= high for side in tokens)
-            lengths.add(len(tokens[0]))
+            assert all(0 <= i < len(tokens[0]) and 0 <= j < len(tokens[1]) for i, j in links)
             linked = [{link[side] for link in links} for side in (0, 1)]
             unaligned = [[t for i, t in enumerate(side) if i not in linked[s]] for s, side in enumerate(tokens)]
             assert set(map(str.lower, unaligned[0])) <= {"do", "does", "did", ","}, source
             assert set(unaligned[1]) <= {","}, target
-            assert all(i < len(tokens[0]) and j < len(tokens[1]) for i, j in links)
-        assert len(lengths) > (high - low) / 2
+            assert (len(tokens[0]) - 1, len(tokens[1]) - 1) in links
 
 
-def test_german_to_english_is_the_mirror_image() -> None:
-    """Names, numbers and alignments survive the swap."""
-    text = GrammarCorpus(source="de", target="en", **SMALL).load()["test"]
-    english = spacy.blank("en").tokenizer
+def test_names_and_numbers_are_copied(splits: dict[str, ParallelText]) -> None:
+    names = {name for known in sampling.NAMES.values() for name in known} | set(sampling.CITIES)
+    copied = Counter()
+    for text in splits.values():
+        assert text.alignments is not None
+        for source, target, links in zip(text.source, text.target, text.alignments, strict=True):
+            sides = words([source]), words([target])
+            for i, j in links:
+                if sides[0][i] in names or sides[0][i].isdigit():
+                    assert sides[1][j] == sides[0][i]
+                    copied[sides[0][i]] += 1
+    assert names <= set(copied)
+    assert sum(count for word, count in copied.items() if word.isdigit()) > 300
+
+
+def test_swapping_the_languages_swaps_the_pairs() -> None:
+    sampler, mirrored = (sampling.Sampler(random.Random(7), depths=range(3), open_names=0.1, joints=0.2) for _ in range(2))
+    for _ in range(200):
+        sentence, same = sampler.sentence(), mirrored.sentence()
+        flipped = align(same.say("de"), same.say("en"))
+        assert sorted((t, s) for s, t in flipped) == align(sentence.say("en"), sentence.say("de"))
+    text = GrammarCorpus(source="de", target="en", **SMALL).load()["test_long"]
     assert text.alignments is not None
-    copied = 0
-    for source, target, links in zip(text.source, text.target, text.alignments, strict=True):
-        words = [t.text for t in english(target)]
-        side = source.replace(",", " ,").replace(".", " .").replace("?", " ?").split()
-        for i, j in links:
-            if side[i].isdigit():
-                assert words[j] == side[i]
-                copied += 1
-    assert copied > 5
+    known = {w for side in WORDS.nouns.values() for n in side for w in (n.de_singular, n.de_plural)}
+    assert known & set(words(text.source))
+    assert all(21 <= len(words([s])) <= 60 for s in (*text.source, *text.target))
+
+
+def test_more_sentences_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "PATIENCE", 50)
+    monkeypatch.setattr(corpus, "SHORT", (1, 2))
+    with pytest.raises(UserError, match=r"found 0 of 60 distinct sentences of 1 to 2 words for val: lower data.val_size"):
+        GrammarCorpus(**SMALL).load()
 
 
 def test_invented_names_are_copied() -> None:
-    sampler = Sampler(random.Random(1), max_depth=1, open_names=1.0, joints=0.0)
-    names = {sampler._name().name for _ in range(200)}
-    assert len(names) > 150
+    text = GrammarCorpus(**{**SMALL, "open_names": 1.0}).load()["train"]  # type: ignore[arg-type]
+    known = set(words(GrammarCorpus(**SMALL).load()["train"].source))
+    both = set(words(text.source)) & set(words(text.target))
+    assert len(both - known) > 150
 
 
 @pytest.mark.parametrize(

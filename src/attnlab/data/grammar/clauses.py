@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from attnlab.data.grammar.inflection import preterite
 from attnlab.data.grammar.lexicon import MODALS, Adjective, Time, Verb
-from attnlab.data.grammar.phrases import COMMA, Name, NounPhrase, Phrase, Word, after, say
+from attnlab.data.grammar.phrases import COMMA, Name, NounPhrase, Phrase, Pronoun, Who, Word, after, say
 
 AUXILIARY = {"haben": ("hat", "haben"), "sein": ("ist", "sind")}
 BE = {"present": (("is", "are"), ("ist", "sind")), "past": (("was", "were"), ("war", "waren"))}
@@ -27,6 +27,7 @@ class Clause:
         frequency: how often, English and German.
         place: a preposition of place, English and German, and a phrase.
         fronted: what stands first: "", "time" or "place".
+        asking: what a question begins with, English and German: why, when, where; nothing if yes or no is the answer.
         conjunction: joins ``adjunct``, English and German.
         adjunct: a subordinate clause.
         adjunct_first: whether it stands before the main clause.
@@ -44,6 +45,7 @@ class Clause:
     frequency: tuple[str, str] | None = None
     place: tuple[tuple[str, str], Phrase] | None = None
     fronted: str = ""
+    asking: tuple[str, str] = ("", "")
     conjunction: tuple[str, str] = ("", "")
     adjunct: "Clause | None" = None
     adjunct_first: bool = False
@@ -61,9 +63,18 @@ class Clause:
         return front + opening + self.subject.english("nom") + self._english_predicate() + back
 
     def english_question(self) -> list[Word]:
-        """Say it as a question: does the man sleep."""
+        """Say it as a question: who sleeps, why does the man sleep, will the man sleep."""
+        if isinstance(self.subject, Who):
+            return self.english()
         auxiliary, rest = self._english_verb(inverted=True)
-        return auxiliary + self.subject.english("nom") + self._english_adverbs() + rest + self._english_rest()
+        return (
+            say(self.asking[0], (self, "asking"))
+            + auxiliary
+            + self.subject.english("nom")
+            + self._english_adverbs()
+            + rest
+            + self._english_rest()
+        )
 
     def english_relative(self, *, subject: bool) -> list[Word]:
         """Say it after a relative pronoun, which is the subject or an object."""
@@ -136,7 +147,7 @@ class Clause:
 
     def _english_time(self) -> list[Word]:
         assert self.time is not None
-        return say(self.time.english, (self, "time")) + say(self.time.year, (self, "year"))
+        return [word for part, text in enumerate(self.time.english) for word in say(text, (self, "time", part))]
 
     def _english_place(self) -> list[Word]:
         assert self.place is not None
@@ -158,8 +169,10 @@ class Clause:
         return self.subject.german("nom") + finite + self._german_middle() + nonfinite + self._german_after() + back
 
     def german_question(self) -> list[Word]:
-        """Say it as a question: the verb is first."""
-        return self._german_inverted()
+        """Say it as a question: the verb is first, or follows the question word."""
+        if isinstance(self.subject, Who):
+            return self.german()
+        return say(self.asking[1], (self, "asking")) + self._german_inverted()
 
     def german_final(self, *, subject: bool = True) -> list[Word]:
         """Say it after a conjunction or a relative pronoun: the verb is last.
@@ -218,22 +231,28 @@ class Clause:
         return say(verb.prefix + form, self), []
 
     def _german_middle(self, skip: str = "") -> list[Word]:
-        """Say what stands between the verbs: time, how often, objects, negation, place."""
+        """Say what stands between the verbs: pronouns, time, how often, objects, negation, place."""
         words: list[Word] = []
+        nouns: list[Word] = []
+        merged = False
+        for role in ("dat", "acc"):
+            if role not in self.objects:
+                continue
+            phrase = self.objects[role]
+            said = phrase.german(role)
+            if self.negated and not merged and isinstance(phrase, NounPhrase) and phrase.determiner == "a":
+                # not a dog: keinen Hund
+                said[0] = Word(f"k{said[0].form}", said[0].keys | {(self, "not")})
+                merged = True
+            if isinstance(phrase, Pronoun):
+                words += said
+            else:
+                nouns += said
         if self.time and skip != "time":
             words += self._german_time()
         if self.frequency:
             words += say(self.frequency[1], (self, "frequency"))
-        merged = False
-        for role in ("dat", "acc"):
-            if role in self.objects:
-                phrase = self.objects[role]
-                said = phrase.german(role)
-                if role == "acc" and self.negated and isinstance(phrase, NounPhrase) and phrase.determiner == "a":
-                    # not a dog: keinen Hund
-                    said[0] = Word(f"k{said[0].form}", said[0].keys | {(self, "not")})
-                    merged = True
-                words += said
+        words += nouns
         if self.negated and not merged:
             words += say("nicht", (self, "not"))
         if "prep" in self.objects and self.verb is not None:
@@ -262,7 +281,7 @@ class Clause:
 
     def _german_time(self) -> list[Word]:
         assert self.time is not None
-        return say(self.time.german, (self, "time")) + say(self.time.year, (self, "year"))
+        return [word for part, text in enumerate(self.time.german) for word in say(text, (self, "time", part))]
 
     def _german_place(self) -> list[Word]:
         assert self.place is not None
@@ -283,6 +302,10 @@ class Sentence:
     clauses: list[Clause]
     joints: list[tuple[str, str]] = field(default_factory=list)
     question: bool = False
+
+    def say(self, language: str) -> list[Word]:
+        """Say it in "en" or "de"."""
+        return self.english() if language == "en" else self.german()
 
     def english(self) -> list[Word]:
         """Say it in English, with a capital letter and a full stop or a question mark."""

@@ -11,12 +11,15 @@ from attnlab.data.grammar.sampling import Sampler
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
 
-GRAMMAR_VERSION = 1
+GRAMMAR_VERSION = 2
 """Raised whenever the same seed draws other sentences than before."""
 
 SHORT = (3, 20)
 LONG = (21, 60)
 """Tokens on either side: of training, validation and test; of the long test."""
+
+PATIENCE = 20_000
+"""Sentences drawn in vain, one after another, before the search for one more is given up."""
 
 
 class GrammarCorpus(Corpus):
@@ -74,53 +77,49 @@ class GrammarCorpus(Corpus):
     def load(self) -> dict[str, ParallelText]:
         """See :meth:`Corpus.load`."""
         seen: set[str] = set()
-        short = self._draw("short", SHORT, sum(self.sizes.values()) - self.sizes["test_long"], seen)
-        # The tests first: what a training set of another size holds must not change what it is tested on.
-        splits, start = {}, 0
-        for name in ("val", "test", "train"):
-            splits[name] = self._text(short[start : start + self.sizes[name]])
-            start += self.sizes[name]
-        splits["test_long"] = self._text(self._draw("long", LONG, self.sizes["test_long"], seen))
+        # Each from its own generator, and training last: its size does not change what is tested.
+        splits = {name: self._draw(name, seen) for name in ("val", "test", "test_long", "train")}
         return {name: splits[name] for name in self.sizes}
 
-    def _draw(self, name: str, bounds: tuple[int, int], count: int, seen: set[str]) -> list[tuple[list[Word], list[Word]]]:
+    def _draw(self, name: str, seen: set[str]) -> ParallelText:
         """Draw distinct pairs whose source lengths are spread over the bounds, in an order that does not show length."""
         generator = random.Random(derive_seed(self.seed, f"grammar, {name}"))
-        is_long = name == "long"
+        is_long = name == "test_long"
         sampler = Sampler(
             generator,
-            max_depth=self.max_depth + is_long,
+            # more of the deep ones, which are refused more often
+            depths=range(1, self.max_depth + 2) if is_long else [d for d in range(self.max_depth + 1) for _ in range(d + 1)],
             open_names=self.open_names,
-            joints=0.75 if is_long else 0.08,
+            joints=0.7 if is_long else 0.1,
         )
-        width = 10 if is_long else 4
-        quotas = _shares(count, range(bounds[0], bounds[1] + 1, width))
-        pairs: list[tuple[list[Word], list[Word]]] = []
-        for _ in range(400 * count + 10_000):
-            if len(pairs) == count:
-                break
+        (low, high), width, count = (LONG, 10, self.sizes[name]) if is_long else (SHORT, 3, self.sizes[name])
+        quotas = _shares(count, range(low, high + 1, width))
+        pairs: list[tuple[str, str, Alignment]] = []
+        refused = 0
+        while len(pairs) < count:
+            if refused == PATIENCE:
+                raise UserError(
+                    f"the grammar found {len(pairs)} of {count} distinct sentences of {low} to {high} words for {name}: "
+                    f"lower data.{name}_size or change data.max_depth"
+                )
+            refused += 1
             sentence = sampler.sentence()
-            english, german = sentence.english(), sentence.german()
-            source, target = (english, german) if self.languages[0] == "en" else (german, english)
-            bucket = (len(source) - bounds[0]) // width
-            if min(len(source), len(target)) < bounds[0] or max(len(source), len(target)) > bounds[1] or not quotas[bucket]:
+            source = sentence.say(self.languages[0])
+            bucket = (len(source) - low) // width
+            if not low <= len(source) <= high or not quotas[bucket]:
+                continue
+            target = sentence.say(self.languages[1])
+            if not low <= len(target) <= high:
                 continue
             text = _join(source)
             if text not in seen:
                 seen.add(text)
                 quotas[bucket] -= 1
-                pairs.append((source, target))
-        if len(pairs) < count:
-            raise UserError(
-                f"the grammar found {len(pairs)} of {count} distinct {name} sentences: lower data.train_size or "
-                "data.test_long_size, or raise data.max_depth"
-            )
+                pairs.append((text, _join(target), align(source, target)))
+                refused = 0
         generator.shuffle(pairs)
-        return pairs
-
-    def _text(self, pairs: Sequence[tuple[list[Word], list[Word]]]) -> ParallelText:
-        alignments: list[Alignment] = [align(source, target) for source, target in pairs]
-        return ParallelText([_join(s) for s, _ in pairs], [_join(t) for _, t in pairs], alignments)
+        sources, targets, alignments = zip(*pairs, strict=True)
+        return ParallelText(list(sources), list(targets), list(alignments))
 
 
 def _shares(count: int, buckets: Sequence[int]) -> list[int]:

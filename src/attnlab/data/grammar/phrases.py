@@ -35,7 +35,8 @@ class Word(NamedTuple):
 
 def say(text: str, *keys: Hashable) -> list[Word]:
     """Say words that all express the same."""
-    return [Word(form, frozenset(keys)) for form in text.split()]
+    expressed = frozenset(keys)
+    return [Word(form, expressed) for form in text.split()]
 
 
 COMMA = Word(",")
@@ -58,6 +59,11 @@ class Phrase:
     kind: str
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its German nominative and accusative are the same."""
+        return self.column != "m"
+
+    @property
     def column(self) -> str:
         """The column of a German table that the phrase agrees with."""
         return "p" if self.plural else self.gender
@@ -77,6 +83,11 @@ class Name(Phrase):
 
     name: str
 
+    @property
+    def is_plain(self) -> bool:
+        """See :attr:`Phrase.is_plain`."""
+        return True
+
     def english(self, case: str) -> list[Word]:
         """See :meth:`Phrase.english`."""
         return say(self.name, self)
@@ -84,6 +95,19 @@ class Name(Phrase):
     def german(self, case: str) -> list[Word]:
         """See :meth:`Phrase.german`."""
         return say(self.name, self)
+
+
+@dataclass(eq=False, kw_only=True)
+class Who(Phrase):
+    """Who as a subject: who calls Anna."""
+
+    def english(self, case: str) -> list[Word]:
+        """See :meth:`Phrase.english`."""
+        return say("who", self)
+
+    def german(self, case: str) -> list[Word]:
+        """See :meth:`Phrase.german`."""
+        return say("wer", self)
 
 
 ENGLISH_PRONOUNS = {"m": ("he", "him", "his"), "f": ("she", "her", "her"), "n": ("it", "it", "its")}
