@@ -115,7 +115,13 @@ ENGLISH_PRONOUNS = {"m": ("he", "him", "his"), "f": ("she", "her", "her"), "n": 
 
 @dataclass(eq=False, kw_only=True)
 class Pronoun(Phrase):
-    """A pronoun, in English by natural gender, in German by the grammatical gender of what it stands for."""
+    """A pronoun, in English by natural gender, in German by the grammatical gender of what it stands for.
+
+    Attributes:
+        antecedent: what it stands for.
+    """
+
+    antecedent: Phrase
 
     def english(self, case: str) -> list[Word]:
         """See :meth:`Phrase.english`."""

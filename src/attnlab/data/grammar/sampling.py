@@ -184,8 +184,9 @@ class Sampler:
             return None
         negated = self._chance(0.15)
         subject = subject or self._phrase(ANIMATE | THINGS, depth, negated=negated)
-        taken = subject.adjectives if isinstance(subject, NounPhrase) else []
-        fitting = [a for a in self.words.adjectives[subject.kind] if a.rank not in {adjective.rank for adjective in taken}]
+        known = subject.antecedent if isinstance(subject, Pronoun) else subject
+        taken = {adjective.rank for adjective in known.adjectives} if isinstance(known, NounPhrase) else set()
+        fitting = [adjective for adjective in self.words.adjectives[subject.kind] if adjective.rank not in taken]
         return Clause(subject=subject, predicate=self.random.choice(fitting), tense=tense, negated=negated)
 
     def _add_time(self, clause: Clause, *, fronting: bool) -> None:
@@ -388,7 +389,8 @@ class Sampler:
 
 
 def _refer(about: Phrase) -> Pronoun:
-    return Pronoun(plural=about.plural, gender=about.gender, natural=about.natural, kind=about.kind)
+    antecedent = about.antecedent if isinstance(about, Pronoun) else about
+    return Pronoun(plural=about.plural, gender=about.gender, natural=about.natural, kind=about.kind, antecedent=antecedent)
 
 
 def _english(phrase: Phrase) -> str:
