@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnlab.decoders.recurrence import GRURecurrence, LSTMRecurrence, Recurrence, TanhRecurrence
+from attnlab.layers.recurrence import GRURecurrence, LSTMRecurrence, Recurrence, TanhRecurrence
 from attnlab.errors import UserError
 from composing import model, sentences
 from conftest import options

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from attnlab.attention import AttentionMechanism, Memory
-from attnlab.decoders.recurrence import RecurrentState
+from attnlab.layers.recurrence import RecurrentState
 from attnlab.encoders import Encoded
 
 

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from attnlab.decoders.recurrence import Recurrence, RecurrentState
+from attnlab.layers.recurrence import Recurrence, RecurrentState
 from attnlab.encoders import Encoded, Encoder
 from attnlab.errors import UserError
 

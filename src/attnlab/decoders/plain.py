@@ -9,7 +9,7 @@ from torch import Tensor
 from attnlab.attention import AttentionMechanism, Memory
 from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.decoders.recurrence import Recurrence
+from attnlab.layers.recurrence import Recurrence
 from attnlab.encoders import Encoded, Encoder
 from attnlab.errors import UserError
 

@@ -1,0 +1,156 @@
+"""What Transformer encoders and decoders share: positions, self-attention, the feed-forward layer, residual connections."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnlab.errors import UserError
+
+
+def sinusoids(start: int, length: int, size: int, like: Tensor) -> Tensor:
+    """Return the positional encodings of positions start … start + length - 1 (Vaswani et al. 2017, section 3.5).
+
+    PE(p, 2i) = sin(p / 10000^(2i / size)), PE(p, 2i + 1) = cos(p / 10000^(2i / size)). There is no longest sentence.
+
+    Args:
+        start: the first position.
+        length: how many.
+        size: of an encoding, even.
+        like: a tensor of the device and the dtype wanted.
+
+    Returns:
+        (length, size).
+    """
+    positions = torch.arange(start, start + length, device=like.device, dtype=torch.float32)
+    frequencies = 10000.0 ** (-torch.arange(0, size, 2, device=like.device, dtype=torch.float32) / size)
+    angles = positions.unsqueeze(1) * frequencies
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :size].to(like.dtype)
+
+
+class PastStates(NamedTuple):
+    """Keys and values of the positions before, for a decoder that goes step by step."""
+
+    keys: Tensor
+    """(batch, heads, past, head_size)."""
+    values: Tensor
+    """(batch, heads, past, head_size)."""
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention by PyTorch's fused kernel (Vaswani et al. 2017, section 3.2.2).
+
+    head_i = softmax(W_i^Q x (W_i^K x)ᵀ / √d) W_i^V x; the output is W^O [head_1; …; head_n].
+
+    Parameters:
+        projection: W^Q, W^K and W^V of all heads (3 · size, size), no bias.
+        combine: W^O (size, size), no bias. Both are initialised by Glorot and Bengio's (2010) uniform rule.
+
+    Args:
+        size: of a state.
+        heads: number of heads.
+        dropout: on the weights, a probability.
+
+    Raises:
+        UserError: the heads do not divide the size.
+    """
+
+    def __init__(self, size: int, *, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        if size % heads:
+            raise UserError(f"{heads} heads cannot share a hidden size of {size}: choose a number of heads that divides it")
+        self.heads = heads
+        self.dropout = dropout
+        self.projection = nn.Linear(size, 3 * size, bias=False)
+        self.combine = nn.Linear(size, size, bias=False)
+
+    def reset_parameters(self) -> None:
+        """Draw the matrices; each of W^Q, W^K, W^V counts as a matrix of its own."""
+        for part in self.projection.weight.chunk(3):
+            nn.init.xavier_uniform_(part)
+        nn.init.xavier_uniform_(self.combine.weight)
+
+    def start(self, batch: int, like: Tensor) -> PastStates:
+        """Return the past of a sentence that has not begun."""
+        head_size = self.combine.in_features // self.heads
+        nothing = like.new_zeros(batch, self.heads, 0, head_size)
+        return PastStates(nothing, nothing)
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Look at the whole sentence.
+
+        Args:
+            states: (batch, len, size).
+            mask: (batch, len), true where there is a token.
+
+        Returns:
+            (batch, len, size).
+        """
+        query, keys, values = self._project(states)
+        return self._combine(query, keys, values, mask.unsqueeze(1).unsqueeze(1))
+
+    def causal(self, states: Tensor, past: PastStates) -> tuple[Tensor, PastStates]:
+        """Look at the positions before and at one's own; the rest of the sentence is not known yet.
+
+        Args:
+            states: (batch, len, size), the positions after ``past``.
+            past: from :meth:`start`, or from the call before.
+
+        Returns:
+            (batch, len, size), and the past with these positions.
+        """
+        query, keys, values = self._project(states)
+        past = PastStates(torch.cat([past.keys, keys], dim=2), torch.cat([past.values, values], dim=2))
+        total, length = past.keys.shape[2], states.shape[1]
+        seen = torch.ones(length, total, dtype=torch.bool, device=states.device).tril(total - length)
+        return self._combine(query, past.keys, past.values, seen), past
+
+    def _project(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, keys, values = self.projection(states).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+        return query, keys, values
+
+    def _combine(self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        heads = scaled_dot_product_attention(query, keys, values, attn_mask=allowed, dropout_p=dropout)
+        combined: Tensor = self.combine(heads.transpose(1, 2).flatten(2))
+        return combined
+
+
+class FeedForward(nn.Sequential):
+    """FFN(x) = W_2 relu(W_1 x + b_1) + b_2 (Vaswani et al. 2017, equation 2)."""
+
+    def __init__(self, size: int, *, hidden_size: int, dropout: float) -> None:
+        super().__init__(nn.Linear(size, hidden_size), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden_size, size))
+
+
+class Residual(nn.Module):
+    """Layer normalisation around a sublayer f: x + f(LN(x)) before it, or LN(x + f(x)) after it.
+
+    Vaswani et al. (2017, section 5.4) normalise after; normalising before trains without warm-up (Xiong et al. 2020).
+
+    Parameters:
+        norm: gain and bias of the layer normalisation (size).
+
+    Args:
+        size: of a state.
+        pre_norm: normalise before the sublayer.
+        dropout: on the sublayer's output, a probability.
+    """
+
+    def __init__(self, size: int, *, pre_norm: bool, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(size)
+        self.pre_norm = pre_norm
+        self.dropout = nn.Dropout(dropout)
+
+    def before(self, states: Tensor) -> Tensor:
+        """Return what the sublayer reads."""
+        read: Tensor = self.norm(states) if self.pre_norm else states
+        return read
+
+    def after(self, states: Tensor, output: Tensor) -> Tensor:
+        """Return the states with the sublayer's output added."""
+        added = states + self.dropout(output)
+        result: Tensor = added if self.pre_norm else self.norm(added)
+        return result
