@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from attnlab.data.batching import BucketSampler, Ids, LengthSampler, PairDataset, cut
+from attnlab.data.batching import BucketSampler, LengthSampler, PairDataset, cut
+from attnlab.data.ids import Ids
 
 LENGTHS = np.random.default_rng(5).integers(2, 40, size=(2, 503))
 LONGER = LENGTHS.max(axis=0)

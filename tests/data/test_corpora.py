@@ -4,6 +4,7 @@ import inspect
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,8 +20,8 @@ from conftest import CONF, options
 from sentences import write_pair
 
 
-def text_files(folder: Path) -> TextFiles:
-    return TextFiles(f"{folder}/train", f"{folder}/val", {"test": f"{folder}/test"}, source="en", target="de")
+def text_files(folder: Path, **options: str) -> TextFiles:
+    return TextFiles(f"{folder}/train", f"{folder}/val", {"test": f"{folder}/test"}, source="en", target="de", **options)
 
 
 @pytest.fixture
@@ -115,6 +116,60 @@ class TestReading:
     def test_test_sets_have_names_of_their_own(self, tests: dict[str, str]) -> None:
         with pytest.raises(UserError, match="test"):
             TextFiles("a", "b", tests, source="en", target="de")
+
+
+class TestAlignments:
+    def test_lines_of_links_in_plain_and_packed_files(self, folder: Path) -> None:
+        (folder / "train.align").write_text("0-0 1-1 1-0\n 0-0\r\n")
+        (folder / "test.align.gz").write_bytes(gzip.compress(b"\n0-0"))
+        splits = text_files(folder, alignments="align").load()
+        words, without = {"words": "whitespace"}, text_files(folder).load()
+        assert splits == {
+            "train": replace(without["train"], alignments=[[(0, 0), (1, 1), (1, 0)], [(0, 0)]], **words),
+            "val": without["val"],
+            "test": replace(without["test"], alignments=[[], [(0, 0)]], **words),
+        }
+        assert without["train"].alignments is None
+
+    def test_empty_pairs_go_with_their_links(self, folder: Path) -> None:
+        write_pair(folder / "train", "a\n\nc\nd\n", "ein\nbe\n \nde de\n")
+        (folder / "train.align").write_text("0-0\n\n\n0-1\n")
+        assert text_files(folder, alignments="align").load()["train"].alignments == [[(0, 0)], [(0, 1)]]
+
+    def test_fingerprint_tells_the_links(self, folder: Path) -> None:
+        prints = [text_files(folder).fingerprint()]
+        for split, content in (("train", "0-0\n0-0\n"), ("test", "0-0\n0-0\n"), ("train", "0-0\n\n")):
+            (folder / f"{split}.align").write_text(content)
+            prints.append(text_files(folder, alignments="align").fingerprint())
+        (folder / "test.align").rename(folder / "val.align")
+        prints.append(text_files(folder, alignments="align").fingerprint())
+        assert len(set(prints)) == 5
+        assert text_files(folder).fingerprint() == prints[0]
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("0-0\n0-0\n0-0\n", r"train\.align has 3 lines but .*train\.en has 2"),
+            ("\n\n", r"train\.align is empty"),
+            ("0-0\n0-0 1:1\n", r"train\.align, line 2: '1:1' is no link; each must be SOURCE-TARGET"),
+            ("0-0 -1-0\n\n", r"line 1: '-1-0' is no link"),
+            ("0-0 1\n\n", r"line 1: '1' is no link"),
+            ("0-0\n0-٣\n", r"line 2: '0-٣' is no link"),
+            (f"0-0\n0-{'9' * 5000}\n", r"line 2: '0-9+' is no link"),
+            ("2-0\n\n", r"line 1: 2-0 is past the end of the source sentence \(words between spaces: 2, numbered from 0\)"),
+            ("0-0\n0-1\n", r"line 2: 0-1 is past the end of the target sentence"),
+        ],
+    )
+    def test_damaged_file(self, folder: Path, content: str, message: str) -> None:
+        (folder / "train.align").write_text(content)
+        with pytest.raises(UserError, match=message) as caught:
+            text_files(folder, alignments="align").load()
+        assert "\n" not in str(caught.value)
+
+    def test_missing_file(self, folder: Path) -> None:
+        (folder / "val.align").write_text("0-0\n0-0\n")
+        with pytest.raises(UserError, match=r"no file .*train\.align \(or train\.align\.gz\): data\.alignments=align needs it"):
+            text_files(folder, alignments="align").fingerprint()
 
 
 class TestMulti30k:

@@ -56,6 +56,7 @@ class TestBatches:
         for data in (ready(make()), ready(make())):
             assert data.text("first") == MadeCorpus().load()["first"]
             assert data.text("val").alignments == links(50)
+            assert data.text("val").words == "spacy"
 
     def test_long_pairs_go_from_training_alone(
         self, make: partial[ParallelDataModule], caplog: pytest.LogCaptureFixture
@@ -126,6 +127,9 @@ class TestCache:
             {"max_length": 50},
             {"shared_vocabulary": True},
         ]
+        (tmp_path / "text.align").write_text("0-0\n0-0\n")
+        aligned = TextFiles(prefix, prefix, {"test": prefix}, source="en", target="de", alignments="align")
+        changes.append({"corpus": aligned})
         keys = [make(**change).fingerprint for change in changes]
         assert len(set(keys)) == len(keys)
         (tmp_path / "text.de").write_text("c\ne\n")

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from attnlab.data.vocabulary import PAD
+from attnlab.data.copying import Copies, ExtendedIds
+from attnlab.data.ids import Ids
+from attnlab.data.links import TokenLinks
 from attnlab.seeding import derive_seed
 
 
@@ -24,6 +26,8 @@ class Batch:
         target: ids (batch, target_len), from start symbol to end symbol, padded.
         target_lengths: (batch,), both symbols included; stays on the CPU.
         indices: (batch,), positions of the pairs in their split; stays on the CPU.
+        links: (batch, target_len - 1, source_len), known alignments of the tokens to predict; see :meth:`TokenLinks.batch`.
+        copies: which predictions can be copied from the source.
     """
 
     source: Tensor
@@ -31,47 +35,32 @@ class Batch:
     target: Tensor
     target_lengths: Tensor
     indices: Tensor
+    links: Tensor | None = None
+    copies: Copies | None = None
 
     def to(self, device: torch.device, non_blocking: bool = False) -> "Batch":
-        """Return the batch with its ids on a device."""
+        """Return the batch with its ids and links on a device."""
         source, target = (ids.to(device, non_blocking=non_blocking) for ids in (self.source, self.target))
-        return replace(self, source=source, target=target)
-
-
-@dataclass(frozen=True)
-class Ids:
-    """The sentences of one side, as flat arrays that may be memory-mapped.
-
-    Attributes:
-        flat: all ids, sentence after sentence (int32).
-        offsets: where each sentence starts, and at last the end (int64).
-    """
-
-    flat: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Tokens in each sentence."""
-        return np.diff(self.offsets)
-
-    def padded(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return some sentences as one padded tensor (len(indices), longest), and their lengths."""
-        chosen = np.asarray(indices)
-        starts, ends = self.offsets[chosen], self.offsets[chosen + 1]
-        lengths = ends - starts
-        padded = np.full((len(chosen), int(lengths.max())), PAD, dtype=np.int64)
-        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            padded[row, : end - start] = self.flat[start:end]
-        return torch.from_numpy(padded), torch.from_numpy(lengths)
+        links = None if self.links is None else self.links.to(device, non_blocking=non_blocking)
+        copies = None if self.copies is None else self.copies.to(device, non_blocking=non_blocking)
+        return replace(self, source=source, target=target, links=links, copies=copies)
 
 
 class PairDataset(Dataset[Batch]):
-    """Sentence pairs of one split; asked for a list of positions it returns a :class:`Batch`."""
+    """Sentence pairs of one split; asked for a list of positions it returns a :class:`Batch`.
 
-    def __init__(self, source: Ids, target: Ids) -> None:
+    Args:
+        source: sentences, each with the end symbol.
+        target: their translations, each with both symbols.
+        links: where a batch is to have links.
+        copies: where a batch is to have copies.
+    """
+
+    def __init__(self, source: Ids, target: Ids, links: TokenLinks | None = None, copies: ExtendedIds | None = None) -> None:
         self.source = source
         self.target = target
+        self.links = links
+        self.copies = copies
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -81,7 +70,9 @@ class PairDataset(Dataset[Batch]):
         """Return the pairs at some positions."""
         source, source_lengths = self.source.padded(indices)
         target, target_lengths = self.target.padded(indices)
-        return Batch(source, source_lengths, target, target_lengths, torch.tensor(indices))
+        links = None if self.links is None else self.links.batch(indices, target.shape[1] - 1, source.shape[1])
+        copies = None if self.copies is None else self.copies.batch(indices)
+        return Batch(source, source_lengths, target, target_lengths, torch.tensor(indices), links, copies)
 
 
 def cut(order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Literal["sentences", "tokens"]) -> list[list[int]]:

@@ -6,22 +6,22 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from platformdirs import user_cache_path
 
-from attnlab.data.batching import Ids
 from attnlab.data.corpora import Alignment, Corpus, ParallelText
+from attnlab.data.ids import Ids
 from attnlab.data.tokenizers import Tokenizer
 from attnlab.data.vocabulary import BOS, EOS, Vocabulary
 from attnlab.errors import UserError
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the files below change their meaning, so that older ones are not found."""
 
 SIDES = ("source", "target")
@@ -103,7 +103,8 @@ def tokenize(
             raise UserError(f"datamodule.max_length={max_length} leaves no training pair: raise it")
         log.info("left out %d of %d training pairs: longer than %d tokens", len(lengths) - len(kept), len(lengths), max_length)
         links = train.alignments and [train.alignments[i] for i in kept]
-        text["train"] = ParallelText([train.source[i] for i in kept], [train.target[i] for i in kept], links)
+        source_text, target_text = ([side[i] for i in kept] for side in (train.source, train.target))
+        text["train"] = replace(train, source=source_text, target=target_text, alignments=links)
         tokens["train"] = ([tokens["train"][0][i] for i in kept], [tokens["train"][1][i] for i in kept])
 
     sides: list[Iterable[Sequence[str]]] = list(tokens["train"])
@@ -112,8 +113,8 @@ def tokenize(
     source, target = (Vocabulary.build(side, min_frequency=options.min_frequency, max_size=options.max_size) for side in sides)
     ids = {
         split: (
-            _flat([*source.encode(sentence), EOS] for sentence in source_tokens),
-            _flat([BOS, *target.encode(sentence), EOS] for sentence in target_tokens),
+            Ids.of([*source.encode(sentence), EOS] for sentence in source_tokens),
+            Ids.of([BOS, *target.encode(sentence), EOS] for sentence in target_tokens),
         )
         for split, (source_tokens, target_tokens) in tokens.items()
     }
@@ -152,18 +153,13 @@ def cached(folder: Path, make: Callable[[], TokenizedCorpus]) -> TokenizedCorpus
     return _read(folder)
 
 
-def _flat(sentences: Iterable[list[int]]) -> Ids:
-    listed = list(sentences)
-    offsets = np.cumsum([0, *map(len, listed)], dtype=np.int64)
-    return Ids(np.fromiter((i for sentence in listed for i in sentence), np.int32, count=int(offsets[-1])), offsets)
-
-
 def _write(corpus: TokenizedCorpus, folder: Path) -> None:
     index = {
         "splits": list(corpus.text),
         "vocabularies": [vocabulary.tokens for vocabulary in corpus.vocabularies],
         "tokenizers": corpus.tokenizer_states,
         "alignments": {split: pairs.alignments for split, pairs in corpus.text.items()},
+        "words": {split: pairs.words for split, pairs in corpus.text.items()},
     }
     for split, pairs in corpus.text.items():
         for side, sentences, ids in zip(SIDES, (pairs.source, pairs.target), corpus.ids[split], strict=True):
@@ -183,7 +179,8 @@ def _read(folder: Path) -> TokenizedCorpus:
     for split in index["splits"]:
         source, target = ((folder / f"{split}.{side}.txt").read_bytes().decode().split("\n") for side in SIDES)
         links: list[Alignment] | None = index["alignments"][split]
-        text[split] = ParallelText(source, target, links and [[(s, t) for s, t in pair] for pair in links])
+        alignments = links and [[(s, t) for s, t in pair] for pair in links]
+        text[split] = ParallelText(source, target, alignments, index["words"][split])
         arrays = [
             [np.load(folder / f"{split}.{side}.{part}.npy", mmap_mode="r") for part in ("ids", "offsets")] for side in SIDES
         ]

@@ -2,10 +2,12 @@
 
 import gzip
 import logging
+import re
 import zlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from attnlab.errors import UserError
 
@@ -22,12 +24,14 @@ class ParallelText:
     Attributes:
         source: sentences, natural text.
         target: their translations, in the same order.
-        alignments: known word alignments, or None. Words are what spaCy's tokenizer makes of the text.
+        alignments: known word alignments, or None.
+        words: what they link: what spaCy's tokenizer makes of the text, or what stands between white space.
     """
 
     source: list[str]
     target: list[str]
     alignments: list[Alignment] | None = None
+    words: Literal["spacy", "whitespace"] = "spacy"
 
 
 class Corpus(ABC):
@@ -103,7 +107,7 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
     return [line.strip() for line in text.removesuffix("\n").split("\n")]
 
 
-def read_pair(source: Path, target: Path, *, drop_empty: bool) -> ParallelText:
+def read_pair(source: Path, target: Path, *, drop_empty: bool, alignments: Path | None = None) -> ParallelText:
     """Read two line-aligned files.
 
     Args:
@@ -111,18 +115,56 @@ def read_pair(source: Path, target: Path, *, drop_empty: bool) -> ParallelText:
         target: their translations.
         drop_empty: leave out pairs with an empty side, as a training set should; a test set keeps them, so that line numbers
             stay those of the files.
+        alignments: links between their words, one sentence pair a line; see :func:`parse_links`.
 
     Raises:
-        UserError: a file that is damaged or empty, or files of unequal length.
+        UserError: a file that is damaged or empty, files of unequal length, or a link between words that are not there.
     """
     sides = [decode_lines(read_bytes(path), path) for path in (source, target)]
     if len(sides[0]) != len(sides[1]):
         raise UserError(
             f"{source} has {len(sides[0])} lines but {target} has {len(sides[1])}: each line must translate its counterpart"
         )
-    if not drop_empty:
-        return ParallelText(sides[0], sides[1])
-    kept = [(s, t) for s, t in zip(*sides, strict=True) if s and t]
+    kept = [index for index, pair in enumerate(zip(*sides, strict=True)) if all(pair) or not drop_empty]
     if len(kept) < len(sides[0]):
         log.info("left out %d of %d pairs of %s: a side is empty", len(sides[0]) - len(kept), len(sides[0]), source)
-    return ParallelText([s for s, _ in kept], [t for _, t in kept])
+    text = ParallelText([sides[0][index] for index in kept], [sides[1][index] for index in kept])
+    if alignments is None:
+        return text
+    lines = decode_lines(read_bytes(alignments), alignments)
+    if len(lines) != len(sides[0]):
+        raise UserError(
+            f"{alignments} has {len(lines)} lines but {source} has {len(sides[0])}: each line must align its counterparts"
+        )
+    links = [
+        parse_links(line, (s, t), f"{alignments}, line {number}")
+        for number, (line, s, t) in enumerate(zip(lines, *sides, strict=True), start=1)
+    ]
+    return replace(text, alignments=[links[index] for index in kept], words="whitespace")
+
+
+def parse_links(line: str, pair: tuple[str, str], place: str) -> Alignment:
+    """Read one line of Pharaoh's format: links ``SOURCE-TARGET`` between words at white space, counted from 0.
+
+    Args:
+        line: such as ``0-0 1-2``, or empty.
+        pair: the two sentences.
+        place: file and line, for the error.
+
+    Raises:
+        UserError: something else than a link, or a link to a word that its sentence does not have.
+    """
+    counts = [len(sentence.split()) for sentence in pair]
+    links = []
+    for token in line.split():
+        match = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", token)
+        if not match:
+            raise UserError(f"{place}: {token!r} is no link; each must be SOURCE-TARGET, word numbers from 0, such as 0-0 1-2")
+        link = int(match[1]), int(match[2])
+        for side, word, count in zip(("source", "target"), link, counts, strict=True):
+            if word >= count:
+                raise UserError(
+                    f"{place}: {token} is past the end of the {side} sentence (words between spaces: {count}, numbered from 0)"
+                )
+        links.append(link)
+    return links

@@ -12,7 +12,9 @@ from torch.utils.data import DataLoader, Sampler
 import attnlab
 from attnlab.data.batching import Batch, BucketSampler, LengthSampler, PairDataset
 from attnlab.data.cache import FORMAT, TokenizedCorpus, VocabularyOptions, cache_folder, cached, tokenize
+from attnlab.data.copying import ExtendedIds
 from attnlab.data.corpora import Corpus, ParallelText
+from attnlab.data.links import TokenLinks
 from attnlab.data.tokenizers import Tokenizer
 from attnlab.data.vocabulary import Vocabulary
 from attnlab.errors import UserError
@@ -44,6 +46,8 @@ class ParallelDataModule(LightningDataModule):
         fingerprint: a hash of all that decides the ids: text, tokenizer, vocabularies.
         source_tokenizer, target_tokenizer: after :meth:`setup`.
         source_vocabulary, target_vocabulary: after :meth:`setup`.
+        serve_links: whether the batches of splits with alignments have links; set before the batches are asked for.
+        serve_copies: whether batches have copies; likewise.
 
     Raises:
         UserError: sizes that are not positive, or an unknown ``batch_by``; from :meth:`prepare_data`, whatever is wrong
@@ -86,7 +90,11 @@ class ParallelDataModule(LightningDataModule):
         self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
         self.num_workers = num_workers
         self.fingerprint = self._fingerprint()
+        self.serve_links = False
+        self.serve_copies = False
         self._data: TokenizedCorpus | None = None
+        self._links: dict[str, TokenLinks] = {}
+        self._copies: dict[str, ExtendedIds] = {}
 
     def prepare_data(self) -> None:
         """Tokenize the corpus, unless that was done before."""
@@ -98,6 +106,19 @@ class ParallelDataModule(LightningDataModule):
             self._data = self._load()
             for tokenizer, state in zip(self._tokenizers, self._data.tokenizer_states, strict=True):
                 tokenizer.load_state(state)
+
+    def require_links(self) -> None:
+        """Serve links, or refuse where attention could not learn from any.
+
+        Raises:
+            UserError: the training set has no alignments.
+        """
+        if self.text("train").alignments is None:
+            raise UserError(
+                f"{type(self.corpus).__name__} has no word alignments of its training set to learn attention from: "
+                "use data=grammar, or data=text with data.alignments=SUFFIX"
+            )
+        self.serve_links = True
 
     def text(self, split: str) -> ParallelText:
         """Return the sentences of "train", "val" or a test set, in the order of :attr:`Batch.indices`."""
@@ -146,6 +167,11 @@ class ParallelDataModule(LightningDataModule):
         return self.data.vocabularies[1]
 
     @property
+    def longest_source(self) -> dict[str, int]:
+        """Tokens of the longest source sentence of each split, the end symbol included."""
+        return {split: int(source.lengths.max()) for split, (source, _) in self.data.ids.items()}
+
+    @property
     def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         return self.source_tokenizer, self.target_tokenizer
 
@@ -162,7 +188,19 @@ class ParallelDataModule(LightningDataModule):
         )
 
     def _dataset(self, split: str) -> PairDataset:
-        return PairDataset(*self.data.ids[split])
+        # Made here and not in the processes that load batches, which would each make them anew.
+        if self.serve_links and split not in self._links and self.text(split).alignments is not None:
+            self._links[split] = TokenLinks.find(split, self.text(split), self._tokens(split), self.languages)
+        if self.serve_copies and split not in self._copies:
+            self._copies[split] = ExtendedIds.find(*self._tokens(split), self.target_vocabulary)
+        links = self._links.get(split) if self.serve_links else None
+        copies = self._copies.get(split) if self.serve_copies else None
+        return PairDataset(*self.data.ids[split], links, copies)
+
+    def _tokens(self, split: str) -> tuple[list[list[str]], list[list[str]]]:
+        """Tokenize a split again: ids tell nothing of tokens outside the vocabularies."""
+        text = self.text(split)
+        return self.source_tokenizer.tokenize(text.source), self.target_tokenizer.tokenize(text.target)
 
     def _evaluation_loader(self, split: str) -> DataLoader[Batch]:
         source, target = self.data.ids[split]

@@ -14,37 +14,60 @@ class TextFiles(Corpus):
     A split is given by what its two files have in common: ``corpus/train`` stands for ``corpus/train.en`` and
     ``corpus/train.de``, plain or ``.gz``. Training pairs with an empty side are left out; validation and test sets stay whole.
 
+    Word alignments, where there are any, stand in a third file of each split, as aligners write them (Pharaoh's format): line
+    n has the links ``0-0 1-2`` (source word, target word) of pair n, between words at white space, counted from 0.
+
     Args:
         train: the training set.
         val: the validation set.
         tests: test sets by name.
         source: code of the source language, the suffix of its files.
         target: code of the target language.
+        alignments: suffix of the alignments' files, which training must have and other splits may; None is no alignments.
 
     Raises:
-        UserError: no test set, or one with the name of another split; from :meth:`load`, a file that is missing or damaged, or
-            files of unequal length.
+        UserError: no test set, or one with the name of another split; from :meth:`load`, a file that is missing or damaged,
+            files of unequal length, or a link between words that are not there.
     """
 
-    def __init__(self, train: str, val: str, tests: Mapping[str, str], *, source: str, target: str) -> None:
+    def __init__(
+        self, train: str, val: str, tests: Mapping[str, str], *, source: str, target: str, alignments: str | None = None
+    ) -> None:
         if not tests or {"train", "val"} & set(tests):
             raise UserError("data.tests names one test set or more, none of them train or val: data.tests={test: FOLDER/test}")
         self.languages = (source, target)
         self.test_names = tuple(tests)
+        self.alignments = alignments
         self._prefixes = {"train": train, "val": val, **tests}
 
     def fingerprint(self) -> str:
         """See :meth:`Corpus.fingerprint`."""
         digest = hashlib.sha256(f"text {self.languages} {self.test_names}".encode())
-        for prefix in self._prefixes.values():
+        for split, prefix in self._prefixes.items():
             for path in self._files(prefix):
                 digest.update(hashlib.sha256(read_bytes(path)).digest())
+            if links := self._links(split):
+                digest.update(f"alignments of {split}".encode() + hashlib.sha256(read_bytes(links)).digest())
         return digest.hexdigest()
 
     def load(self) -> dict[str, ParallelText]:
         """See :meth:`Corpus.load`."""
-        return {split: read_pair(*self._files(prefix), drop_empty=split == "train") for split, prefix in self._prefixes.items()}
+        return {
+            split: read_pair(*self._files(prefix), drop_empty=split == "train", alignments=self._links(split))
+            for split, prefix in self._prefixes.items()
+        }
 
     def _files(self, prefix: str) -> list[Path]:
         remedy = f"{prefix} stands for {prefix}.{self.languages[0]} and {prefix}.{self.languages[1]}"
         return [find_file(Path(f"{prefix}.{language}"), remedy) for language in self.languages]
+
+    def _links(self, split: str) -> Path | None:
+        if self.alignments is None:
+            return None
+        path = Path(f"{self._prefixes[split]}.{self.alignments}")
+        try:
+            return find_file(path, f"data.alignments={self.alignments} needs it, with links such as 0-0 1-2 for each pair")
+        except UserError:
+            if split == "train":
+                raise
+            return None

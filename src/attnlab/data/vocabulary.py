@@ -46,14 +46,20 @@ class Vocabulary:
         ids = (self._ids.get(token, UNK) for token in tokens)
         return [index if index >= len(SPECIAL) else UNK for index in ids]
 
-    def decode(self, ids: Iterable[int]) -> list[str]:
-        """Return tokens up to the first end symbol, without padding and start symbols."""
+    def decode(self, ids: Iterable[int], extra: Sequence[str] = ()) -> list[str]:
+        """Return tokens up to the first end symbol, without padding and start symbols.
+
+        Args:
+            ids: of one sentence.
+            extra: types that extend the vocabulary, by id minus its size.
+        """
         tokens = []
         for index in ids:
             if index == EOS:
                 break
             if index not in (PAD, BOS):
-                tokens.append(self.tokens[index])
+                known = index < len(self)
+                tokens.append(self.tokens[index] if known else extra[index - len(self)])
         return tokens
 
 
