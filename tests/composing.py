@@ -31,10 +31,12 @@ def model(*overrides: str, seed: int = 1, dtype: torch.dtype = torch.float64) ->
         VOCABULARY,
         VOCABULARY,
         0,
+        1,
         seed,
         encoder=build(config.encoder),
         attention=build(config.attention),
         decoder=build(config.decoder),
+        output=build(config.output),
     )
     return made.to(dtype).eval()
 

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import ROOT
 
-FLOORS = ["errors", "seeding", "attention", "layers", "encoders", "decoders", "model", "search", "data", "evaluation"]
+FLOORS = ["errors", "seeding", "attention", "layers", "encoders", "decoders", "output", "model", "search", "data", "evaluation"]
 FLOORS += ["training", "studies", "cli", "__main__"]
 MODULES = sorted((ROOT / "src" / "attnlab").rglob("*.py"))
 

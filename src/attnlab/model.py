@@ -1,15 +1,16 @@
 """The sequence-to-sequence model: embeddings, an encoder, a decoder with its attention, an output layer."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from attnlab.attention import AttentionMechanism, Memory
+from attnlab.attention import AttentionMechanism, MakeAttention
 from attnlab.decoders import Decoded, Decoder, DecoderState
 from attnlab.encoders import Encoder
 from attnlab.errors import UserError
+from attnlab.output import Output
 from attnlab.seeding import initialize
 
 
@@ -34,22 +35,36 @@ class Embedding(nn.Embedding):
         self.scale = self.embedding_dim**0.5
 
 
+class SourceMemory(NamedTuple):
+    """An encoded source: a tree of tensors, batch first."""
+
+    attended: Any
+    """What the decoder looks at."""
+    copyable: Tensor | None
+    """(batch, source_len): ids of the source tokens in the target vocabulary, which goes on after its end with the words of the
+    sentence that it lacks; None in a model that does not copy."""
+
+
 class Seq2Seq(nn.Module):
     """p(y_t | y_<t, x) = softmax(V readout_t + b), the readout coming from a decoder that attends to an encoded source.
 
+    With an output that copies, the distribution goes on beyond the vocabulary; see :class:`attnlab.output.PointerGenerator`.
+
     Parameters:
         source_embedding, target_embedding: (vocabulary size, embedding_size).
-        encoder, decoder: their own.
+        encoder, decoder, copying: their own.
         output: V (target vocabulary size, readout_size) and b.
 
     Args:
         source_vocabulary_size: types on the source side.
         target_vocabulary_size: types on the target side.
         padding_id: the id of padding on both sides.
+        unknown_id: the id of an unknown target token, as which a copied one is read.
         seed: every parameter is drawn from this seed and its own name.
         encoder: makes the encoder from (embedding_size).
-        attention: makes the attention from (query_size, memory_size).
+        attention: makes the attention from (query_size, memory_size, embedding_size).
         decoder: makes the decoder from (embedding_size, encoder, attention).
+        output: makes what turns logits into a distribution, from (decoder, embedding_size).
         embedding_size: size of the embeddings of both sides.
         dropout: on embeddings and on the readout, a probability.
         tied_embeddings: what shares one matrix: nothing, the target embedding and the output layer ("target": Press and Wolf
@@ -64,11 +79,13 @@ class Seq2Seq(nn.Module):
         source_vocabulary_size: int,
         target_vocabulary_size: int,
         padding_id: int,
+        unknown_id: int,
         seed: int,
         *,
         encoder: Callable[[int], Encoder],
-        attention: Callable[[int, int], AttentionMechanism],
-        decoder: Callable[[int, Encoder, Callable[[int, int], AttentionMechanism]], Decoder],
+        attention: MakeAttention,
+        decoder: Callable[[int, Encoder, MakeAttention], Decoder],
+        output: Callable[[Decoder, int], Output],
         embedding_size: int,
         dropout: float = 0.0,
         tied_embeddings: Literal["none", "target", "all"] = "none",
@@ -79,6 +96,8 @@ class Seq2Seq(nn.Module):
         self.encoder = encoder(embedding_size)
         self.decoder = decoder(embedding_size, self.encoder, attention)
         self.output = nn.Linear(self.decoder.readout_size, target_vocabulary_size)
+        self.copying = output(self.decoder, embedding_size)
+        self.unknown_id = unknown_id
         self.dropout = nn.Dropout(dropout)
         initialize(self, seed)
         self._tie(tied_embeddings)
@@ -104,29 +123,60 @@ class Seq2Seq(nn.Module):
         """Parameters, those that are shared counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def encode(self, source: Tensor, lengths: Tensor) -> tuple[Memory, DecoderState]:
+    @property
+    def copies(self) -> bool:
+        """Whether target tokens may be copied from the source."""
+        return self.copying.copies
+
+    @property
+    def max_source_length(self) -> int | None:
+        """The longest source sentence that every part can read, in tokens, its end symbol included, or None."""
+        lengths = [m.max_length for m in self.modules() if isinstance(m, AttentionMechanism) and m.max_length is not None]
+        return min(lengths, default=None)
+
+    def encode(self, source: Tensor, lengths: Tensor, copyable: Tensor | None = None) -> tuple[SourceMemory, DecoderState]:
         """Read source sentences.
 
         Args:
             source: token ids (batch, source_len).
             lengths: (batch,), on the CPU.
+            copyable: see :class:`SourceMemory`; needed by a model that copies.
 
         Returns:
             The memory that the decoder looks at, and its state before the first target token.
         """
-        return self.decoder.start(self.encoder(self.dropout(self.source_embedding(source)), lengths))
+        attended, state = self.decoder.start(self.encoder(self.dropout(self.source_embedding(source)), lengths))
+        return SourceMemory(attended, copyable if self.copies else None), state
 
-    def decode(self, tokens: Tensor, memory: Memory, state: DecoderState) -> Decoded:
+    def decode(self, tokens: Tensor, memory: SourceMemory, state: DecoderState) -> Decoded:
         """Read target tokens (batch, target_len), one or a whole sentence; the readout at t is about the token after t."""
-        decoded: Decoded = self.decoder(self.dropout(self.target_embedding(tokens)), memory, state)
+        if self.copies:
+            tokens = tokens.where(tokens < self.target_embedding.num_embeddings, self.unknown_id)
+        decoded: Decoded = self.decoder(self.dropout(self.target_embedding(tokens)), memory.attended, state)
         return decoded
 
-    def logits(self, readouts: Tensor) -> Tensor:
-        """Score every target type for readouts (..., readout_size); returns (..., target vocabulary size)."""
-        logits: Tensor = self.output(self.dropout(readouts))
-        return logits
+    def scores(self, decoded: Decoded, memory: SourceMemory, chosen: Tensor | None = None) -> Tensor:
+        """Score every token that may come next; the softmax of the scores is the distribution.
 
-    def step(self, tokens: Tensor, memory: Memory, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
+        Args:
+            decoded: from :meth:`decode`.
+            memory: from :meth:`encode`.
+            chosen: boolean (batch, target_len): score these positions alone, since the output layer is the most expensive one.
+
+        Returns:
+            (batch, target_len, target vocabulary size, or more where words are copied), or without ``chosen``'s first two
+            dimensions (positions, …).
+        """
+        copyable = memory.copyable
+        if chosen is not None:
+            # Every chosen position becomes a sentence of one token.
+            decoded = Decoded._make([*(part[chosen].unsqueeze(1) for part in decoded[:-1]), decoded.state])
+            copyable = None if copyable is None else copyable[chosen.nonzero()[:, 0]]
+        logits = self.output(self.dropout(decoded.readouts))
+        scores: Tensor = self.copying(logits, decoded, copyable)
+        return scores if chosen is None else scores.squeeze(1)
+
+    def step(self, tokens: Tensor, memory: SourceMemory, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
         """Advance a search by one token a hypothesis.
 
         Args:
@@ -138,10 +188,10 @@ class Seq2Seq(nn.Module):
             Log-probabilities of the next token (batch, vocabulary size), attention weights (batch, source_len), the state.
         """
         decoded = self.decode(tokens.unsqueeze(1), memory, state)
-        log_probabilities = torch.log_softmax(self.logits(decoded.readouts.squeeze(1)).float(), dim=-1)
+        log_probabilities = torch.log_softmax(self.scores(decoded, memory).squeeze(1).float(), dim=-1)
         return log_probabilities, decoded.weights.squeeze(1), decoded.state
 
-    def scheduled(self, target: Tensor, memory: Memory, state: DecoderState, forced: Tensor) -> Decoded:
+    def scheduled(self, target: Tensor, memory: SourceMemory, state: DecoderState, forced: Tensor) -> Decoded:
         """Decode step by step, feeding the given token where ``forced`` and the model's own best token elsewhere.
 
         The choice of a token passes no gradient (Bengio et al. 2015, section 2.4).
@@ -153,15 +203,13 @@ class Seq2Seq(nn.Module):
             forced: boolean (batch, target_len); the first token is always the given one.
         """
         tokens = target[:, 0]
-        readouts: list[Tensor] = []
-        weights: list[Tensor] = []
+        steps: list[Decoded] = []
         for position in range(target.shape[1]):
             if position:
                 with torch.no_grad():
-                    best = self.logits(readouts[-1].squeeze(1)).argmax(-1)
+                    best = self.scores(steps[-1], memory).squeeze(1).argmax(-1)
                 tokens = torch.where(forced[:, position], target[:, position], best)
-            decoded = self.decode(tokens.unsqueeze(1), memory, state)
-            state = decoded.state
-            readouts.append(decoded.readouts)
-            weights.append(decoded.weights)
-        return Decoded(torch.cat(readouts, 1), torch.cat(weights, 1), state)
+            steps.append(self.decode(tokens.unsqueeze(1), memory, state))
+            state = steps[-1].state
+        parts = zip(*(step[:-1] for step in steps), strict=True)
+        return Decoded._make([*(torch.cat(part, 1) for part in parts), state])

@@ -1,5 +1,18 @@
-"""Attention mechanisms: a score, a window and a normalizer, composed."""
+"""Attention mechanisms: a score, a window, a normalizer, keys and a history, composed; and attentions around attentions."""
 
-from attnlab.attention.attention import Attention, AttentionMechanism, Memory, NoAttention
+from attnlab.attention.attention import Attention
+from attnlab.attention.mechanism import Attended, AttentionMechanism, MakeAttention, Memory, NoAttention, Query
+from attnlab.attention.wrappers import ContextGate, IntraDecoderAttention, MultiHeadAttention
 
-__all__ = ["Attention", "AttentionMechanism", "Memory", "NoAttention"]
+__all__ = [
+    "Attended",
+    "Attention",
+    "AttentionMechanism",
+    "ContextGate",
+    "IntraDecoderAttention",
+    "MakeAttention",
+    "Memory",
+    "MultiHeadAttention",
+    "NoAttention",
+    "Query",
+]

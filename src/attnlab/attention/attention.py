@@ -1,128 +1,169 @@
 """Attention as the composition of a score, a window and a normalizer."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
-from torch import Tensor, nn
+import torch
+from torch import Tensor
 
+from attnlab.attention.history import History, Sizes
+from attnlab.attention.keys import Keys
+from attnlab.attention.mechanism import Attended, AttentionMechanism, Memory, Query
 from attnlab.attention.normalizers import Normalizer
 from attnlab.attention.scores import Score
 from attnlab.attention.windows import Window
+from attnlab.errors import UserError
+
+Part = Literal["state", "embedding", "context", "language"]
 
 
-class Memory(NamedTuple):
-    """What the decoder may look at, made once per source sentence."""
+class AttentionState(NamedTuple):
+    """What an attention carries from one target token to the next, batch first."""
 
-    keys: Tensor
-    """(batch, source_len, key_size): what a query is compared with."""
-    values: Tensor
-    """(batch, source_len, value_size): what is averaged into the context."""
-    mask: Tensor
-    """(batch, source_len), true where the source has a token."""
-
-
-class AttentionMechanism(nn.Module, ABC):
-    """What a decoder may be given: one call for one query or for a whole sentence of queries.
-
-    Attributes:
-        context_size: size of the context that the decoder receives; 0 means that there is none.
-    """
-
-    context_size: int
-
-    @abstractmethod
-    def memory(self, states: Tensor, mask: Tensor) -> Memory:
-        """Prepare the encoder's states (batch, source_len, memory_size), once per source sentence."""
-
-    @abstractmethod
-    def start(self, memory: Memory) -> Any:
-        """Return the mechanism's state before the first target token: a tree of tensors, batch first, or None."""
-
-    @abstractmethod
-    def forward(self, query: Tensor, memory: Memory, state: Any) -> tuple[Tensor, Tensor, Any]:
-        """Look at the memory.
-
-        Args:
-            query: (batch, target_len, query_size); target_len is 1 when decoding step by step.
-            memory: from :meth:`memory`.
-            state: from :meth:`start` or from the call before.
-
-        Returns:
-            The contexts (batch, target_len, context_size), the weights (batch, target_len, source_len), the new state.
-        """
+    step: Tensor
+    """(batch,): target tokens so far."""
+    context: Tensor
+    """(batch, context_size): the previous context, or size 0 where nothing asks with it."""
+    language: Tensor
+    """(batch, embedding_size): the embedding of the first target token, or size 0 where nothing asks with it."""
+    window: Any
+    history: Any
 
 
 class Attention(AttentionMechanism):
-    """Content-based attention: c_t = Σ_j a_tj h_j, with a_t = normalizer(score(q_t, h) inside the window).
+    """One composable attention: c_t = Σ_j a_tj v_j, with a_t = window(normalizer, score(q_t, k_j)).
+
+    Keys k_j and values v_j come from the encoder's states. The query q_t is what ``asks``: the concatenation of any of the
+    decoder's state, the embedding of the previous target token, the previous context c_{t-1} (c_0 = 0), and a language
+    token, which is the embedding of the token that opens the target sentence: with one target language a learned constant.
+
+    Where nothing waits for the target token before, all queries of a sentence are answered at once, else one after another.
+
+    Parameters:
+        score, window, normalizer, keys, history: their own.
 
     Args:
-        query_size: size of a query, from the decoder.
-        memory_size: size of an encoder state, from the encoder.
-        score: makes the score function from (query_size, memory_size).
-        window: makes the window from (query_size).
-        normalizer: turns logits into weights.
+        query_size: size of a decoder state.
+        memory_size: size of an encoder state.
+        embedding_size: size of a target embedding.
+        score: makes the score function from (query size, key size).
+        window: makes the window from (query size, memory size).
+        normalizer: makes the normalizer.
+        keys: makes keys and values from (memory_size).
+        history: makes what is remembered over time from (sizes).
+        asks: what the query is made of: one of state, embedding, context and language, or several.
+
+    Raises:
+        UserError: parts that make no sense together, or a query without a part.
     """
 
     def __init__(
         self,
         query_size: int,
         memory_size: int,
+        embedding_size: int,
         *,
         score: Callable[[int, int], Score],
-        window: Callable[[int], Window],
-        normalizer: Normalizer,
+        window: Callable[[int, int], Window],
+        normalizer: Callable[[], Normalizer],
+        keys: Callable[[int], Keys],
+        history: Callable[[Sizes], History],
+        asks: Part | Sequence[Part] = ("state",),
     ) -> None:
         super().__init__()
-        self.context_size = memory_size
-        self.score = score(query_size, memory_size)
-        self.window = window(query_size)
-        self.normalizer = normalizer
+        self.keys = keys(memory_size)
+        self.context_size = self.keys.value_size
+        self.asks = (asks,) if isinstance(asks, str) else tuple(asks)
+        sizes = {"state": query_size, "embedding": embedding_size, "context": self.context_size, "language": embedding_size}
+        if not self.asks or len(set(self.asks)) < len(self.asks) or not set(self.asks) <= set(sizes):
+            raise UserError(f"attention.asks names one or more of {', '.join(sizes)}, each once, not [{','.join(self.asks)}]")
+        self.context_carried = self.context_size if "context" in self.asks else 0
+        self.language_carried = embedding_size if "language" in self.asks else 0
+        asked_size = sum(sizes[part] for part in self.asks)
 
-    def memory(self, states: Tensor, mask: Tensor) -> Memory:
+        self.normalizer = normalizer()
+        self.score = score(asked_size, self.keys.key_size) if self.normalizer.reads_logits else None
+        self.window = window(asked_size, memory_size)
+        projected = self.score.project_keys(torch.zeros(1, 1, self.keys.key_size)).shape[-1] if self.score else 0
+        self.history = history(Sizes(asked_size, self.keys.value_size, projected))
+        self._refuse_nonsense()
+        self.max_length = self.score.max_length if self.score else None
+        self.sums_to_one = self.window.sums_to_one
+        self.sequential = self.window.sequential or self.history.sequential or bool(self.context_carried)
+
+    def _refuse_nonsense(self) -> None:
+        history = type(self.history).__name__
+        if self.score is None:
+            if self.history.sequential:
+                raise UserError(
+                    f"a {type(self.normalizer).__name__} normalizer ignores the score, so that a {history} history, "
+                    "which changes it, has no effect: choose attention/history=none, or another attention/normalizer"
+                )
+        elif not self.score.content_based:
+            score = type(self.score).__name__
+            if self.keys.learned:
+                raise UserError(
+                    f"a {score} score does not look at keys, so that {type(self.keys).__name__} keys would never learn: choose "
+                    "attention/keys=states, or a score that compares, such as attention/score=general"
+                )
+            if self.history.changes_keys:
+                raise UserError(
+                    f"a {score} score does not look at keys, which is where a {history} history enters: choose "
+                    "attention/history=none, or a score that compares, such as attention/score=additive"
+                )
+
+    def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
         """See :meth:`AttentionMechanism.memory`."""
-        return Memory(self.score.project_keys(states), states, mask)
+        keys, averaged = self.keys(states, states if values is None else values)
+        projected = keys[..., :0] if self.score is None else self.score.project_keys(keys)
+        return Memory(projected, averaged, mask, self.window.prepare(states), self.history.prepare(averaged))
 
-    def start(self, memory: Memory) -> None:
-        """Return None: nothing is carried from one target token to the next."""
-        return
-
-    def forward(self, query: Tensor, memory: Memory, state: None) -> tuple[Tensor, Tensor, None]:
-        """See :meth:`AttentionMechanism.forward`."""
-        allowed, prior = self.window(query, memory.mask)
-        weights = self.normalizer(self.score(query, memory.keys), allowed)
-        if prior is not None:
-            weights = weights * prior
-        return weights @ memory.values, weights, None
-
-
-class NoAttention(AttentionMechanism):
-    """The control: no context at all, so that a decoder knows the source from its initial state alone.
-
-    The context has size 0 and all weights are zero (the documented exception to "weights sum to one").
-
-    Args:
-        query_size: size of a query, not used.
-        memory_size: size of an encoder state, not used.
-    """
-
-    def __init__(self, query_size: int, memory_size: int) -> None:
-        super().__init__()
-        self.context_size = 0
-
-    def memory(self, states: Tensor, mask: Tensor) -> Memory:
-        """See :meth:`AttentionMechanism.memory`."""
-        return Memory(states[..., :0], states[..., :0], mask)
-
-    def start(self, memory: Memory) -> None:
-        """Return None."""
-        return
-
-    def forward(self, query: Tensor, memory: Memory, state: None) -> tuple[Tensor, Tensor, None]:
-        """See :meth:`AttentionMechanism.forward`."""
-        batch, target_len, _ = query.shape
-        return (
-            query.new_zeros(batch, target_len, 0),
-            query.new_zeros(batch, target_len, memory.mask.shape[1]),
-            None,
+    def start(self, memory: Memory) -> AttentionState:
+        """See :meth:`AttentionMechanism.start`."""
+        batch, values = len(memory.mask), memory.values
+        return AttentionState(
+            step=torch.zeros(batch, dtype=torch.long, device=values.device),
+            context=values.new_zeros(batch, self.context_carried),
+            language=values.new_zeros(batch, self.language_carried),
+            window=self.window.start(memory.mask),
+            history=self.history.start(memory.mask),
         )
+
+    def forward(self, query: Query, memory: Memory, state: AttentionState, *, need_weights: bool = True) -> Attended:
+        """See :meth:`AttentionMechanism.forward`."""
+        if not self.sequential:
+            return self._look(query, memory, state)
+        looks = []
+        for step_state, embedding in zip(*(torch.split(part, 1, dim=1) for part in query), strict=True):
+            looks.append(self._look(Query(step_state, embedding), memory, state))
+            state = looks[-1].state
+        contexts, weights = (torch.cat(part, dim=1) for part in ([x.context for x in looks], [x.weights for x in looks]))
+        return Attended(contexts, weights, state)
+
+    def _look(self, query: Query, memory: Memory, state: AttentionState) -> Attended:
+        asked, language = self._ask(query, state)
+        if self.score is None:
+            logits = asked.new_zeros(*asked.shape[:2], memory.mask.shape[1])
+        else:
+            logits = self.score(asked, self.history.keys(memory.keys, state.history))
+        changed = self.history.logits(logits, state.history)
+        weights, window = self.window(changed, asked, memory, state.step, self.normalizer, state.window)
+        context = weights @ memory.values
+        history = self.history.after(state.history, logits, weights, asked, memory)
+        carried = context[:, -1, : self.context_carried]
+        return Attended(context, weights, AttentionState(state.step + asked.shape[1], carried, language, window, history))
+
+    def _ask(self, query: Query, state: AttentionState) -> tuple[Tensor, Tensor]:
+        """Return the query (batch, target_len, asked size), and the language token's embedding to be carried on."""
+        language = state.language
+        if self.language_carried:
+            language = torch.where((state.step == 0).unsqueeze(1), query.embedding[:, 0], language)
+        parts = {
+            "state": query.state,
+            "embedding": query.embedding,
+            "context": state.context.unsqueeze(1),
+            "language": language.unsqueeze(1).expand(-1, query.state.shape[1], -1),
+        }
+        if len(self.asks) == 1:
+            return parts[self.asks[0]], language
+        return torch.cat([parts[part] for part in self.asks], dim=-1), language

@@ -1,20 +1,30 @@
 """Normalizers: from logits to weights."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import gumbel_softmax, one_hot
+
+from attnlab.errors import UserError
 
 
 class Normalizer(nn.Module, ABC):
-    """Turns logits into non-negative weights over the allowed positions."""
+    """Turns logits into non-negative weights over the allowed positions, which sum to one.
+
+    Attributes:
+        reads_logits: false for a control that ignores them, so that no score need be made.
+    """
+
+    reads_logits: ClassVar[bool] = True
 
     @abstractmethod
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         """Normalise over the last dimension.
 
         Args:
-            logits: (batch, target_len, source_len).
+            logits: (batch, target_len, source_len), or with more dimensions between.
             allowed: boolean, broadcastable to the logits.
 
         Returns:
@@ -22,11 +32,131 @@ class Normalizer(nn.Module, ABC):
         """
 
 
+def _masked(logits: Tensor, allowed: Tensor) -> Tensor:
+    # The dtype's own minimum, not -inf: a row without any allowed position must give zeros, not NaN.
+    return logits.masked_fill(~allowed, torch.finfo(logits.dtype).min)
+
+
 class Softmax(Normalizer):
-    """Softmax, a_j = exp(e_j) / Σ_k exp(e_k), over the allowed positions (Bahdanau et al. 2015, equation 6)."""
+    """Softmax, a_j = exp(e_j / τ) / Σ_k exp(e_k / τ), over the allowed positions (Bahdanau et al. 2015, equation 6, τ = 1).
+
+    No parameters.
+
+    Args:
+        temperature: τ; below one the weights are sharper, above one flatter.
+
+    Raises:
+        UserError: a temperature that is not positive.
+    """
+
+    def __init__(self, *, temperature: float = 1.0) -> None:
+        super().__init__()
+        _check_temperature(temperature)
+        self.temperature = temperature
 
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         """See :meth:`Normalizer.forward`."""
-        # The dtype's own minimum, not -inf: a row without any allowed position must give zeros, not NaN.
-        masked = logits.masked_fill(~allowed, torch.finfo(logits.dtype).min)
-        return masked.softmax(dim=-1) * allowed
+        if self.temperature != 1.0:
+            logits = logits / self.temperature
+        return _masked(logits, allowed).softmax(dim=-1) * allowed
+
+
+class Entmax(Normalizer, ABC):
+    """A sparse normalizer of the ``entmax`` package, α-entmax: a = argmax_p pᵀe + H_α(p) over the probability simplex.
+
+    Positions far below the best get no weight at all. Half precision is computed in single.
+    """
+
+    @abstractmethod
+    def _map(self, logits: Tensor) -> Tensor:
+        """Normalise float32 or float64 logits over their last dimension."""
+
+    def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
+        """See :meth:`Normalizer.forward`."""
+        precise = logits.double() if logits.dtype == torch.float64 else logits.float()
+        # What lies 2 or more below the best has no weight; a fill near there keeps the package's squares finite.
+        best = _masked(precise, allowed).amax(dim=-1, keepdim=True)
+        return (self._map((precise - best).masked_fill(~allowed, -100.0)) * allowed).to(logits.dtype)
+
+
+class Sparsemax(Entmax):
+    """Sparsemax, the Euclidean projection of the logits onto the simplex (Martins and Astudillo 2016, equation 2).
+
+    a = argmin_p ‖p - e‖², which is max(e - τ, 0) with τ such that Σ_j a_j = 1.
+
+    No parameters.
+    """
+
+    def _map(self, logits: Tensor) -> Tensor:
+        from entmax import sparsemax
+
+        weights: Tensor = sparsemax(logits, dim=-1)
+        return weights
+
+
+class Entmax15(Entmax):
+    """1.5-entmax, between softmax and sparsemax (Peters et al. 2019, equation 10 with α = 1.5).
+
+    a_j = max(e_j / 2 - τ, 0)², with τ such that Σ_j a_j = 1.
+
+    No parameters.
+    """
+
+    def _map(self, logits: Tensor) -> Tensor:
+        from entmax import entmax15
+
+        weights: Tensor = entmax15(logits, dim=-1)
+        return weights
+
+
+class Hard(Normalizer):
+    """One position alone, by the straight-through Gumbel-softmax estimator (Jang et al. 2017, sections 2.1 and 2.2).
+
+    Forward, a = one_hot(argmax_j (e_j + g_j)) with g_j drawn from Gumbel(0, 1) in training and 0 otherwise; backward, the
+    gradient is that of softmax((e + g) / τ).
+
+    No parameters.
+
+    Args:
+        temperature: τ of the gradient.
+        noise: draw g in training; without it the estimator is the deterministic straight-through one.
+
+    Raises:
+        UserError: a temperature that is not positive.
+    """
+
+    def __init__(self, *, temperature: float = 1.0, noise: bool = True) -> None:
+        super().__init__()
+        _check_temperature(temperature)
+        self.temperature = temperature
+        self.noise = noise
+
+    def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
+        """See :meth:`Normalizer.forward`."""
+        masked = _masked(logits, allowed)
+        if self.noise and self.training:
+            # In half precision a draw may be infinite.
+            precise = masked.double() if masked.dtype == torch.float64 else masked.float()
+            return gumbel_softmax(precise, tau=self.temperature, hard=True, dim=-1).to(logits.dtype) * allowed
+        soft = (masked / self.temperature).softmax(dim=-1)
+        hard = one_hot(masked.argmax(dim=-1), masked.shape[-1]).to(soft.dtype)
+        return (hard - soft.detach() + soft) * allowed
+
+
+class Uniform(Normalizer):
+    """The control that looks everywhere alike, a_j = 1 / (number of allowed positions); no score is made.
+
+    No parameters.
+    """
+
+    reads_logits = False
+
+    def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
+        """See :meth:`Normalizer.forward`."""
+        ones = torch.ones_like(logits) * allowed
+        return ones / ones.sum(dim=-1, keepdim=True).clamp(min=1)
+
+
+def _check_temperature(temperature: float) -> None:
+    if temperature <= 0:
+        raise UserError(f"attention.normalizer.temperature must be above 0, not {temperature}")

@@ -1,8 +1,21 @@
-"""Decoders: recurrent networks that are given an attention and say where the context enters."""
+"""Decoders: networks that are given an attention and say where the context enters."""
 
 from attnlab.decoders.bahdanau import BahdanauDecoder
+from attnlab.decoders.conditional import ConditionalDecoder
 from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.decoders.gnmt import GNMTDecoder
 from attnlab.decoders.luong import LuongDecoder
 from attnlab.decoders.plain import PlainDecoder
+from attnlab.decoders.transformer import TransformerDecoder
 
-__all__ = ["BahdanauDecoder", "Decoded", "Decoder", "DecoderState", "LuongDecoder", "PlainDecoder"]
+__all__ = [
+    "BahdanauDecoder",
+    "ConditionalDecoder",
+    "Decoded",
+    "Decoder",
+    "DecoderState",
+    "GNMTDecoder",
+    "LuongDecoder",
+    "PlainDecoder",
+    "TransformerDecoder",
+]

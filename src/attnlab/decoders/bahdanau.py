@@ -1,34 +1,39 @@
-"""The decoder of Bahdanau, Cho and Bengio (2015), in its simple form."""
+"""The decoder of Bahdanau, Cho and Bengio (2015)."""
 
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from attnlab.attention import AttentionMechanism, Memory
+from attnlab.attention import MakeAttention, Memory, Query
 from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.layers.recurrence import Recurrence
+from attnlab.decoders.readout import Readout
 from attnlab.encoders import Encoded, Encoder
+from attnlab.layers.recurrence import Recurrence, StateSizes
 
 
 class BahdanauDecoder(Decoder):
     """The previous state asks; the context enters the cell and the readout (Bahdanau et al. 2015, section 3.1).
 
-    c_t = attention(s_{t-1}); s_t = f([E y_{t-1}; c_t], s_{t-1}); readout_t = tanh(W_r [s_t; E y_{t-1}; c_t]). With several
+    c_t = attention(s_{t-1}); s_t = f([E y_{t-1}; c_t], s_{t-1}); readout_t = g(s_{t-1}, s_t, E y_{t-1}, c_t). With several
     layers the top one asks and the lowest receives the context.
+
+    The paper's appendix (``decoder=bahdanau_paper``) has for f a GRU whose reset gate acts before the matrix, for g a maxout
+    of the previous state, and starts from the backward encoder's first state; the simple form (``decoder=bahdanau``) takes any
+    cell and for g the tanh of the current state.
 
     Parameters:
         recurrence: the network f; the context enters its gates and its candidate.
-        readout: W_r (hidden_size, hidden_size + embedding_size + context_size), no bias.
-        attention, initial_state: their own.
+        readout, attention, initial_state: their own.
 
     Args:
         embedding_size: size of a target embedding.
         encoder: the encoder, for its sizes.
-        attention: makes the attention from (query_size, memory_size).
+        attention: makes the attention.
         cell: makes the network f.
-        initial_state: makes the initial state from (encoder, recurrence).
+        initial_state: makes the initial state from (encoder, sizes).
+        readout: makes g from (hidden_size, embedding_size, context_size).
         hidden_size: units; also the size of the readout and of the query.
         num_layers: stacked layers.
         dropout: between layers, a probability.
@@ -38,25 +43,26 @@ class BahdanauDecoder(Decoder):
         self,
         embedding_size: int,
         encoder: Encoder,
-        attention: Callable[[int, int], AttentionMechanism],
+        attention: MakeAttention,
         *,
         cell: Callable[..., Recurrence],
-        initial_state: Callable[[Encoder, Recurrence], InitialState],
+        initial_state: Callable[[Encoder, StateSizes], InitialState],
+        readout: Callable[[int, int, int], Readout],
         hidden_size: int,
         num_layers: int = 1,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.attention = attention(hidden_size, encoder.output_size)
+        self.attention = attention(hidden_size, encoder.output_size, embedding_size)
         context_size = self.attention.context_size
         self.recurrence = cell(embedding_size, context_size, hidden_size, num_layers=num_layers, dropout=dropout)
-        self.initial_state = initial_state(encoder, self.recurrence)
-        self.readout = nn.Linear(hidden_size + embedding_size + context_size, hidden_size, bias=False)
-        self.readout_size = hidden_size
+        self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
+        self.readout = readout(hidden_size, embedding_size, context_size)
+        self.hidden_size = self.readout_size = hidden_size
 
     def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
         """See :meth:`Decoder.start`."""
-        memory = self.attention.memory(encoded.states, encoded.mask)
+        memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
         nothing = encoded.states.new_zeros(len(encoded.states), 0)
         return memory, DecoderState(self.initial_state(encoded), nothing, self.attention.start(memory))
 
@@ -64,14 +70,16 @@ class BahdanauDecoder(Decoder):
         """See :meth:`Decoder.forward`."""
         hidden, nothing, attention = state
         advance = self.recurrence.stepper(embeddings)
-        outputs, contexts, weights = [], [], []
-        for step in range(embeddings.shape[1]):
+        previous, current, contexts, weights = [], [], [], []
+        for step, embedding in enumerate(torch.split(embeddings, 1, dim=1)):
             query = hidden[0][:, -1:]
-            context, step_weights, attention = self.attention(query, memory, attention)
+            context, step_weights, attention = self.attention(Query(query, embedding), memory, attention)
             output, hidden = advance(step, context.squeeze(1), hidden)
-            outputs.append(output)
+            previous.append(query)
+            current.append(output)
             contexts.append(context)
             weights.append(step_weights)
-        everything = torch.cat([torch.stack(outputs, 1), embeddings, torch.cat(contexts, 1)], dim=-1)
-        readouts = torch.tanh(self.readout(everything))
-        return Decoded(readouts, torch.cat(weights, 1), DecoderState(hidden, nothing, attention))
+        states, seen = torch.stack(current, 1), torch.cat(contexts, 1)
+        readouts = self.readout(torch.cat(previous, 1), states, embeddings, seen)
+        after = DecoderState(hidden, nothing, attention)
+        return Decoded(readouts, torch.cat(weights, 1), seen, states, embeddings, after)

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from attnlab.attention import AttentionMechanism, Memory
-from attnlab.layers.recurrence import RecurrentState
+from attnlab.attention import AttentionMechanism
 from attnlab.encoders import Encoded
 
 
@@ -16,8 +15,8 @@ class DecoderState(NamedTuple):
     A search reorders all of it with one function.
     """
 
-    hidden: RecurrentState
-    """Each part (batch, layers, hidden_size)."""
+    hidden: Any
+    """Of a recurrent decoder a tuple of tensors (batch, layers, hidden_size), h and, for an LSTM, c; else a tree of tensors."""
     carried: Tensor
     """(batch, size): what else a decoder passes on to its next step, such as the fed attentional vector; size may be 0."""
     attention: Any
@@ -31,6 +30,12 @@ class Decoded(NamedTuple):
     """(batch, target_len, readout_size): what the output layer reads."""
     weights: Tensor
     """(batch, target_len, source_len): the attention's weights."""
+    contexts: Tensor
+    """(batch, target_len, context_size): the attention's contexts."""
+    states: Tensor
+    """(batch, target_len, hidden_size): the decoder's own states s_t, before any readout."""
+    embeddings: Tensor
+    """(batch, target_len, embedding_size): what was read."""
     state: DecoderState
     """The state after the last token."""
 
@@ -40,18 +45,21 @@ class Decoder(nn.Module, ABC):
 
     Attributes:
         attention: what it was given to look with.
+        hidden_size: size of a state.
         readout_size: size of what the output layer reads.
     """
 
     attention: AttentionMechanism
+    hidden_size: int
     readout_size: int
 
     @abstractmethod
-    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
-        """Return the memory, which stays the same for the whole sentence, and the state before the first token."""
+    def start(self, encoded: Encoded) -> tuple[Any, DecoderState]:
+        """Return the memory, a tree of tensors, batch first, which stays the same for the whole sentence, and the state before
+        the first token."""
 
     @abstractmethod
-    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
+    def forward(self, embeddings: Tensor, memory: Any, state: DecoderState) -> Decoded:
         """Read target tokens: all of a sentence under teacher forcing, or one in a search. The code is the same.
 
         Args:

@@ -5,9 +5,9 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from attnlab.layers.recurrence import Recurrence, RecurrentState
 from attnlab.encoders import Encoded, Encoder
 from attnlab.errors import UserError
+from attnlab.layers.recurrence import RecurrentState, StateSizes
 
 
 class InitialState(nn.Module, ABC):
@@ -15,14 +15,12 @@ class InitialState(nn.Module, ABC):
 
     Args:
         encoder: the encoder, for its sizes.
-        recurrence: the decoder's network, for its sizes.
+        sizes: of the state.
     """
 
-    def __init__(self, encoder: Encoder, recurrence: Recurrence) -> None:
+    def __init__(self, encoder: Encoder, sizes: StateSizes) -> None:
         super().__init__()
-        self.hidden_size = recurrence.hidden_size
-        self.num_layers = recurrence.num_layers
-        self.state_parts = recurrence.state_parts
+        self.state_parts, self.num_layers, self.hidden_size = sizes
 
     @abstractmethod
     def forward(self, encoded: Encoded) -> RecurrentState:
@@ -40,8 +38,8 @@ class Bridge(InitialState):
         projections: for each part W (layers · hidden_size, directions · encoder hidden_size) and b.
     """
 
-    def __init__(self, encoder: Encoder, recurrence: Recurrence, *, backward_only: bool = False) -> None:
-        super().__init__(encoder, recurrence)
+    def __init__(self, encoder: Encoder, sizes: StateSizes, *, backward_only: bool = False) -> None:
+        super().__init__(encoder, sizes)
         self.backward_only = backward_only
         size = encoder.hidden_size * (1 if backward_only else encoder.num_directions)
         self.projections = nn.ModuleList(nn.Linear(size, self.num_layers * self.hidden_size) for _ in range(self.state_parts))
@@ -65,8 +63,8 @@ class LastState(InitialState):
         UserError: layers or sizes differ.
     """
 
-    def __init__(self, encoder: Encoder, recurrence: Recurrence) -> None:
-        super().__init__(encoder, recurrence)
+    def __init__(self, encoder: Encoder, sizes: StateSizes) -> None:
+        super().__init__(encoder, sizes)
         encoder_size = encoder.hidden_size * encoder.num_directions
         if (encoder.num_layers, encoder_size) != (self.num_layers, self.hidden_size):
             raise UserError(

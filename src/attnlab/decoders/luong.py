@@ -5,11 +5,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attnlab.attention import AttentionMechanism, Memory
+from attnlab.attention import MakeAttention, Memory, Query
 from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.layers.recurrence import Recurrence
 from attnlab.encoders import Encoded, Encoder
+from attnlab.layers.recurrence import Recurrence, StateSizes
 
 
 class LuongDecoder(Decoder):
@@ -27,9 +27,9 @@ class LuongDecoder(Decoder):
     Args:
         embedding_size: size of a target embedding.
         encoder: the encoder, for its sizes.
-        attention: makes the attention from (query_size, memory_size).
+        attention: makes the attention.
         cell: makes the network f.
-        initial_state: makes the initial state from (encoder, recurrence).
+        initial_state: makes the initial state from (encoder, sizes).
         hidden_size: units; also the size of h̃ and of the query.
         num_layers: stacked layers.
         dropout: between layers, a probability.
@@ -40,10 +40,10 @@ class LuongDecoder(Decoder):
         self,
         embedding_size: int,
         encoder: Encoder,
-        attention: Callable[[int, int], AttentionMechanism],
+        attention: MakeAttention,
         *,
         cell: Callable[..., Recurrence],
-        initial_state: Callable[[Encoder, Recurrence], InitialState],
+        initial_state: Callable[[Encoder, StateSizes], InitialState],
         hidden_size: int,
         num_layers: int = 1,
         dropout: float = 0.0,
@@ -52,14 +52,14 @@ class LuongDecoder(Decoder):
         super().__init__()
         self.fed_size = hidden_size if input_feeding else 0
         self.recurrence = cell(embedding_size, self.fed_size, hidden_size, num_layers=num_layers, dropout=dropout)
-        self.initial_state = initial_state(encoder, self.recurrence)
-        self.attention = attention(hidden_size, encoder.output_size)
+        self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
+        self.attention = attention(hidden_size, encoder.output_size, embedding_size)
         self.combine = nn.Linear(self.attention.context_size + hidden_size, hidden_size, bias=False)
-        self.readout_size = hidden_size
+        self.hidden_size = self.readout_size = hidden_size
 
     def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
         """See :meth:`Decoder.start`; h̃_0 = 0."""
-        memory = self.attention.memory(encoded.states, encoded.mask)
+        memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
         fed = encoded.states.new_zeros(len(encoded.states), self.fed_size)
         return memory, DecoderState(self.initial_state(encoded), fed, self.attention.start(memory))
 
@@ -67,21 +67,27 @@ class LuongDecoder(Decoder):
         """See :meth:`Decoder.forward`."""
         if self.fed_size:
             return self._step_by_step(embeddings, memory, state)
-        outputs, hidden = self.recurrence.sequence(embeddings, state.hidden)
-        context, weights, attention = self.attention(outputs, memory, state.attention)
-        return Decoded(self._combine(context, outputs), weights, DecoderState(hidden, state.carried, attention))
+        states, hidden = self.recurrence.sequence(embeddings, state.hidden)
+        contexts, weights, attention = self.attention(Query(states, embeddings), memory, state.attention)
+        after = DecoderState(hidden, state.carried, attention)
+        return Decoded(self._combine(contexts, states), weights, contexts, states, embeddings, after)
 
     def _step_by_step(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
         hidden, fed, attention = state
         advance = self.recurrence.stepper(embeddings)
-        readouts, weights = [], []
-        for step in range(embeddings.shape[1]):
+        readouts, weights, contexts, states = [], [], [], []
+        for step, embedding in enumerate(torch.split(embeddings, 1, dim=1)):
             output, hidden = advance(step, fed, hidden)
-            context, step_weights, attention = self.attention(output.unsqueeze(1), memory, attention)
+            query = Query(output.unsqueeze(1), embedding)
+            context, step_weights, attention = self.attention(query, memory, attention)
             fed = self._combine(context.squeeze(1), output)
             readouts.append(fed)
             weights.append(step_weights)
-        return Decoded(torch.stack(readouts, 1), torch.cat(weights, 1), DecoderState(hidden, fed, attention))
+            contexts.append(context)
+            states.append(output)
+        after = DecoderState(hidden, fed, attention)
+        seen, own = torch.cat(contexts, 1), torch.stack(states, 1)
+        return Decoded(torch.stack(readouts, 1), torch.cat(weights, 1), seen, own, embeddings, after)
 
     def _combine(self, context: Tensor, output: Tensor) -> Tensor:
         return torch.tanh(self.combine(torch.cat([context, output], dim=-1)))

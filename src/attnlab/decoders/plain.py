@@ -6,12 +6,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from attnlab.attention import AttentionMechanism, Memory
+from attnlab.attention import MakeAttention, Memory, Query
 from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.layers.recurrence import Recurrence
 from attnlab.encoders import Encoded, Encoder
 from attnlab.errors import UserError
+from attnlab.layers.recurrence import Recurrence, StateSizes
 
 
 class PlainDecoder(Decoder):
@@ -28,9 +28,9 @@ class PlainDecoder(Decoder):
     Args:
         embedding_size: size of a target embedding.
         encoder: the encoder, for its sizes.
-        attention: must make an attention without a context (``attention=none``).
+        attention: must make one without a context (``attention=none``).
         cell: makes the network f.
-        initial_state: makes the initial state from (encoder, recurrence).
+        initial_state: makes the initial state from (encoder, sizes).
         hidden_size: units; also the size of the readout.
         num_layers: stacked layers.
         dropout: between layers, a probability.
@@ -44,17 +44,17 @@ class PlainDecoder(Decoder):
         self,
         embedding_size: int,
         encoder: Encoder,
-        attention: Callable[[int, int], AttentionMechanism],
+        attention: MakeAttention,
         *,
         cell: Callable[..., Recurrence],
-        initial_state: Callable[[Encoder, Recurrence], InitialState],
+        initial_state: Callable[[Encoder, StateSizes], InitialState],
         hidden_size: int,
         num_layers: int = 1,
         dropout: float = 0.0,
         summary: Literal["start", "every_step"] = "every_step",
     ) -> None:
         super().__init__()
-        self.attention = attention(hidden_size, encoder.output_size)
+        self.attention = attention(hidden_size, encoder.output_size, embedding_size)
         if self.attention.context_size:
             raise UserError("decoder=plain has no place for a context: choose attention=none, or another decoder")
         if summary not in ("start", "every_step"):
@@ -62,8 +62,8 @@ class PlainDecoder(Decoder):
         self.summary_size = encoder.hidden_size * encoder.num_directions if summary == "every_step" else 0
         input_size = embedding_size + self.summary_size
         self.recurrence = cell(input_size, 0, hidden_size, num_layers=num_layers, dropout=dropout)
-        self.initial_state = initial_state(encoder, self.recurrence)
-        self.readout_size = hidden_size
+        self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
+        self.hidden_size = self.readout_size = hidden_size
 
     def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
         """See :meth:`Decoder.start`."""
@@ -74,6 +74,6 @@ class PlainDecoder(Decoder):
     def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
         """See :meth:`Decoder.forward`."""
         summary = state.carried.unsqueeze(1).expand(-1, embeddings.shape[1], -1)
-        outputs, hidden = self.recurrence.sequence(torch.cat([embeddings, summary], dim=-1), state.hidden)
-        _, weights, _ = self.attention(outputs, memory, None)
-        return Decoded(outputs, weights, DecoderState(hidden, state.carried, None))
+        states, hidden = self.recurrence.sequence(torch.cat([embeddings, summary], dim=-1), state.hidden)
+        contexts, weights, _ = self.attention(Query(states, embeddings), memory, None)
+        return Decoded(states, weights, contexts, states, embeddings, DecoderState(hidden, state.carried, None))

@@ -7,7 +7,7 @@ feeding, a context inside the cell): the part of the product that depends on kno
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,15 @@ RecurrentState = tuple[Tensor, ...]
 """(h,) or (h, c), each (batch, layers, hidden_size)."""
 
 Stepper = Callable[[int, Tensor, RecurrentState], tuple[Tensor, RecurrentState]]
+
+
+class StateSizes(NamedTuple):
+    """Sizes of a recurrent state."""
+
+    parts: int
+    """Tensors: 1 (h), or 2 (h and c)."""
+    layers: int
+    hidden_size: int
 
 
 class Recurrence(nn.Module, ABC):
@@ -46,6 +55,11 @@ class Recurrence(nn.Module, ABC):
             dropout=dropout if num_layers > 1 else 0.0,  # torch warns otherwise: there is nothing between the layers
             batch_first=True,
         )
+
+    @property
+    def state_sizes(self) -> StateSizes:
+        """Sizes of the state."""
+        return StateSizes(self.state_parts, self.num_layers, self.hidden_size)
 
     def sequence(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Run over known inputs (batch, target_len, input_size + step_size) at once.
@@ -120,6 +134,34 @@ class GRURecurrence(Recurrence):
         gates, candidate = torch.split(linear(hidden, *self._weights("hh", layer)), sizes, dim=1)
         reset, update = torch.sigmoid(input_gates + gates).chunk(2, dim=1)
         candidate = torch.tanh(torch.addcmul(input_candidate, reset, candidate))
+        return (torch.lerp(candidate, hidden, update),)
+
+
+class ResetFirstGRURecurrence(GRURecurrence):
+    """Gated recurrent unit whose reset gate acts before the matrix, as first published (Bahdanau et al. 2015, appendix A.1.1).
+
+    r, z = σ(W x + b + U h + b'); n = tanh(W_n x + b_n + U_n (r ∘ h) + b'_n); h' = (1 - z) ∘ n + z ∘ h. The paper's z is 1 - z
+    here, which makes no difference to what can be learned. torch has no fused run for it: a sequence is stepped through.
+    """
+
+    def sequence(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """See :meth:`Recurrence.sequence`."""
+        known, late = torch.split(inputs, [self.input_size, inputs.shape[2] - self.input_size], dim=2)
+        advance, outputs = self.stepper(known), []
+        for step, step_input in enumerate(late.unbind(1)):
+            output, state = advance(step, step_input, state)
+            outputs.append(output)
+        return torch.stack(outputs, 1), state
+
+    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
+        (hidden,) = state
+        sizes = [2 * self.hidden_size, self.hidden_size]
+        input_gates, input_candidate = torch.split(gates, sizes, dim=1)
+        (gate_weight, candidate_weight), (gate_bias, candidate_bias) = (
+            torch.split(w, sizes) for w in self._weights("hh", layer)
+        )
+        reset, update = torch.sigmoid(input_gates + linear(hidden, gate_weight, gate_bias)).chunk(2, dim=1)
+        candidate = torch.tanh(input_candidate + linear(reset * hidden, candidate_weight, candidate_bias))
         return (torch.lerp(candidate, hidden, update),)
 
 

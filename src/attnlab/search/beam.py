@@ -73,10 +73,12 @@ class BeamSearch(Search):
         self.length_penalty: Callable[[int], float] = length_penalty or NoPenalty()
 
     @torch.inference_mode()
-    def __call__(self, model: Seq2Seq, source: Tensor, lengths: Tensor, *, bos: int, eos: int) -> list[list[Hypothesis]]:
+    def __call__(
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
+    ) -> list[list[Hypothesis]]:
         """See :meth:`Search.__call__`."""
         device, width = source.device, self.width
-        memory, state = model.encode(source, lengths)
+        memory, state = model.encode(source, lengths, copyable)
         limits = self.limits(lengths).to(device)
         longest = int(limits.max())
 

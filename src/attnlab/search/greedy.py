@@ -11,9 +11,11 @@ class GreedySearch(Search):
     """Takes the most probable token at every step. Finished sentences leave the batch."""
 
     @torch.inference_mode()
-    def __call__(self, model: Seq2Seq, source: Tensor, lengths: Tensor, *, bos: int, eos: int) -> list[list[Hypothesis]]:
+    def __call__(
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
+    ) -> list[list[Hypothesis]]:
         """See :meth:`Search.__call__`."""
-        memory, state = model.encode(source, lengths)
+        memory, state = model.encode(source, lengths, copyable)
         limits = self.limits(lengths).to(source.device)
         longest = int(limits.max())
         sentences = torch.arange(len(source), device=source.device)

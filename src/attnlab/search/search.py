@@ -51,7 +51,9 @@ class Search(ABC):
         self.max_length_offset = max_length_offset
 
     @abstractmethod
-    def __call__(self, model: Seq2Seq, source: Tensor, lengths: Tensor, *, bos: int, eos: int) -> list[list[Hypothesis]]:
+    def __call__(
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
+    ) -> list[list[Hypothesis]]:
         """Translate.
 
         Args:
@@ -60,6 +62,7 @@ class Search(ABC):
             lengths: (batch,), on the CPU.
             bos: id of the start symbol.
             eos: id of the end symbol.
+            copyable: see :meth:`Seq2Seq.encode`; ids that go beyond the vocabulary come back in hypotheses.
 
         Returns:
             For each sentence its hypotheses, best first.

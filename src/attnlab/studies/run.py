@@ -18,13 +18,15 @@ from omegaconf import DictConfig, OmegaConf
 
 import attnlab
 from attnlab.data import ParallelDataModule
-from attnlab.data.vocabulary import PAD
+from attnlab.data.vocabulary import PAD, UNK
+from attnlab.errors import UserError
 from attnlab.evaluation.bleu import bleu, tokenized_bleu
 from attnlab.model import Seq2Seq
 from attnlab.studies.environment import environment
 from attnlab.studies.identity import identity, telling, variant
 from attnlab.studies.wiring import blame, build, check
 from attnlab.training import TranslationModule
+from attnlab.training.auxiliary import AuxiliaryLoss
 from attnlab.training.callbacks import Record, Throughput
 from attnlab.training.loggers import RunInfo
 from attnlab.training.memory import keep_freed_memory
@@ -32,7 +34,8 @@ from attnlab.training.memory import keep_freed_memory
 log = logging.getLogger(__name__)
 
 GROUPS = (
-    "data tokenizer encoder attention decoder optimizer scheduler search trainer callbacks logger model datamodule training"
+    "data tokenizer encoder attention decoder output auxiliary optimizer scheduler search trainer callbacks logger "
+    "model datamodule training"
 )
 CONFIG_KEYS = {"name": str, "seed": int, **dict.fromkeys(GROUPS.split(), Any)}
 
@@ -61,6 +64,7 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
     first = int(os.environ.get("LOCAL_RANK", "0")) == 0
     data = build_data(config)
     model = build_model(config, data)
+    serve_what_is_needed(data, model, auxiliary := build(config.auxiliary))
     module: TranslationModule = build(config.training)(
         model,
         data,
@@ -68,6 +72,7 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
         config.seed,
         optimizer=build(config.optimizer),
         scheduler=build(config.scheduler),
+        auxiliary=auxiliary,
     )
     with blame("optimizer or scheduler"):
         module.configure_optimizers()
@@ -151,12 +156,33 @@ def build_model(config: DictConfig, data: ParallelDataModule) -> Seq2Seq:
         len(data.source_vocabulary),
         len(data.target_vocabulary),
         PAD,
+        UNK,
         config.seed,
         encoder=build(config.encoder),
         attention=build(config.attention),
         decoder=build(config.decoder),
+        output=build(config.output),
     )
     return model
+
+
+def serve_what_is_needed(data: ParallelDataModule, model: Seq2Seq, auxiliary: Mapping[str, AuxiliaryLoss]) -> None:
+    """Let the batches hold all that the model and the losses read.
+
+    Raises:
+        UserError: a loss needs word alignments that the corpus lacks, or a sentence is longer than the model can read.
+    """
+    data.serve_copies = model.copies
+    if any(loss.needs_links for loss in auxiliary.values()):
+        data.require_links()
+    limit = model.max_source_length
+    for split, longest in data.longest_source.items():
+        if limit is not None and longest > limit:
+            raise UserError(
+                f"the attention looks at {limit} source positions at most, but the longest sentence of {split} has {longest} "
+                f"tokens: add attention.score.max_length={longest}"
+                + (f", or datamodule.max_length={limit - 1} to leave out longer pairs" if split == "train" else "")
+            )
 
 
 def build_callbacks(config: DictConfig, folder: Path) -> list[Callback]:

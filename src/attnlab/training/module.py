@@ -1,6 +1,6 @@
 """The LightningModule."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,11 +14,12 @@ from torchmetrics.text import SacreBLEUScore
 from attnlab.data.batching import Batch
 from attnlab.data.datamodule import ParallelDataModule
 from attnlab.data.vocabulary import BOS, EOS, PAD
-from attnlab.decoders import Decoded
+from attnlab.decoders import Decoded, DecoderState
 from attnlab.errors import UserError
-from attnlab.model import Seq2Seq
+from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.search import GreedySearch, Search
 from attnlab.seeding import derive_seed
+from attnlab.training.auxiliary import AuxiliaryLoss
 from attnlab.training.outputs import Translation
 
 
@@ -62,11 +63,12 @@ class Measures(nn.Module):
 class TranslationModule(LightningModule):
     """Trains a :class:`Seq2Seq` on a :class:`ParallelDataModule` by maximum likelihood.
 
-    Logged: ``train/loss`` (with label smoothing, in nats a token); ``val/loss`` (without it: teacher-forced negative
-    log-likelihood in nats a token, end symbols included), ``val/perplexity`` (its exponential), ``val/accuracy`` (share of
-    tokens whose right one is the most probable, teacher-forced), ``val/bleu`` (0 to 100, greedy search, detokenized; the
-    curve comes from torchmetrics, which does not smooth, so it is for choosing a checkpoint and not for a paper). The
-    same of every test set under its own name, except BLEU, which is computed from :attr:`translations`.
+    Logged: ``train/loss`` (with label smoothing, in nats a token, without auxiliary losses, which have names of their own);
+    ``val/loss`` (without it: teacher-forced negative log-likelihood in nats a token, end symbols included), ``val/perplexity``
+    (its exponential), ``val/accuracy`` (share of tokens whose right one is the most probable, teacher-forced), ``val/bleu`` (0
+    to 100, greedy search, detokenized; the curve comes from torchmetrics, which does not smooth, so it is for choosing a
+    checkpoint and not for a paper). The same of every test set under its own name, except BLEU, which is computed from
+    :attr:`translations`.
 
     Args:
         model: what to train.
@@ -77,11 +79,15 @@ class TranslationModule(LightningModule):
         scheduler: makes the scheduler from the optimizer.
         scheduler_interval: step the scheduler every "epoch" or "step".
         scheduler_monitor: the metric that a plateau scheduler watches.
+        auxiliary: losses on the attention's weights, by name, added to the likelihood's.
         label_smoothing: probability spread evenly over the vocabulary.
         teacher_forcing: how often the right previous token is given.
 
     Attributes:
         translations: after a test, the translations of each test set.
+
+    Raises:
+        UserError: settings that make no sense, alone or together.
     """
 
     def __init__(
@@ -93,6 +99,7 @@ class TranslationModule(LightningModule):
         *,
         optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer],
         scheduler: Callable[[torch.optim.Optimizer], Any],
+        auxiliary: Mapping[str, AuxiliaryLoss] | None = None,
         scheduler_interval: Literal["epoch", "step"] = "epoch",
         scheduler_monitor: str = "val/loss",
         label_smoothing: float = 0.0,
@@ -101,6 +108,12 @@ class TranslationModule(LightningModule):
         super().__init__()
         if not 0.0 <= label_smoothing < 1.0:
             raise UserError(f"training.label_smoothing is a probability from 0 to below 1, not {label_smoothing}")
+        if label_smoothing and model.copies:
+            raise UserError(
+                "training.label_smoothing spreads probability over words that output=pointer_generator cannot copy: set it to 0"
+            )
+        if auxiliary and not model.decoder.attention.context_size:
+            raise UserError(f"auxiliary={','.join(auxiliary)} is a loss on attention weights: attention=none has none")
         self.model = model
         self.data = data
         self.search = search
@@ -109,6 +122,7 @@ class TranslationModule(LightningModule):
         self.make_scheduler = scheduler
         self.scheduler_interval = scheduler_interval
         self.scheduler_monitor = scheduler_monitor
+        self.auxiliary = dict(auxiliary or {})
         self.label_smoothing = label_smoothing
         self.teacher_forcing = teacher_forcing or TeacherForcing()
         self.greedy = GreedySearch()
@@ -128,17 +142,29 @@ class TranslationModule(LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     def training_step(self, batch: Batch, batch_index: int) -> Tensor:
-        """Return the loss of a batch: the mean over its target tokens."""
-        inputs, labels = batch.target[:, :-1], batch.target[:, 1:]
-        decoded = self._decode_in_training(batch, inputs)
+        """Return the loss of a batch: the mean over its target tokens, and the auxiliary losses."""
+        inputs, labels = batch.target[:, :-1], self._labels(batch)
+        memory, state = self._encode(batch)
+        decoded = self._decode_in_training(inputs, memory, state)
         real = labels != PAD
-        logits = self.model.logits(decoded.readouts[real])
-        loss = cross_entropy(logits.float(), labels[real], label_smoothing=self.label_smoothing)
+        scores = self.model.scores(decoded, memory, real)
+        loss = cross_entropy(scores.float(), labels[real], label_smoothing=self.label_smoothing)
         self.log("train/loss", loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=len(labels))
+        for name, auxiliary in self.auxiliary.items():
+            extra = auxiliary(decoded.weights, real, batch.links)
+            self.log(f"train/{name}", extra, on_step=True, on_epoch=False, batch_size=len(labels))
+            loss = loss + auxiliary.weight * extra
         return loss
 
-    def _decode_in_training(self, batch: Batch, inputs: Tensor) -> Decoded:
-        memory, state = self.model.encode(batch.source, batch.source_lengths)
+    def _encode(self, batch: Batch) -> tuple[SourceMemory, DecoderState]:
+        copyable = batch.copies.source if batch.copies else None
+        return self.model.encode(batch.source, batch.source_lengths, copyable)
+
+    def _labels(self, batch: Batch) -> Tensor:
+        """Return the tokens to be predicted (batch, target_len - 1), copied ones with their ids beyond the vocabulary."""
+        return (batch.copies.labels if batch.copies else batch.target)[:, 1:]
+
+    def _decode_in_training(self, inputs: Tensor, memory: SourceMemory, state: DecoderState) -> Decoded:
         if self.teacher_forcing.ratio == 1.0:
             return self.model.decode(inputs, memory, state)
         # From the step, not from a running generator: a resumed run tosses the same coins.
@@ -183,23 +209,29 @@ class TranslationModule(LightningModule):
 
     def translate(self, batch: Batch, search: Search) -> list[Translation]:
         """Translate a batch; the best hypothesis of each sentence."""
-        found = search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS)
+        copyable = batch.copies.source if batch.copies else None
+        found = search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copyable=copyable)
         vocabulary, tokenizer = self.data.target_vocabulary, self.data.target_tokenizer
         translations = []
         lengths = batch.source_lengths.tolist()
-        for index, hypotheses, ids, length in zip(batch.indices.tolist(), found, batch.source.tolist(), lengths, strict=True):
+        words: Sequence[Sequence[str]] = batch.copies.words if batch.copies else [()] * len(found)
+        for index, hypotheses, ids, length, beyond in zip(
+            batch.indices.tolist(), found, batch.source.tolist(), lengths, words, strict=True
+        ):
             best = hypotheses[0]
-            text = tokenizer.detokenize(vocabulary.decode(best.tokens))
-            tokens = [vocabulary.tokens[token] for token in best.tokens]
+            text = tokenizer.detokenize(vocabulary.decode(best.tokens, beyond))
+            types = [*vocabulary.tokens, *beyond] if beyond else vocabulary.tokens
+            tokens = [types[token] for token in best.tokens]
             source = [self.data.source_vocabulary.tokens[token] for token in ids[:length]]
             translations.append(Translation(index, text, tokens, source, best.weights[:, :length]))
         return translations
 
     def _measure(self, batch: Batch, split: str) -> None:
-        inputs, labels = batch.target[:, :-1], batch.target[:, 1:]
-        decoded = self.model.decode(inputs, *self.model.encode(batch.source, batch.source_lengths))
+        inputs, labels = batch.target[:, :-1], self._labels(batch)
+        memory, state = self._encode(batch)
+        decoded = self.model.decode(inputs, memory, state)
         real = labels != PAD
-        logits, labels = self.model.logits(decoded.readouts[real]).float(), labels[real]
+        logits, labels = self.model.scores(decoded, memory, real).float(), labels[real]
         measures = self.measures[split]
         assert isinstance(measures, Measures)
         measures.nll.update(cross_entropy(logits, labels), weight=len(labels))

@@ -1,0 +1,206 @@
+"""Histories: what an attention remembers of where it looked, and how that changes its scores."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.attention.mechanism import Memory
+
+
+class Sizes(NamedTuple):
+    """Sizes that a history may need."""
+
+    query: int
+    """Of a query."""
+    value: int
+    """Of a value, an encoder state unless keys and values differ."""
+    projected: int
+    """Of a key after the score's own projection, as the score's ``forward`` reads it."""
+
+
+class History(nn.Module, ABC):
+    """What is carried from one target token to the next beside the decoder's state.
+
+    Args:
+        sizes: of queries, values and keys.
+
+    Attributes:
+        sequential: whether one target token's weights need those of the token before.
+        changes_keys: whether it adds to the keys, so that there must be keys that the score compares.
+    """
+
+    sequential: ClassVar[bool] = True
+    changes_keys: ClassVar[bool] = False
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+
+    def prepare(self, values: Tensor) -> Any:
+        """Return what can be computed from the values (batch, source_len, value_size) alone, or None."""
+        return None
+
+    def start(self, mask: Tensor) -> Any:
+        """Return the state before the first target token: a tree of tensors, batch first, or None."""
+        return None
+
+    def keys(self, keys: Tensor, state: Any) -> Tensor:
+        """Return the keys (batch, source_len, projected_size) that the score is to compare with."""
+        return keys
+
+    def logits(self, logits: Tensor, state: Any) -> Tensor:
+        """Return the logits (batch, 1, source_len) that are to be normalised."""
+        return logits
+
+    @abstractmethod
+    def after(self, state: Any, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Any:
+        """Return the state after one target token.
+
+        Args:
+            state: before it.
+            logits: the score's own (batch, 1, source_len).
+            weights: (batch, 1, source_len).
+            query: (batch, 1, query_size).
+            memory: values and mask, and in ``history`` what :meth:`prepare` made.
+        """
+
+
+class NoHistory(History):
+    """Every look is the first one.
+
+    No parameters.
+    """
+
+    sequential = False
+
+    def after(self, state: None, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> None:
+        """Return None."""
+        return
+
+
+class Coverage(History, ABC):
+    """Tells the score how much each source position was looked at *before* this target token.
+
+    The coverage C_{t-1,j} (coverage_size numbers a position) enters through the keys, k_j + V C_{t-1,j} after the score's own
+    projection: with an additive score e_tj = vᵀ tanh(W s_t + U h_j + V C_{t-1,j}) (Tu et al. 2016, section 3.2; See et al.
+    2017, equation 11), with any other as if the encoder state were [h_j; C_{t-1,j}].
+
+    Args:
+        sizes: of queries, values and keys.
+        coverage_size: numbers for a position.
+    """
+
+    changes_keys = True
+
+    def __init__(self, sizes: Sizes, coverage_size: int) -> None:
+        super().__init__(sizes)
+        self.coverage_size = coverage_size
+        self.projection = nn.Linear(coverage_size, sizes.projected, bias=False)
+
+    def start(self, mask: Tensor) -> Tensor:
+        """Return C_0 = 0 (batch, source_len, coverage_size)."""
+        return torch.zeros(*mask.shape, self.coverage_size, device=mask.device, dtype=self.projection.weight.dtype)
+
+    def keys(self, keys: Tensor, state: Tensor) -> Tensor:
+        """See :meth:`History.keys`."""
+        shifted: Tensor = keys + self.projection(state)
+        return shifted
+
+
+class SumCoverage(Coverage):
+    """Coverage is the sum of the weights so far, C_tj = C_{t-1,j} + a_tj (See et al. 2017, equation 10).
+
+    Parameters:
+        projection: V (projected key size, 1), no bias, initialised as a ``torch.nn.Linear`` is.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(sizes, 1)
+
+    def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
+        """See :meth:`History.after`."""
+        return state + weights.transpose(1, 2)
+
+
+class LinguisticCoverage(Coverage):
+    """Coverage relative to a predicted fertility, C_tj = C_{t-1,j} + a_tj / Φ_j (Tu et al. 2016, section 3.1).
+
+    Φ_j = N · sigmoid(u_fᵀ h_j) is the number of target tokens that source token j is expected to make.
+
+    Parameters:
+        projection: V (projected key size, 1), no bias.
+        fertility: u_f (value_size), no bias. Both are initialised as a ``torch.nn.Linear`` is.
+
+    Args:
+        sizes: of queries, values and keys.
+        max_fertility: N, the paper's is 2.
+    """
+
+    def __init__(self, sizes: Sizes, *, max_fertility: float = 2.0) -> None:
+        super().__init__(sizes, 1)
+        self.max_fertility = max_fertility
+        self.fertility = nn.Linear(sizes.value, 1, bias=False)
+
+    def prepare(self, values: Tensor) -> Tensor:
+        """Return Φ (batch, source_len, 1)."""
+        return self.max_fertility * torch.sigmoid(self.fertility(values))
+
+    def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
+        """See :meth:`History.after`."""
+        covered: Tensor = state + weights.transpose(1, 2) / memory.history
+        return covered
+
+
+class NeuralCoverage(Coverage):
+    """Coverage is the state of a recurrent network at each source position (Tu et al. 2016, section 3.1).
+
+    C_tj = GRU([a_tj; h_j; s_t], C_{t-1,j}), with s_t the query.
+
+    Parameters:
+        projection: V (projected key size, coverage_size), no bias.
+        cell: the GRU, its input of size 1 + value_size + query_size. Both are initialised as in ``torch.nn``.
+
+    Args:
+        sizes: of queries, values and keys.
+        coverage_size: numbers for a position; the paper's best is 10.
+    """
+
+    def __init__(self, sizes: Sizes, *, coverage_size: int = 10) -> None:
+        super().__init__(sizes, coverage_size)
+        self.cell = nn.GRUCell(1 + sizes.value + sizes.query, coverage_size)
+
+    def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
+        """See :meth:`History.after`."""
+        asked = query.expand(-1, state.shape[1], -1)
+        inputs = torch.cat([weights.transpose(1, 2), memory.values, asked], dim=-1)
+        covered: Tensor = self.cell(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
+        return covered
+
+
+class Temporal(History):
+    """Temporal normalisation: what scored high before scores less now (Sankaran et al. 2016; Paulus et al. 2018, equation 3).
+
+    e'_tj = exp(e_tj) for the first target token, and exp(e_tj) / Σ_{i<t} exp(e_ij) after it; computed on logits, so that
+    it goes with any normalizer: e_tj - log Σ_{i<t} exp(e_ij).
+
+    No parameters.
+    """
+
+    def start(self, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log Σ of nothing as zeros (batch, source_len), and whether anything was summed, (batch,)."""
+        return torch.zeros(mask.shape, device=mask.device), torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
+
+    def logits(self, logits: Tensor, state: tuple[Tensor, Tensor]) -> Tensor:
+        """See :meth:`History.logits`."""
+        return logits - state[0].to(logits.dtype).unsqueeze(1)
+
+    def after(
+        self, state: tuple[Tensor, Tensor], logits: Tensor, weights: Tensor, query: Tensor, memory: Memory
+    ) -> tuple[Tensor, Tensor]:
+        """See :meth:`History.after`."""
+        total, begun = state
+        now = logits.squeeze(1)
+        total = torch.where(begun.unsqueeze(1), torch.logaddexp(total.to(now.dtype), now), now)
+        return total, torch.ones_like(begun)

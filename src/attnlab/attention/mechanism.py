@@ -1,0 +1,119 @@
+"""What an attention promises to a decoder."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+
+class Query(NamedTuple):
+    """What a decoder knows when it asks, for one target token or for a whole sentence of them."""
+
+    state: Tensor
+    """(batch, target_len, query_size): the decoder's state, the previous or the current one as the decoder has it."""
+    embedding: Tensor
+    """(batch, target_len, embedding_size): of the previous target token."""
+
+
+class Memory(NamedTuple):
+    """What the decoder may look at, made once per source sentence."""
+
+    keys: Tensor
+    """(batch, source_len, key_size): what a query is compared with."""
+    values: Tensor
+    """(batch, source_len, value_size): what is averaged into the context."""
+    mask: Tensor
+    """(batch, source_len), true where the source has a token."""
+    window: Any = None
+    """What the window prepared, a tree of tensors, or None."""
+    history: Any = None
+    """What the history prepared, a tree of tensors, or None."""
+
+
+class AttentionMechanism(nn.Module, ABC):
+    """What a decoder may be given: one call for one query or for a whole sentence of queries.
+
+    Attributes:
+        context_size: size of the context that the decoder receives; 0 means that there is none.
+        sums_to_one: whether the weights of every query sum to one.
+        max_length: the longest source sentence that it can look at, in tokens, or None.
+    """
+
+    context_size: int
+    sums_to_one: bool = True
+    max_length: int | None = None
+
+    @abstractmethod
+    def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
+        """Prepare the source, once per sentence.
+
+        Args:
+            states: the encoder's states (batch, source_len, memory_size).
+            mask: (batch, source_len), true where the source has a token.
+            values: what is averaged if that is not the states themselves, in their shape.
+        """
+
+    @abstractmethod
+    def start(self, memory: Memory) -> Any:
+        """Return the mechanism's state before the first target token: a tree of tensors, batch first, or None."""
+
+    @abstractmethod
+    def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> "Attended":
+        """Look at the memory.
+
+        Args:
+            query: for one target token when decoding step by step, or for all of a sentence.
+            memory: from :meth:`memory`.
+            state: from :meth:`start` or from the call before.
+            need_weights: whether anybody will read the weights; if not, a mechanism that is faster without may leave them out.
+        """
+
+
+class Attended(NamedTuple):
+    """What came of a look at the memory."""
+
+    context: Tensor
+    """(batch, target_len, context_size)."""
+    weights: Tensor
+    """(batch, target_len, source_len); empty (source_len 0) where they were not needed."""
+    state: Any
+    """The mechanism's state after the last query."""
+
+
+MakeAttention = Callable[[int, int, int], AttentionMechanism]
+"""Makes an attention from (query_size, memory_size, embedding_size)."""
+
+
+class NoAttention(AttentionMechanism):
+    """The control: no context at all, so that a decoder knows the source from its initial state alone.
+
+    The context has size 0 and all weights are zero (the documented exception to "weights sum to one").
+
+    No parameters.
+
+    Args:
+        query_size: size of a decoder state, not used.
+        memory_size: size of an encoder state, not used.
+        embedding_size: size of a target embedding, not used.
+    """
+
+    sums_to_one = False
+
+    def __init__(self, query_size: int, memory_size: int, embedding_size: int) -> None:
+        super().__init__()
+        self.context_size = 0
+
+    def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
+        """See :meth:`AttentionMechanism.memory`."""
+        return Memory(states[..., :0], states[..., :0], mask)
+
+    def start(self, memory: Memory) -> None:
+        """Return None: there is nothing to carry."""
+        return
+
+    def forward(self, query: Query, memory: Memory, state: None, *, need_weights: bool = True) -> Attended:
+        """See :meth:`AttentionMechanism.forward`."""
+        batch, target_len, _ = query.state.shape
+        weights = query.state.new_zeros(batch, target_len, memory.mask.shape[1])
+        return Attended(query.state.new_zeros(batch, target_len, 0), weights, None)

@@ -1,0 +1,95 @@
+"""The decoder of Google's neural machine translation system."""
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from attnlab.attention import MakeAttention, Memory, Query
+from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.decoders.initial import InitialState
+from attnlab.encoders import Encoded, Encoder
+from attnlab.errors import UserError
+from attnlab.layers.recurrence import Recurrence, StateSizes
+
+
+class GNMTDecoder(Decoder):
+    """The first layer asks, all layers receive (Wu et al. 2016, sections 3 and 3.1, equations 4 and 6).
+
+    c_t = attention(s^1_{t-1}); s^1_t = f([E y_{t-1}; c_t], s^1_{t-1}); s^l_t = f([x^l_t; c_t], s^l_{t-1}) x^l_t being the
+    output of the layer below: s^l_t, to which from the third layer on x^l_t is added (residual). The readout is the top
+    layer's.
+
+    Parameters:
+        recurrence: the network of the first layer.
+        upper: the networks of the other layers.
+        attention, initial_state: their own.
+
+    Args:
+        embedding_size: size of a target embedding.
+        encoder: the encoder, for its sizes.
+        attention: makes the attention.
+        cell: makes the network of a layer.
+        initial_state: makes the initial state of all layers from (encoder, sizes).
+        hidden_size: units; also the size of the readout and of the query.
+        num_layers: stacked layers, two or more; the paper's is 8.
+        dropout: between layers, a probability.
+
+    Raises:
+        UserError: fewer than two layers.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        encoder: Encoder,
+        attention: MakeAttention,
+        *,
+        cell: Callable[..., Recurrence],
+        initial_state: Callable[[Encoder, StateSizes], InitialState],
+        hidden_size: int,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if num_layers < 2:
+            raise UserError(f"decoder=gnmt has 2 layers or more, not {num_layers}: for one layer choose decoder=bahdanau")
+        self.attention = attention(hidden_size, encoder.output_size, embedding_size)
+        context_size = self.attention.context_size
+        self.recurrence = cell(embedding_size, context_size, hidden_size)
+        self.upper = nn.ModuleList(cell(0, hidden_size + context_size, hidden_size) for _ in range(num_layers - 1))
+        self.initial_state = initial_state(encoder, self.recurrence.state_sizes._replace(layers=num_layers))
+        self.dropout = dropout
+        self.hidden_size = self.readout_size = hidden_size
+
+    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
+        """See :meth:`Decoder.start`."""
+        memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
+        nothing = encoded.states.new_zeros(len(encoded.states), 0)
+        return memory, DecoderState(self.initial_state(encoded), nothing, self.attention.start(memory))
+
+    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
+        """See :meth:`Decoder.forward`."""
+        hidden, nothing, attention = state
+        upper = (cast(Recurrence, layer).stepper(embeddings[..., :0]) for layer in self.upper)
+        steppers = [self.recurrence.stepper(embeddings), *upper]
+        readouts, contexts, weights = [], [], []
+        for step, embedding in enumerate(torch.split(embeddings, 1, dim=1)):
+            query = Query(hidden[0][:, :1], embedding)
+            context, step_weights, attention = self.attention(query, memory, attention)
+            received = context.squeeze(1)
+            layers = list(zip(*(torch.split(part, 1, dim=1) for part in hidden), strict=True))
+            output, layers[0] = steppers[0](step, received, layers[0])
+            for index, advance in enumerate(steppers[1:], start=1):
+                below = dropout(output, self.dropout, self.training)
+                above, layers[index] = advance(step, torch.cat([below, received], dim=-1), layers[index])
+                output = above + below if index > 1 else above
+            hidden = tuple(torch.cat(parts, dim=1) for parts in zip(*layers, strict=True))
+            readouts.append(output)
+            contexts.append(context)
+            weights.append(step_weights)
+        states = torch.stack(readouts, 1)
+        after = DecoderState(hidden, nothing, attention)
+        return Decoded(states, torch.cat(weights, 1), torch.cat(contexts, 1), states, embeddings, after)

@@ -1,0 +1,171 @@
+"""The Transformer decoder, with any attention over the source."""
+
+from typing import NamedTuple, cast
+
+from torch import Tensor, nn
+
+from attnlab.attention import AttentionMechanism, MakeAttention, Memory, Query
+from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.encoders import Encoded, Encoder
+from attnlab.errors import UserError
+from attnlab.layers.transformer import FeedForward, PastStates, Residual, SelfAttention, sinusoids
+
+
+class TransformerDecoder(Decoder):
+    """Self-attention, attention over the source, feed-forward, num_layers times (Vaswani et al. 2017, section 3.1).
+
+    The query of a layer's attention over the source is what that sublayer reads; its context is projected to the hidden size
+    where it has another. ``attention=multihead`` is the paper's; any other may stand in its place, so that Transformer and
+    recurrent rows stand in one table. Every layer has an attention of its own; the weights reported are those of
+    ``weights_layer``, and only that layer computes them. A final layer normalisation closes the pre-norm form. Positions are
+    sinusoids, so that there is no longest sentence.
+
+    Parameters:
+        enlarge: (hidden_size, embedding_size), where the two differ.
+        layers: their own.
+        norm: the final layer normalisation, if ``pre_norm``.
+
+    Args:
+        embedding_size: size of a target embedding.
+        encoder: the encoder, for its sizes.
+        attention: makes the attention of a layer.
+        hidden_size: size of a state; also of the readout and of the query.
+        num_layers: layers.
+        heads: of the self-attention.
+        feedforward_size: units in the feed-forward layers.
+        pre_norm: normalise before each sublayer, and not after it.
+        dropout: on every sublayer's output, in the feed-forward layers and on the weights of the self-attention.
+        weights_layer: whose weights are reported, from 0, or from -1 for the last; the one before the last often aligns best
+            (Garg et al. 2019).
+
+    Raises:
+        UserError: no such layer, an attention without a context, or sizes that do not go together.
+    """
+
+    def __init__(
+        self,
+        embedding_size: int,
+        encoder: Encoder,
+        attention: MakeAttention,
+        *,
+        hidden_size: int,
+        num_layers: int = 2,
+        heads: int = 4,
+        feedforward_size: int = 256,
+        pre_norm: bool = True,
+        dropout: float = 0.1,
+        weights_layer: int = -1,
+    ) -> None:
+        super().__init__()
+        if not -num_layers <= weights_layer < num_layers:
+            raise UserError(f"decoder.weights_layer={weights_layer} is none of {num_layers} layers, which count from 0")
+        self.enlarge = nn.Identity() if embedding_size == hidden_size else nn.Linear(embedding_size, hidden_size, bias=False)
+        self.layers = nn.ModuleList(
+            TransformerDecoderLayer(
+                attention(hidden_size, encoder.output_size, embedding_size),
+                hidden_size,
+                heads=heads,
+                feedforward_size=feedforward_size,
+                pre_norm=pre_norm,
+                dropout=dropout,
+            )
+            for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(hidden_size) if pre_norm else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
+        self.weights_layer = weights_layer % num_layers
+        if not self.attention.context_size:
+            raise UserError(
+                "decoder=transformer knows the source through its attention alone: attention=none has no place in it"
+            )
+        self.hidden_size = self.readout_size = hidden_size
+
+    def start(self, encoded: Encoded) -> tuple[tuple[Memory, ...], DecoderState]:
+        """See :meth:`Decoder.start`."""
+        memories = tuple(layer.attention.memory(encoded.states, encoded.mask, encoded.values) for layer in self._stack)
+        pasts = tuple(layer.self_attention.start(len(encoded.mask), encoded.states) for layer in self._stack)
+        states = tuple(layer.attention.start(memory) for layer, memory in zip(self._stack, memories, strict=True))
+        nothing = encoded.states.new_zeros(len(encoded.mask), 0)
+        return memories, DecoderState(pasts, nothing, states)
+
+    @property
+    def attention(self) -> AttentionMechanism:  # type: ignore[override]  # an attribute would be registered twice
+        """The attention whose weights are reported."""
+        return self._stack[self.weights_layer].attention
+
+    @property
+    def _stack(self) -> list["TransformerDecoderLayer"]:
+        return [cast(TransformerDecoderLayer, layer) for layer in self.layers]
+
+    def forward(self, embeddings: Tensor, memory: tuple[Memory, ...], state: DecoderState) -> Decoded:
+        """See :meth:`Decoder.forward`."""
+        start, length = state.hidden[0].keys.shape[2], embeddings.shape[1]
+        states = self.enlarge(embeddings) + sinusoids(start, length, self.hidden_size, embeddings)
+        states = self.dropout(states)
+        steps: list[LayerStep] = []
+        for index, layer in enumerate(self._stack):
+            wanted = index == self.weights_layer
+            step: LayerStep = layer(
+                states, embeddings, memory[index], state.hidden[index], state.attention[index], need_weights=wanted
+            )
+            states = step.states
+            steps.append(step)
+        reported = steps[self.weights_layer]
+        after = DecoderState(tuple(step.past for step in steps), state.carried, tuple(step.attention for step in steps))
+        readouts = self.norm(states)
+        return Decoded(readouts, reported.weights, reported.contexts, readouts, embeddings, after)
+
+
+class LayerStep(NamedTuple):
+    """What came of one layer."""
+
+    states: Tensor
+    """(batch, target_len, hidden_size)."""
+    weights: Tensor
+    contexts: Tensor
+    past: PastStates
+    attention: object
+    """The attention's state."""
+
+
+class TransformerDecoderLayer(nn.Module):
+    """One layer of a :class:`TransformerDecoder`.
+
+    Parameters:
+        self_attention, attention, feed_forward: their own.
+        around_self, around_attention, around_feed_forward: the layer normalisations.
+        combine: (hidden_size, context_size), no bias, where the two differ.
+
+    Args:
+        attention: over the source.
+        size: of a state.
+        heads: of the self-attention.
+        feedforward_size: units in the feed-forward layer.
+        pre_norm: normalise before each sublayer.
+        dropout: a probability.
+    """
+
+    def __init__(
+        self, attention: AttentionMechanism, size: int, *, heads: int, feedforward_size: int, pre_norm: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        self.self_attention = SelfAttention(size, heads=heads, dropout=dropout)
+        self.attention = attention
+        context_size = attention.context_size
+        self.combine = nn.Identity() if context_size == size else nn.Linear(context_size, size, bias=False)
+        self.feed_forward = FeedForward(size, hidden_size=feedforward_size, dropout=dropout)
+        self.around_self = Residual(size, pre_norm=pre_norm, dropout=dropout)
+        self.around_attention = Residual(size, pre_norm=pre_norm, dropout=dropout)
+        self.around_feed_forward = Residual(size, pre_norm=pre_norm, dropout=dropout)
+
+    def forward(
+        self, states: Tensor, embeddings: Tensor, memory: Memory, past: PastStates, attention: object, *, need_weights: bool
+    ) -> LayerStep:
+        """Carry states (batch, target_len, size) through the layer."""
+        own, past = self.self_attention.causal(self.around_self.before(states), past)
+        states = self.around_self.after(states, own)
+        query = Query(self.around_attention.before(states), embeddings)
+        contexts, weights, attention = self.attention(query, memory, attention, need_weights=need_weights)
+        states = self.around_attention.after(states, self.combine(contexts))
+        states = self.around_feed_forward.after(states, self.feed_forward(self.around_feed_forward.before(states)))
+        return LayerStep(states, weights, contexts, past, attention)

@@ -1,0 +1,91 @@
+"""Outputs: where the next target token may come from, the vocabulary alone or the source sentence too."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.decoders import Decoded, Decoder
+from attnlab.errors import UserError
+
+
+class Output(nn.Module, ABC):
+    """Makes a distribution over target tokens out of the vocabulary's logits and whatever else a decoder knows.
+
+    Args:
+        decoder: the decoder, for its sizes.
+        embedding_size: size of a target embedding.
+
+    Attributes:
+        copies: whether a token may come from the source sentence, so that it may lie outside the vocabulary.
+    """
+
+    copies: ClassVar[bool] = False
+
+    def __init__(self, decoder: Decoder, embedding_size: int) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def forward(self, logits: Tensor, decoded: Decoded, copyable: Tensor | None) -> Tensor:
+        """Return logits or log-probabilities of all tokens that may come next; their softmax is the distribution.
+
+        Args:
+            logits: of the vocabulary (n, target_len, vocabulary size).
+            decoded: what the decoder made of the same tokens, (n, target_len, …).
+            copyable: ids of the source tokens in the target vocabulary, which goes on after its end with the words of the
+                sentence that it lacks (n, source_len); None where nothing is copied.
+        """
+
+
+class VocabularyOutput(Output):
+    """p(y_t) = softmax(V readout_t + b): the vocabulary alone.
+
+    No parameters beside the output layer's.
+    """
+
+    def forward(self, logits: Tensor, decoded: Decoded, copyable: Tensor | None) -> Tensor:
+        """See :meth:`Output.forward`."""
+        return logits
+
+
+class PointerGenerator(Output):
+    """Generate a word or copy it from the source (See et al. 2017, equations 8 and 9; after Gulcehre et al. 2016).
+
+    p(w) = p_gen softmax(V readout_t + b)_w + (1 - p_gen) Σ_{j: x_j = w} a_tj, with p_gen = sigmoid(w_cᵀ c_t + w_sᵀ s_t + w_xᵀ E
+    y_{t-1} + b). A source word that the target vocabulary lacks has an id of its own beyond it, and is read as an unknown word
+    when it comes back as the previous token.
+
+    Parameters:
+        switch: [w_c; w_s; w_x] (context_size + hidden_size + embedding_size) and b, initialised as a ``torch.nn.Linear`` is.
+
+    Raises:
+        UserError: an attention without weights that sum to one, which make no distribution to copy from.
+    """
+
+    copies = True
+
+    def __init__(self, decoder: Decoder, embedding_size: int) -> None:
+        super().__init__(decoder, embedding_size)
+        if not decoder.attention.sums_to_one:
+            raise UserError(
+                "output=pointer_generator copies with the attention's weights, which here do not sum to one: attention=none "
+                "and the windows local_p, monotonic and mocha have no place beside it"
+            )
+        self.switch = nn.Linear(decoder.attention.context_size + decoder.hidden_size + embedding_size, 1)
+
+    def forward(self, logits: Tensor, decoded: Decoded, copyable: Tensor | None) -> Tensor:
+        """See :meth:`Output.forward`."""
+        if copyable is None:
+            raise ValueError("a model that copies must be told what: pass copyable to encode()")
+        features = torch.cat([decoded.contexts, decoded.states, decoded.embeddings], dim=-1)
+        generate = torch.sigmoid(self.switch(features))
+        size = logits.shape[-1]
+        beyond = max(0, int(copyable.max()) + 1 - size)
+        vocabulary = nn.functional.pad(generate * logits.softmax(dim=-1), (0, beyond))
+        words = copyable.unsqueeze(1).expand_as(decoded.weights)
+        mixed = vocabulary.scatter_add(2, words, ((1 - generate) * decoded.weights).to(vocabulary.dtype))
+        # The words of other sentences in the batch: no probability, and no gradient through the logarithm of zero.
+        known = torch.ones(len(words), size, dtype=torch.bool, device=words.device)
+        reachable = nn.functional.pad(known, (0, beyond)).scatter(1, copyable, True).unsqueeze(1)
+        return mixed.clamp(min=torch.finfo(mixed.dtype).tiny).log().masked_fill(~reachable, -torch.inf)
