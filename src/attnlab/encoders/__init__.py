@@ -1,6 +1,20 @@
 """Encoders: from embedded source sentences to states that a decoder can attend to."""
 
+from attnlab.encoders.convolutional import ConvolutionalEncoder
+from attnlab.encoders.deep import DeepRecurrentEncoder
+from attnlab.encoders.embeddings import EmbeddingEncoder
 from attnlab.encoders.encoder import Encoded, Encoder
+from attnlab.encoders.history import HistoryEncoder
 from attnlab.encoders.recurrent import RecurrentEncoder
+from attnlab.encoders.transformer import TransformerEncoder
 
-__all__ = ["Encoded", "Encoder", "RecurrentEncoder"]
+__all__ = [
+    "ConvolutionalEncoder",
+    "DeepRecurrentEncoder",
+    "EmbeddingEncoder",
+    "Encoded",
+    "Encoder",
+    "HistoryEncoder",
+    "RecurrentEncoder",
+    "TransformerEncoder",
+]

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 
@@ -15,7 +16,10 @@ class Encoded(NamedTuple):
     """(batch, source_len), true where the source has a token."""
     final: tuple[Tensor, ...]
     """What is known after the whole sentence, one tensor (batch, layers, directions, hidden_size) for each part of a
-    recurrent state: h alone, or h and c of an LSTM. The last direction is the one that read the sentence backwards."""
+    recurrent state: h alone, or h and c of an LSTM. The last direction is the one that read the sentence backwards. Without
+    a recurrence it is the mean of the states (:class:`ParallelEncoder`)."""
+    values: Tensor | None = None
+    """(batch, source_len, output_size): what is averaged, where that is not the states themselves."""
 
 
 class Encoder(nn.Module, ABC):
@@ -41,3 +45,38 @@ class Encoder(nn.Module, ABC):
             embeddings: (batch, source_len, input_size).
             lengths: (batch,), on the CPU.
         """
+
+
+class ParallelEncoder(Encoder):
+    """An encoder without a recurrence, which has all its states at once.
+
+    No state of its own sums a sentence up, so the final state is the mean of the states over the sentence's tokens,
+    n⁻¹ Σ_j h_j: one part, (batch, 1, 1, output_size), and hidden_size is output_size.
+
+    Args:
+        output_size: size of a state.
+    """
+
+    def __init__(self, output_size: int) -> None:
+        super().__init__()
+        self.output_size = self.hidden_size = output_size
+        self.num_layers = self.num_directions = 1
+
+    @staticmethod
+    def _encoded(states: Tensor, mask: Tensor, values: Tensor | None = None) -> Encoded:
+        """Put zeros at padding, and add the mean."""
+        padding = ~mask.unsqueeze(-1)
+        states = states.masked_fill(padding, 0.0)
+        mean = states.sum(1) / mask.sum(1, keepdim=True)
+        return Encoded(
+            states,
+            mask,
+            (mean.unsqueeze(1).unsqueeze(1),),
+            None if values is None else values.masked_fill(padding, 0.0),
+        )
+
+
+def token_mask(embeddings: Tensor, lengths: Tensor) -> Tensor:
+    """Return where embeddings (batch, source_len, …) have a token: (batch, source_len), on their device."""
+    positions = torch.arange(embeddings.shape[1], device=embeddings.device)
+    return positions < lengths.to(embeddings.device).unsqueeze(1)

@@ -17,14 +17,15 @@ def sinusoids(start: int, length: int, size: int, like: Tensor) -> Tensor:
     Args:
         start: the first position.
         length: how many.
-        size: of an encoding, even.
+        size: of an encoding; where it is odd the last cosine is left out.
         like: a tensor of the device and the dtype wanted.
 
     Returns:
         (length, size).
     """
-    positions = torch.arange(start, start + length, device=like.device, dtype=torch.float32)
-    frequencies = 10000.0 ** (-torch.arange(0, size, 2, device=like.device, dtype=torch.float32) / size)
+    precise = torch.promote_types(like.dtype, torch.float32)  # half precision cannot count beyond 2048, or 256
+    positions = torch.arange(start, start + length, device=like.device, dtype=precise)
+    frequencies = 10000.0 ** (-torch.arange(0, size, 2, device=like.device, dtype=precise) / size)
     angles = positions.unsqueeze(1) * frequencies
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :size].to(like.dtype)
 
@@ -89,6 +90,21 @@ class SelfAttention(nn.Module):
         """
         query, keys, values = self._project(states)
         return self._combine(query, keys, values, mask.unsqueeze(1).unsqueeze(1))
+
+    def weights(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the weights that :meth:`forward` averages with, which its fused kernel keeps to itself.
+
+        Args:
+            states: (batch, len, size).
+            mask: (batch, len), true where there is a token.
+
+        Returns:
+            (batch, heads, len, len), without dropout: the last dimension sums to one.
+        """
+        query, keys, _ = self._project(states)
+        logits = query @ keys.transpose(2, 3) * query.shape[-1] ** -0.5
+        weights: Tensor = logits.masked_fill(~mask.unsqueeze(1).unsqueeze(1), -torch.inf).softmax(dim=-1)
+        return weights
 
     def causal(self, states: Tensor, past: PastStates) -> tuple[Tensor, PastStates]:
         """Look at the positions before and at one's own; the rest of the sentence is not known yet.

@@ -1,0 +1,100 @@
+"""Deep recurrent encoders."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from attnlab.encoders.encoder import Encoded, Encoder, token_mask
+from attnlab.errors import UserError
+
+
+class DeepRecurrentEncoder(Encoder):
+    """Recurrent networks on top of each other, joined by what makes depth trainable.
+
+    x^l = x^{l-1} + LN(f^l(x^{l-1})), x^0 being the embeddings: residual connections (Wu et al. 2016, section 3.1,
+    equation 6) wherever the sizes are equal, around the layer normalisation of Ba et al. (2016, section 3), which is applied
+    to what a network puts out and not inside its gates. Every network may read the sentence in both directions; then
+    f(x) is [→h; ←h]. The states are those of the top, x^L. The final state has for h what a layer puts out where a direction
+    ends, x^l of the last token for the forward half and of the first for the backward half, so that without attention too all
+    that the encoder learns is used; c is the network's own.
+
+    Parameters:
+        networks: the f^l, initialised as torch's own.
+        norms: for each layer gain (output_size), from one, and bias (output_size), from zero, if ``layer_norm``.
+
+    Args:
+        input_size: size of an embedding.
+        network: makes a network of one layer, ``torch.nn.RNN``, ``GRU`` or ``LSTM``.
+        hidden_size: units in one direction.
+        num_layers: networks.
+        bidirectional: every network reads the sentence in both directions.
+        residual: add what a network reads to what it puts out, where both are of one size.
+        layer_norm: normalise what a network puts out.
+        dropout: on what a network reads of the one below, a probability; the sum takes it whole.
+
+    Raises:
+        UserError: no layers, or residual connections without any layer that could have one: a single layer that reads
+            embeddings of another size than its states.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        network: Callable[..., nn.RNNBase],
+        hidden_size: int,
+        num_layers: int = 2,
+        bidirectional: bool = True,
+        residual: bool = True,
+        layer_norm: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.num_directions = 2 if bidirectional else 1
+        self.output_size = hidden_size * self.num_directions
+        if num_layers < 1:
+            raise UserError(f"encoder.num_layers is 1 or more, not {num_layers}")
+        if residual and num_layers == 1 and input_size != self.output_size:
+            raise UserError(
+                f"encoder.residual=true adds the embeddings of {input_size} to states of {self.output_size} (hidden size times "
+                "directions), which only equal sizes allow: set encoder.residual=false, or more encoder.num_layers"
+            )
+        self.residual = residual
+        self.networks = nn.ModuleList(
+            network(size, hidden_size, bidirectional=bidirectional, batch_first=True)
+            for size in [input_size, *[self.output_size] * (num_layers - 1)]
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(self.output_size) if layer_norm else nn.Identity() for _ in range(num_layers))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
+        """See :meth:`Encoder.forward`."""
+        mask = token_mask(embeddings, lengths)
+        packed = pack_padded_sequence(embeddings, lengths, batch_first=True, enforce_sorted=False)
+        finals: list[tuple[Tensor, ...]] = []
+        for layer, (network, norm) in enumerate(zip(self.networks, self.norms, strict=True)):
+            below = packed.data
+            outputs, final = network(_replaced(packed, self.dropout(below)) if layer else packed)
+            states = norm(outputs.data)
+            if self.residual and below.shape == states.shape:
+                states = below + states
+            packed = _replaced(packed, states)  # as they stay to the top: nothing is ever computed for padding
+            states, _ = pad_packed_sequence(packed, batch_first=True, total_length=embeddings.shape[1])
+            hidden = self._ends(states, mask)
+            finals.append((hidden, final[1].transpose(0, 1)) if isinstance(final, tuple) else (hidden,))
+        return Encoded(states, mask, tuple(torch.stack(layers, dim=1) for layers in zip(*finals, strict=True)))
+
+    def _ends(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the states where each direction ends, (batch, directions, hidden_size)."""
+        sentences, last = torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
+        ends = [states[sentences, last, : self.hidden_size], states[:, 0, self.hidden_size :]]
+        return torch.stack(ends[: self.num_directions], dim=1)
+
+
+def _replaced(packed: PackedSequence, data: Tensor) -> PackedSequence:
+    """Return sentences packed in the same order, with other data."""
+    return PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)

@@ -1,0 +1,123 @@
+"""The Transformer's encoder."""
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.encoders.encoder import Encoded, ParallelEncoder, token_mask
+from attnlab.errors import UserError
+from attnlab.layers.transformer import FeedForward, Residual, SelfAttention, sinusoids
+
+
+class TransformerEncoderLayer(nn.Module):
+    """Self-attention and a feed-forward layer, each with its residual connection (Vaswani et al. 2017, section 3.1).
+
+    Parameters:
+        attention, attention_residual, feedforward, feedforward_residual: their own.
+
+    Args:
+        size: of a state.
+        heads: of the self-attention.
+        feedforward_size: hidden units of the feed-forward layer.
+        pre_norm: normalise before the sublayers and not after them.
+        dropout: on weights, on hidden units and on what the sublayers put out, a probability.
+    """
+
+    def __init__(self, size: int, *, heads: int, feedforward_size: int, pre_norm: bool, dropout: float) -> None:
+        super().__init__()
+        self.attention = SelfAttention(size, heads=heads, dropout=dropout)
+        self.attention_residual = Residual(size, pre_norm=pre_norm, dropout=dropout)
+        self.feedforward = FeedForward(size, hidden_size=feedforward_size, dropout=dropout)
+        self.feedforward_residual = Residual(size, pre_norm=pre_norm, dropout=dropout)
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Turn states (batch, len, size) into new ones; the mask (batch, len) is true where there is a token."""
+        seen = self.attention(self.attention_residual.before(states), mask)
+        states = self.attention_residual.after(states, seen)
+        thought = self.feedforward(self.feedforward_residual.before(states))
+        result: Tensor = self.feedforward_residual.after(states, thought)
+        return result
+
+    def weights(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the self-attention's weights for the states that the layer reads, (batch, heads, len, len)."""
+        return self.attention.weights(self.attention_residual.before(states), mask)
+
+
+class TransformerEncoder(ParallelEncoder):
+    """Self-attention and feed-forward layers on top of each other (Vaswani et al. 2017, section 3.1).
+
+    x^0_j = W E x_j + b + PE(j), PE being the sinusoids of section 3.5 and W there only if the sizes differ; with ``pre_norm``
+    the top is normalised, h = LN(x^L) (Xiong et al. 2020), else h = x^L. Embeddings come with unit variance, so they are not
+    multiplied by √size, and dropped by the model itself. The final state is the mean of the states.
+
+    Parameters:
+        projection: W (hidden_size, input_size) and b, initialised as a ``torch.nn.Linear`` is, unless the sizes are equal.
+        layers: their own.
+        norm: gain (hidden_size), from one, and bias, from zero, if ``pre_norm``.
+
+    Args:
+        input_size: size of an embedding.
+        hidden_size: size of a state.
+        num_layers: layers.
+        heads: of the self-attention; they divide the hidden size.
+        feedforward_size: hidden units of the feed-forward layers.
+        pre_norm: normalise before the sublayers and not after them.
+        dropout: on weights, on hidden units and on what the sublayers put out, a probability.
+
+    Raises:
+        UserError: no layers, or heads that do not divide the hidden size.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        hidden_size: int,
+        num_layers: int = 2,
+        heads: int = 4,
+        feedforward_size: int = 256,
+        pre_norm: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(hidden_size)
+        if num_layers < 1:
+            raise UserError(f"encoder.num_layers is 1 or more, not {num_layers}: encoder=embeddings has none")
+        self.projection = nn.Identity() if input_size == hidden_size else nn.Linear(input_size, hidden_size)
+        self.layers = nn.ModuleList(
+            TransformerEncoderLayer(
+                hidden_size, heads=heads, feedforward_size=feedforward_size, pre_norm=pre_norm, dropout=dropout
+            )
+            for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(hidden_size) if pre_norm else nn.Identity()
+
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
+        """See :meth:`Encoder.forward`."""
+        mask = token_mask(embeddings, lengths)
+        states = self._placed(embeddings)
+        for layer in self.layers:
+            states = layer(states, mask)
+        return self._encoded(self.norm(states), mask)
+
+    def weights(self, embeddings: Tensor, lengths: Tensor) -> Tensor:
+        """Return who looks at whom, for a figure: :meth:`forward` leaves it inside a fused kernel.
+
+        Args:
+            embeddings: (batch, source_len, input_size).
+            lengths: (batch,), on the CPU.
+
+        Returns:
+            (layers, batch, heads, source_len, source_len): [..., i, j] is the weight of token j in the new state of token i;
+            zero where either is padding. In training mode the layers between drop units as ever, so ask in evaluation mode.
+        """
+        mask = token_mask(embeddings, lengths)
+        states = self._placed(embeddings)
+        weights = []
+        for layer in self.layers:
+            assert isinstance(layer, TransformerEncoderLayer)  # a ModuleList forgets what it holds
+            weights.append(layer.weights(states, mask))
+            states = layer(states, mask)
+        return torch.stack(weights).masked_fill(~mask.unsqueeze(1).unsqueeze(-1), 0.0)
+
+    def _placed(self, embeddings: Tensor) -> Tensor:
+        states: Tensor = self.projection(embeddings)
+        return states + sinusoids(0, states.shape[1], states.shape[2], states)
