@@ -26,6 +26,8 @@ NEEDS = {
         "data.tests={test: corpus/test}",
     ],
     "decoder=plain": ["attention=none"],
+    "decoder/readout=maxout": ["decoder=bahdanau"],
+    "decoder/readout=tanh": ["decoder=bahdanau"],
     "trainer=ddp": ["trainer.devices=1"],
     "tokenizer=bpe": ["tokenizer.vocab_size=300"],
     "tokenizer=unigram": ["tokenizer.vocab_size=300"],
@@ -53,6 +55,8 @@ def test_every_option_trains(group: str, option: str, attnlab: Attnlab, tmp_path
     corpus(tmp_path / "corpus")
     chosen = f"{group}={option}"
     size = GRAMMAR if group == "data" and option != "grammar" else TINY
+    if chosen == "encoder=embeddings":
+        size = [override for override in TINY if not override.startswith("encoder.")]
     trainer = [] if group == "trainer" else ["trainer=debug"]
     logger = [] if group == "logger" else ["logger=none"]
     assert attnlab("train", *trainer, *logger, chosen, *size, "trainer.limit_train_batches=1", *NEEDS.get(chosen, [])) == 0

@@ -4,84 +4,145 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hydra.utils import instantiate
-from omegaconf import OmegaConf
 from torch import Tensor
 
-from attnlab.attention import Attention
-from attnlab.attention.normalizers import Softmax
+from attnlab.attention import Query
 from attnlab.attention.scores import Score
-from attnlab.attention.windows import Global
 from attnlab.errors import UserError
 from conftest import options
+from parts import agree, attention, inputs, parameters, part, score
 
-CONFIGS = {name: OmegaConf.load(f"conf/attention/score/{name}.yaml") for name in options("attention/score")}
-SIZES = {"dot": (4, 4), "scaled_dot": (4, 4)}
+NAMES = options("attention/score")
 
-LOOPS: dict[str, Callable[[dict[str, Tensor], Tensor, Tensor], Tensor]] = {
-    "dot": lambda p, s, h: sum(s[i] * h[i] for i in range(len(s))),
-    "scaled_dot": lambda p, s, h: sum(s[i] * h[i] for i in range(len(s))) / len(s) ** 0.5,
-    "general": lambda p, s, h: sum(s[i] * p["projection.weight"][i, j] * h[j] for i in range(len(s)) for j in range(len(h))),
-    "additive": lambda p, s, h: sum(
-        p["v.weight"][0, a]
-        * torch.tanh(
-            sum(p["query_projection.weight"][a, i] * s[i] for i in range(len(s)))
-            + sum(p["key_projection.weight"][a, j] * h[j] for j in range(len(h)))
+
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    return sum(a[i] * b[i] for i in range(len(a)))
+
+
+def times(matrix: Tensor, vector: Tensor) -> Tensor:
+    return torch.stack([dot(row, vector) for row in matrix])
+
+
+def norm(vector: Tensor) -> Tensor:
+    return dot(vector, vector) ** 0.5
+
+
+def network(p: dict[str, Tensor], s: Tensor, h: Tensor, j: int) -> Tensor:
+    hidden = torch.tanh(times(p["first.weight"], torch.cat([s, h])) + p["first.bias"])
+    hidden = torch.tanh(times(p["rest.1.weight"], hidden) + p["rest.1.bias"])
+    return dot(p["rest.3.weight"][0], hidden)
+
+
+LOOPS: dict[str, Callable[[dict[str, Tensor], Tensor, Tensor, int], Tensor]] = {
+    "dot": lambda p, s, h, j: dot(s, h),
+    "scaled_dot": lambda p, s, h, j: dot(s, h) / len(s) ** 0.5,
+    "dot_learned_scale": lambda p, s, h, j: p["scale"][0] * dot(s, h),
+    "cosine": lambda p, s, h, j: dot(s, h) / (0.1 * norm(s) * norm(h)),
+    "general": lambda p, s, h, j: dot(s, times(p["projection.weight"], h)),
+    "additive": lambda p, s, h, j: dot(
+        p["v.weight"][0], torch.tanh(times(p["query_projection.weight"], s) + times(p["key_projection.weight"], h))
+    ),
+    "additive_normalized": lambda p, s, h, j: (
+        p["gain"][0]
+        * dot(
+            p["v.weight"][0] / norm(p["v.weight"][0]),
+            torch.tanh(
+                times(p["query_projection.weight"], s) + times(p["key_projection.weight"], h) + p["key_projection.bias"]
+            ),
         )
-        for a in range(p["v.weight"].shape[1])
     ),
-    "concat": lambda p, s, h: sum(
-        p["v.weight"][0, a] * torch.tanh(sum(p["projection.weight"][a, i] * x for i, x in enumerate([*s, *h])))
-        for a in range(p["v.weight"].shape[1])
-    ),
+    "concat": lambda p, s, h, j: dot(p["v.weight"][0], torch.tanh(times(p["projection.weight"], torch.cat([s, h])))),
+    "concat_shared": lambda p, s, h, j: dot(p["v.weight"][0], torch.tanh(times(p["projection.weight"], s + h))),
+    "linear": lambda p, s, h, j: dot(torch.cat([p["query_weight.weight"][0], p["key_weight.weight"][0]]), torch.cat([s, h])),
+    "network": network,
+    "location": lambda p, s, h, j: times(p["projection.weight"], s)[j],
 }
 
 
-def make(name: str, dtype: torch.dtype = torch.float64) -> Score:
-    torch.manual_seed(0)
-    score: Score = instantiate(CONFIGS[name])(*SIZES.get(name, (4, 6)))
-    return score.to(dtype)
+def by_loop(made: Score, loop: Callable[..., Tensor], query: Tensor, states: Tensor) -> Tensor:
+    p = parameters(made)
+    rows = [[[loop(p, q, h, j) for j, h in enumerate(hs)] for q in qs] for qs, hs in zip(query, states, strict=True)]
+    return torch.stack([torch.stack([torch.stack(list(row)) for row in batch]) for batch in rows])
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_equation_and_gradients(name: str) -> None:
-    score = make(name)
-    query = torch.randn(2, 3, score.query_size, dtype=torch.float64, requires_grad=True)
-    states = torch.randn(2, 5, score.memory_size, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(2, 3, 5, dtype=torch.float64)
-    inputs = [query, states, *score.parameters()]
-
-    logits = score(query, score.project_keys(states))
-    parameters = dict(score.named_parameters())
-    rows = [[[LOOPS[name](parameters, query[b, t], states[b, s]) for s in range(5)] for t in range(3)] for b in range(2)]
-    expected = torch.stack([torch.stack([torch.stack(list(row)) for row in batch]) for batch in rows])
-
-    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
-    gradients = torch.autograd.grad((logits * weight).sum(), inputs)
-    expected_gradients = torch.autograd.grad((expected * weight).sum(), inputs)
-    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
-        torch.testing.assert_close(gradient, expected_gradient, rtol=0, atol=1e-10)
+    made = score(name)
+    query, _, states = inputs(target=3, query=made.query_size, memory=made.memory_size)
+    logits = made(query, made.project_keys(states))
+    agree(logits, by_loop(made, LOOPS[name], query, states), [query, states, *made.parameters()])
 
 
-@pytest.mark.parametrize("name", ["dot", "scaled_dot"])
-def test_dot_refuses_unequal_sizes(name: str) -> None:
+def test_options_of_scores_are_in_their_equations() -> None:
+    torch.manual_seed(0)
+    cases: list[tuple[str, dict[str, object], Callable[..., Tensor]]] = [
+        ("general", {"learned_scale": True}, lambda p, s, h, j: p["scale"][0] * LOOPS["general"](p, s, h, j)),
+        (
+            "additive",
+            {"bias": True, "hidden_size": 3},
+            lambda p, s, h, j: dot(
+                p["v.weight"][0],
+                torch.tanh(
+                    times(p["query_projection.weight"], s) + times(p["key_projection.weight"], h) + p["key_projection.bias"]
+                ),
+            ),
+        ),
+        ("cosine", {"temperature": 0.5}, lambda p, s, h, j: LOOPS["cosine"](p, s, h, j) / 5),
+        (
+            "location",
+            {"bias": True, "max_length": 7},
+            lambda p, s, h, j: times(p["projection.weight"], s)[j] + p["projection.bias"][j],
+        ),
+    ]
+    for name, settings, loop in cases:
+        made = part("score", name, **settings)(4, 4 if name == "cosine" else 6).double()
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.add_(0.3)  # away from initial values such as a scale of 1
+        query, _, states = inputs(target=3, query=made.query_size, memory=made.memory_size)
+        agree(made(query, made.project_keys(states)), by_loop(made, loop, query, states), [query, states, *made.parameters()])
+
+
+@pytest.mark.parametrize("name", ["dot", "scaled_dot", "dot_learned_scale", "cosine", "concat_shared"])
+def test_scores_of_equal_sizes_refuse_others(name: str) -> None:
     with pytest.raises(UserError, match=r"asks with 4 .* answers with 6"):
-        instantiate(CONFIGS[name])(4, 6)
+        part("score", name)(4, 6)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_weights_are_a_distribution_over_real_tokens(name: str, dtype: torch.dtype) -> None:
-    score = make(name, dtype)
-    attention = Attention(score.query_size, score.memory_size, score=lambda q, m: score, window=Global, normalizer=Softmax())
-    states = 50 * torch.randn(3, 5, score.memory_size, dtype=dtype)
-    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], dtype=torch.bool)
-    query = torch.randn(3, 2, score.query_size, dtype=dtype)
-    context, weights, _ = attention(query, attention.memory(states, mask), None)
+def test_the_linear_score_cannot_see_its_query() -> None:
+    """Whatever the decoder asks, the weights are the same; an additive score's are not."""
+    for name, blind in (("linear", True), ("additive", False)):
+        made = attention(score=name)
+        query, embedding, states = inputs()
+        memory = made.memory(states, torch.ones(2, 5, dtype=torch.bool))
+        weights = made(Query(query, embedding), memory, made.start(memory)).weights
+        assert torch.allclose(weights, weights[:, :1], atol=1e-12) is blind
 
-    assert context.isfinite().all()
-    assert (weights >= 0).all()
-    assert (weights[1, :, 2:] == 0).all()
-    torch.testing.assert_close(weights[:2].float().sum(-1), torch.ones(2, 2), rtol=0, atol=1e-2)
-    assert (weights[2] == 0).all()
-    assert (context[2] == 0).all()
+
+def test_concat_shared_is_not_luongs_concat() -> None:
+    """The tutorials' form is the paper's with both halves of W equal, and no other."""
+    shared, concat = score("concat_shared"), part("score", "concat")(4, 4).double()
+    query, _, states = inputs(memory=4)
+    with torch.no_grad():
+        concat.projection.weight.copy_(torch.cat([shared.projection.weight] * 2, dim=1))
+        concat.v.weight.copy_(shared.v.weight)
+    logits = shared(query, shared.project_keys(states))
+    torch.testing.assert_close(concat(query, concat.project_keys(states)), logits)
+    with torch.no_grad():
+        concat.projection.weight[:, :4] *= 2
+    assert not torch.allclose(concat(query, concat.project_keys(states)), logits)
+
+
+def test_location_never_looks_at_the_source_and_refuses_a_longer_one() -> None:
+    made = part("score", "location", max_length=5)(4, 6).double()
+    query, _, states = inputs()
+    first = made(query, made.project_keys(states))
+    assert torch.equal(first, made(query, made.project_keys(states * 2)))
+    with pytest.raises(UserError, match=r"looks at 5 source positions.*has 9 tokens.*max_length=9"):
+        made.project_keys(torch.zeros(1, 9, 6))
+
+
+@pytest.mark.parametrize(("name", "settings"), [("cosine", {"temperature": 0.0}), ("network", {"hidden_sizes": []})])
+def test_values_without_sense_are_refused(name: str, settings: dict[str, object]) -> None:
+    with pytest.raises(UserError, match=r"attention\.score\."):
+        part("score", name, **settings)(4, 4)

@@ -1,11 +1,14 @@
 """Every recurrence, initial state and decoder against a plain loop in float64 written from its equations."""
 
+import math
+from collections.abc import Callable, Iterator
+
 import pytest
 import torch
 from torch import Tensor
 
-from attnlab.layers.recurrence import GRURecurrence, LSTMRecurrence, Recurrence, TanhRecurrence
 from attnlab.errors import UserError
+from attnlab.layers.recurrence import GRURecurrence, LSTMRecurrence, Recurrence, ResetFirstGRURecurrence, TanhRecurrence
 from composing import model, sentences
 from conftest import options
 
@@ -30,53 +33,173 @@ def test_stepping_is_torchs_own_network(kind: type[Recurrence], num_layers: int)
         torch.testing.assert_close(part, expected_part, rtol=0, atol=1e-12)
 
 
-def lstm(p: dict[str, Tensor], x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+State = tuple[Tensor, ...]
+
+
+def test_a_network_without_a_fused_run_steps_through_a_sequence() -> None:
+    torch.manual_seed(0)
+    recurrence = ResetFirstGRURecurrence(5, 3, 4, num_layers=2).double()
+    known, late, state = torch.randn(2, 6, 5).double(), torch.randn(2, 6, 3).double(), (torch.randn(2, 2, 4).double(),)
+    outputs, final = recurrence.sequence(torch.cat([known, late], -1), state)
+    step = recurrence.stepper(known)
+    for t in range(6):
+        output, state = step(t, late[:, t], state)
+        torch.testing.assert_close(outputs[:, t], output, rtol=0, atol=1e-12)
+    torch.testing.assert_close(final[0], state[0], rtol=0, atol=1e-12)
+
+
+def lstm(p: dict[str, Tensor], x: Tensor, state: State) -> State:
+    h, c = state
     gates = p["weight_ih_l0"] @ x + p["bias_ih_l0"] + p["weight_hh_l0"] @ h + p["bias_hh_l0"]
     i, f, g, o = gates.chunk(4)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     return o.sigmoid() * c.tanh(), c
 
 
-def attend(p: dict[str, Tensor], query: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-    """Additive attention over the states of one sentence."""
-    w, u, v = (p[f"decoder.attention.score.{n}.weight"] for n in ("query_projection", "key_projection", "v"))
+def gru(p: dict[str, Tensor], x: Tensor, state: State) -> State:
+    (h,) = state
+    xr, xz, xn = (p["weight_ih_l0"] @ x + p["bias_ih_l0"]).chunk(3)
+    hr, hz, hn = (p["weight_hh_l0"] @ h + p["bias_hh_l0"]).chunk(3)
+    r, z = (xr + hr).sigmoid(), (xz + hz).sigmoid()
+    n = (xn + r * hn).tanh()
+    return ((1 - z) * n + z * h,)
+
+
+def paper_gru(p: dict[str, Tensor], x: Tensor, state: State) -> State:
+    """Bahdanau et al., appendix A.1.1 and A.2.2, with their z written as 1 - z."""
+    (h,) = state
+    w, wz, wn = p["weight_ih_l0"].chunk(3)
+    u, uz, un = p["weight_hh_l0"].chunk(3)
+    b, bz, bn = (p["bias_ih_l0"] + p["bias_hh_l0"]).chunk(3)
+    r, z = (w @ x + u @ h + b).sigmoid(), 1 - (wz @ x + uz @ h + bz).sigmoid()
+    candidate = torch.tanh(wn @ x + un @ (r * h) + bn)
+    return ((1 - z) * h + z * candidate,)
+
+
+def under(p: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in p.items() if name.startswith(prefix)}
+
+
+def attend(p: dict[str, Tensor], query: Tensor, states: Tensor) -> Tensor:
+    """Additive attention over the states of one sentence; returns the context."""
+    w, u, v = (p[f"attention.score.{n}.weight"] for n in ("query_projection", "key_projection", "v"))
     logits = torch.stack([v[0] @ torch.tanh(w @ query + u @ state) for state in states])
     weights = torch.exp(logits) / torch.exp(logits).sum()
-    return sum(a * h for a, h in zip(weights, states, strict=True)), weights
+    return sum(a * h for a, h in zip(weights, states, strict=True))
 
 
-def reference(decoder: str, p: dict[str, Tensor], embedded: Tensor, states: Tensor, h: Tensor, c: Tensor) -> list[Tensor]:
-    """Readouts of one sentence, token by token."""
-    cell = {name.rpartition(".")[2]: value for name, value in p.items() if "decoder.recurrence" in name}
-    fed, readouts = torch.zeros_like(h), []
+Layers = list[State]
+Loop = Callable[[dict[str, Tensor], Tensor, Tensor, Layers], Iterator[Tensor]]
+
+
+def bahdanau(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
+    state = layers[0]
     for x in embedded:
-        if decoder == "bahdanau":
-            context, _ = attend(p, h, states)
-            h, c = lstm(cell, torch.cat([x, context]), h, c)
-            readouts.append(torch.tanh(p["decoder.readout.weight"] @ torch.cat([h, x, context])))
-        else:
-            h, c = lstm(cell, torch.cat([x, fed]) if decoder == "luong_feeding" else x, h, c)
-            context, _ = attend(p, h, states)
-            fed = torch.tanh(p["decoder.combine.weight"] @ torch.cat([context, h]))
-            readouts.append(fed)
-    return readouts
+        context = attend(p, state[0], states)
+        state = lstm(under(p, "recurrence.network."), torch.cat([x, context]), state)
+        yield torch.tanh(p["readout.projection.weight"] @ torch.cat([state[0], x, context]))
 
 
-@pytest.mark.parametrize("decoder", ["bahdanau", "luong", "luong_feeding"])
-def test_decoder_is_its_equations(decoder: str) -> None:
-    made = model(f"decoder={decoder}", "attention=additive")
+def bahdanau_paper(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
+    state = layers[0]
+    for x in embedded:
+        previous, context = state[0], attend(p, state[0], states)
+        state = paper_gru(under(p, "recurrence.network."), torch.cat([x, context]), state)
+        t = p["readout.projection.weight"] @ torch.cat([previous, x, context]) + p["readout.projection.bias"]
+        yield torch.stack([torch.maximum(t[2 * j], t[2 * j + 1]) for j in range(len(t) // 2)])
+
+
+def luong(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
+    state = layers[0]
+    for x in embedded:
+        state = lstm(under(p, "recurrence.network."), x, state)
+        yield torch.tanh(p["combine.weight"] @ torch.cat([attend(p, state[0], states), state[0]]))
+
+
+def luong_feeding(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
+    state, fed = layers[0], torch.zeros_like(layers[0][0])
+    for x in embedded:
+        state = lstm(under(p, "recurrence.network."), torch.cat([x, fed]), state)
+        fed = torch.tanh(p["combine.weight"] @ torch.cat([attend(p, state[0], states), state[0]]))
+        yield fed
+
+
+def conditional(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
+    state = layers[0]
+    for x in embedded:
+        between = gru(under(p, "recurrence.network."), x, state)
+        context = attend(p, between[0], states)
+        state = gru(under(p, "second.network."), context, between)
+        yield torch.tanh(p["readout.projection.weight"] @ torch.cat([state[0], x, context]))
+
+
+def gnmt(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
+    first, second, third = layers
+    for x in embedded:
+        context = attend(p, first[0], states)
+        first = lstm(under(p, "recurrence.network."), torch.cat([x, context]), first)
+        second = lstm(under(p, "upper.0.network."), torch.cat([first[0], context]), second)
+        third = lstm(under(p, "upper.1.network."), torch.cat([second[0], context]), third)
+        yield third[0] + second[0]
+
+
+def norm(p: dict[str, Tensor], x: Tensor) -> Tensor:
+    centered = x - x.sum() / len(x)
+    return p["weight"] * centered / ((centered**2).sum() / len(x) + 1e-5) ** 0.5 + p["bias"]
+
+
+def transformer(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
+    """Pre-norm, two layers of two heads, token by token over a growing past."""
+    pasts: list[list[Tensor]] = [[], []]
+    size, heads = 8, 2
+    for position, embedding in enumerate(embedded):
+        angles = [position / 10000 ** (2 * (i // 2) / size) for i in range(size)]
+        x = p["enlarge.weight"] @ embedding
+        x = x + torch.tensor([math.cos(a) if i % 2 else math.sin(a) for i, a in enumerate(angles)], dtype=torch.float64)
+        for index, past in enumerate(pasts):
+            q = under(p, f"layers.{index}.")
+            past.append(norm(under(q, "around_self.norm."), x))
+            matrices, own = q["self_attention.projection.weight"].chunk(3), []
+            for head in range(heads):
+                w_q, w_k, w_v = (matrix.chunk(heads)[head] for matrix in matrices)
+                logits = torch.stack([(w_q @ past[-1]) @ (w_k @ y) / (size / heads) ** 0.5 for y in past])
+                a = torch.exp(logits) / torch.exp(logits).sum()
+                own.append(sum(weight * (w_v @ y) for weight, y in zip(a, past, strict=True)))
+            x = x + q["self_attention.combine.weight"] @ torch.cat(own)
+            x = x + attend(q, norm(under(q, "around_attention.norm."), x), states)
+            hidden = q["feed_forward.0.weight"] @ norm(under(q, "around_feed_forward.norm."), x) + q["feed_forward.0.bias"]
+            x = x + q["feed_forward.3.weight"] @ hidden.clamp(min=0) + q["feed_forward.3.bias"]
+        yield norm(under(p, "norm."), x)
+
+
+LOOPS: dict[str, tuple[Loop, list[str]]] = {
+    "bahdanau": (bahdanau, []),
+    "bahdanau_paper": (bahdanau_paper, []),
+    "luong": (luong, []),
+    "luong_feeding": (luong_feeding, []),
+    "conditional": (conditional, []),
+    "gnmt": (gnmt, ["decoder.num_layers=3"]),
+    "transformer": (transformer, ["decoder.heads=2"]),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in options("decoder") if name != "plain"])
+def test_decoder_is_its_equations(name: str) -> None:
+    loop, settings = LOOPS[name]
+    made = model(f"decoder={name}", "attention=additive", *settings)
     source, lengths = sentences([5, 3])
     target = torch.tensor([[2, 5, 6, 7], [2, 8, 9, 3]])
     encoded = made.encoder(made.source_embedding(source), lengths)
-    memory, state = made.decoder.start(encoded)
-    decoded = made.decode(target, memory, state)
+    _, state = made.decoder.start(encoded)
+    decoded = made.decode(target, *made.encode(source, lengths))
 
     p = dict(made.named_parameters())
     expected = []
     for b, length in enumerate(lengths.tolist()):
-        h, c = (part[b, 0] for part in state.hidden)
+        recurrent = isinstance(state.hidden[0], Tensor)
+        layers = [tuple(part[b, i] for part in state.hidden) for i in range(state.hidden[0].shape[1])] if recurrent else []
         embedded = made.target_embedding.weight[target[b]]
-        expected.append(torch.stack(reference(decoder, p, embedded, encoded.states[b, :length], h, c)))
+        expected.append(torch.stack(list(loop(under(p, "decoder."), embedded, encoded.states[b, :length], layers))))
     torch.testing.assert_close(decoded.readouts, torch.stack(expected), rtol=0, atol=1e-10)
 
     weight = torch.randn_like(decoded.readouts)
@@ -87,6 +210,53 @@ def test_decoder_is_its_equations(decoder: str) -> None:
         strict=True,
     ):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_plain_decoder_is_its_equation() -> None:
+    made = model("decoder=plain", "attention=none", "decoder/initial_state=zeros")
+    source, lengths = sentences([5, 3])
+    target = torch.tensor([[2, 5, 6, 7], [2, 8, 9, 3]])
+    encoded = made.encoder(made.source_embedding(source), lengths)
+    p = under(dict(made.named_parameters()), "decoder.recurrence.network.")
+    decoded = made.decode(target, *made.encode(source, lengths))
+    for b in range(2):
+        state: State = (torch.zeros(8).double(), torch.zeros(8).double())
+        for t, token in enumerate(target[b]):
+            x = torch.cat([made.target_embedding.weight[token], encoded.final[0][b, -1].flatten()])
+            state = lstm(p, x, state)
+            torch.testing.assert_close(decoded.readouts[b, t], state[0], rtol=0, atol=1e-10)
+
+
+def test_the_post_norm_transformer_normalises_after_each_sublayer() -> None:
+    """Vaswani et al.'s own form: every sublayer's output leaves the layer normalised, and nothing is normalised at the end."""
+    made = model("decoder=transformer", "decoder.pre_norm=false")
+    decoded = made.decode(torch.tensor([[2, 5, 6]]), *made.encode(*sentences([4])))
+    torch.testing.assert_close(decoded.readouts.mean(-1), torch.zeros(1, 3).double(), rtol=0, atol=1e-9)
+    torch.testing.assert_close(decoded.readouts.var(-1, unbiased=False), torch.ones(1, 3).double(), rtol=0, atol=1e-3)
+    assert not hasattr(made.decoder.norm, "weight")
+
+
+def test_the_transformer_reports_the_weights_of_the_layer_asked_for() -> None:
+    looks = []
+    for layer in (0, 1, -1):
+        made = model("decoder=transformer", "attention=multihead", f"decoder.weights_layer={layer}")
+        looks.append(made.decode(torch.tensor([[2, 5, 6]]), *made.encode(*sentences([4]))))
+    assert torch.equal(looks[1].weights, looks[2].weights)
+    assert not torch.allclose(looks[0].weights, looks[1].weights)
+    torch.testing.assert_close(looks[0].readouts, looks[1].readouts, rtol=0, atol=1e-12)
+    with pytest.raises(UserError, match="weights_layer=2 is none of 2 layers"):
+        model("decoder=transformer", "decoder.weights_layer=2")
+
+
+@pytest.mark.parametrize("decoder", ["transformer", "conditional"])
+def test_decoders_that_live_on_the_context_refuse_to_go_without(decoder: str) -> None:
+    with pytest.raises(UserError, match="attention=none has no place in it"):
+        model(f"decoder={decoder}", "attention=none")
+
+
+def test_gnmt_wants_two_layers() -> None:
+    with pytest.raises(UserError, match="2 layers or more, not 1"):
+        model("decoder=gnmt", "decoder.num_layers=1")
 
 
 def test_bridge_reads_the_backward_encoders_first_state() -> None:
@@ -114,7 +284,14 @@ def test_last_state_is_copied_and_sizes_are_checked() -> None:
 @pytest.mark.parametrize("cell", options("decoder/cell"))
 @pytest.mark.parametrize("encoder", options("encoder"))
 def test_any_encoder_starts_any_decoder(initial: str, cell: str, encoder: str) -> None:
-    made = model(f"decoder/initial_state={initial}", f"decoder/cell={cell}", f"encoder={encoder}")
+    chosen = [f"decoder/initial_state={initial}", f"decoder/cell={cell}", f"encoder={encoder}"]
+    try:
+        made = model(*chosen)
+    except UserError as error:
+        refusal = str(error)
+        assert initial == "last"
+        assert "make them equal" in refusal
+        return
     source, lengths = sentences([5, 3])
     _, state = made.encode(source, lengths)
     assert [part.shape for part in state.hidden] == [(2, 1, 8)] * made.decoder.recurrence.state_parts

@@ -127,7 +127,8 @@ class SumCoverage(Coverage):
 class LinguisticCoverage(Coverage):
     """Coverage relative to a predicted fertility, C_tj = C_{t-1,j} + a_tj / Φ_j (Tu et al. 2016, section 3.1).
 
-    Φ_j = N · sigmoid(u_fᵀ h_j) is the number of target tokens that source token j is expected to make.
+    Φ_j = N · sigmoid(u_fᵀ h_j) is the number of target tokens that source token j is expected to make, here at least 0.001, so
+    that a token that makes none does not make its coverage infinite.
 
     Parameters:
         projection: V (projected key size, 1), no bias.
@@ -145,7 +146,7 @@ class LinguisticCoverage(Coverage):
 
     def prepare(self, values: Tensor) -> Tensor:
         """Return Φ (batch, source_len, 1)."""
-        return self.max_fertility * torch.sigmoid(self.fertility(values))
+        return (self.max_fertility * torch.sigmoid(self.fertility(values))).clamp(min=1e-3)
 
     def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
         """See :meth:`History.after`."""

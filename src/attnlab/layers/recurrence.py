@@ -134,7 +134,7 @@ class GRURecurrence(Recurrence):
         gates, candidate = torch.split(linear(hidden, *self._weights("hh", layer)), sizes, dim=1)
         reset, update = torch.sigmoid(input_gates + gates).chunk(2, dim=1)
         candidate = torch.tanh(torch.addcmul(input_candidate, reset, candidate))
-        return (torch.lerp(candidate, hidden, update),)
+        return (candidate + update * (hidden - candidate),)  # torch.lerp refuses the mixed types of autocast
 
 
 class ResetFirstGRURecurrence(GRURecurrence):
@@ -162,7 +162,7 @@ class ResetFirstGRURecurrence(GRURecurrence):
         )
         reset, update = torch.sigmoid(input_gates + linear(hidden, gate_weight, gate_bias)).chunk(2, dim=1)
         candidate = torch.tanh(input_candidate + linear(reset * hidden, candidate_weight, candidate_bias))
-        return (torch.lerp(candidate, hidden, update),)
+        return (candidate + update * (hidden - candidate),)  # torch.lerp refuses the mixed types of autocast
 
 
 class LSTMRecurrence(Recurrence):

@@ -1,0 +1,270 @@
+"""The composition of parts, and attentions around attentions."""
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnlab.attention import AttentionMechanism, ContextGate, IntraDecoderAttention, Memory, MultiHeadAttention, Query
+from attnlab.errors import UserError
+from attnlab.search.search import select
+from conftest import options
+from parts import agree, attention, inputs, mechanism, parameters, part
+
+MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool)
+GROUPS = ("score", "window", "normalizer", "keys", "history")
+
+
+def look(ours: AttentionMechanism, query: Tensor, embedding: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    context, weights, _ = ours(Query(query, embedding), memory, ours.start(memory))
+    return context, weights
+
+
+def stepwise(ours: AttentionMechanism, query: Tensor, embedding: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    """One target token at a time, the batch turned around after each as a beam might."""
+    state, contexts, weights, order = ours.start(memory), [], [], torch.arange(len(query))
+    for t in range(query.shape[1]):
+        step = Query(query[order, t : t + 1], embedding[order, t : t + 1])
+        context, step_weights, state = ours(step, memory, state)
+        contexts.append(context[order])
+        weights.append(step_weights[order])
+        back = torch.arange(len(query)).flip(0)
+        memory, state, order = select(memory, back), select(state, back), order[back]
+    return torch.cat(contexts, 1), torch.cat(weights, 1)
+
+
+def pairs() -> list[dict[str, str]]:
+    """Every two parts of different groups that conf/ has, the others as usual."""
+    return [
+        {one: a, other: b}
+        for one, other in itertools.combinations(GROUPS, 2)
+        for a, b in itertools.product(options(f"attention/{one}"), options(f"attention/{other}"))
+    ]
+
+
+@pytest.mark.parametrize("chosen", pairs(), ids=lambda chosen: ",".join(f"{k}={v}" for k, v in chosen.items()))
+def test_any_two_parts_go_together_or_say_why_not(chosen: dict[str, str]) -> None:
+    size = 8 if chosen.get("keys") == "split" else 4
+    try:
+        ours = attention(memory=size, **chosen)
+    except UserError as error:
+        refusal = str(error)
+        assert "does not look at keys" in refusal or "ignores the score" in refusal
+        return
+    query, embedding, states = inputs(memory=size)
+    memory = ours.memory(states, MASK)
+    context, weights = look(ours, query, embedding, memory)
+
+    assert (weights >= 0).all()
+    assert (weights[1, :, 3:] == 0).all()
+    total = weights.sum(-1)
+    assert (total <= 1 + 1e-12).all()
+    if ours.sums_to_one:
+        torch.testing.assert_close(total, torch.ones(2, 4).double())
+    torch.testing.assert_close(context, weights @ memory.values)
+    alone_memory = ours.memory(states[1:, :3], MASK[1:, :3])
+    alone, alone_weights = look(ours, query[1:], embedding[1:], alone_memory)
+    torch.testing.assert_close(context[1:], alone, rtol=0, atol=1e-12)
+    torch.testing.assert_close(weights[1:, :, :3], alone_weights, rtol=0, atol=1e-12)
+    for together, apart in zip((context, weights), stepwise(ours, query, embedding, memory), strict=True):
+        torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", options("attention"))
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("training", [False, True])
+def test_no_nan_in_any_precision_even_for_an_empty_source(name: str, dtype: torch.dtype, training: bool) -> None:
+    ours = mechanism(name, 8, 8, 4).to(dtype).train(training)
+    torch.manual_seed(0)
+    states = (10 * torch.randn(3, 5, 8)).to(dtype).requires_grad_()
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], dtype=torch.bool)
+    query, embedding = (10 * torch.randn(3, 4, 8)).to(dtype), torch.randn(3, 4, 4).to(dtype)
+    memory = ours.memory(states, mask)
+    for need_weights in (True, False):
+        attended = ours(Query(query, embedding), memory, ours.start(memory), need_weights=need_weights)
+        assert attended.context.isfinite().all()
+        assert attended.context.dtype == dtype
+    weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
+    assert (weights >= 0).all()
+    assert (weights[1, :, 2:] == 0).all()
+    assert (weights[2] == 0).all()
+    if ours.sums_to_one:
+        torch.testing.assert_close(weights[:2].float().sum(-1), torch.ones(2, 4), rtol=0, atol=2e-2)
+    if ours.context_size:
+        attended.context.float().sum().backward()
+        assert states.grad is not None
+        assert states.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [["embedding"], ["state", "embedding"], ["state", "context"], ["language"], ["context", "language", "state"], "embedding"],
+)
+def test_what_asks(asks: list[str] | str) -> None:
+    """The query is the named parts side by side; the previous context and the language token come through the state."""
+    ours = attention(score="additive", asks=asks)
+    query, embedding, states = inputs()
+    memory = ours.memory(states, MASK)
+    context, weights = look(ours, query, embedding, memory)
+
+    plain = attention(query=ours.score.query_size, score="additive")
+    plain.load_state_dict(ours.state_dict())
+    named = [asks] if isinstance(asks, str) else asks
+    before, expected = torch.zeros(2, 6, dtype=torch.float64), []
+    for t in range(4):
+        parts = {"state": query[:, t], "embedding": embedding[:, t], "context": before, "language": embedding[:, 0]}
+        asked = torch.cat([parts[name] for name in named], dim=-1).unsqueeze(1)
+        before = look(plain, asked, embedding[:, :1], memory)[0].squeeze(1)
+        expected.append(before)
+    agree(context, torch.stack(expected, 1), [query, embedding, states])
+    for together, apart in zip((context, weights), stepwise(ours, query, embedding, memory), strict=True):
+        torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("asks", [[], ["state", "state"], ["source"]])
+def test_what_cannot_ask_is_refused(asks: list[str]) -> None:
+    with pytest.raises(UserError, match=r"attention\.asks names one or more of state, embedding, context, language"):
+        attention(asks=asks)
+
+
+@pytest.mark.parametrize("name", options("attention/keys"))
+def test_keys_and_values(name: str) -> None:
+    ours = attention(keys=name)
+    query, embedding, states = inputs()
+    memory = ours.memory(states, torch.ones(2, 5, dtype=torch.bool))
+    context, _ = look(ours, query, embedding, memory)
+
+    p = parameters(ours)
+    halves = {"split": (states[..., :3], states[..., 3:]), "states": (states, states)}
+    if name == "projected":
+        halves[name] = (states @ p["keys.key_projection.weight"].T, states @ p["keys.value_projection.weight"].T)
+    keys, values = halves[name]
+    rows = []
+    for b, t in itertools.product(range(2), range(4)):
+        logits = torch.stack([query[b, t] @ (p["score.projection.weight"] @ k) for k in keys[b]])
+        rows.append(sum(a * v for a, v in zip(torch.exp(logits) / torch.exp(logits).sum(), values[b], strict=True)))
+    agree(context, torch.stack(rows).view(2, 4, -1), [query, states, *ours.parameters()])
+
+
+def test_an_encoders_own_values_are_what_is_averaged() -> None:
+    ours = attention()
+    query, embedding, states = inputs()
+    values = torch.randn_like(states)
+    weights = look(ours, query, embedding, ours.memory(states, MASK))[1]
+    torch.testing.assert_close(look(ours, query, embedding, ours.memory(states, MASK, values))[0], weights @ values)
+
+
+def multihead(score: str = "scaled_dot", *, heads: int = 2, **chosen: str) -> MultiHeadAttention:
+    parts = {"score": score, "window": "global", "normalizer": "softmax", "history": "none", **chosen}
+    torch.manual_seed(0)
+    made = MultiHeadAttention(4, 6, 3, heads=heads, **{group: part(group, name) for group, name in parts.items()})
+    return made.double().eval()
+
+
+def test_heads_are_attentions_in_subspaces() -> None:
+    ours = multihead()
+    query, embedding, states = inputs()
+    context, weights = look(ours, query, embedding, ours.memory(states, MASK))
+
+    p = parameters(ours)
+    q, k, v = (p[f"{name}_projection.weight"] for name in ("query", "key", "value"))
+    expected, mean = [], []
+    for b, t in itertools.product(range(2), range(4)):
+        heads, averaged = [], torch.zeros(5, dtype=torch.float64)
+        length = int(MASK[b].sum())
+        for head in (slice(0, 2), slice(2, 4)):
+            asked = q[head] @ query[b, t]
+            logits = torch.stack([asked @ (k[head] @ h) / 2**0.5 for h in states[b, :length]])
+            a = torch.exp(logits) / torch.exp(logits).sum()
+            heads.append(sum(w * (v[head] @ h) for w, h in zip(a, states[b, :length], strict=True)))
+            averaged = averaged + torch.nn.functional.pad(a, (0, 5 - length)) / 2
+        expected.append(p["combine.weight"] @ torch.cat(heads))
+        mean.append(averaged)
+    agree(context, torch.stack(expected).view(2, 4, 4), [query, states, *ours.parameters()])
+    agree(weights, torch.stack(mean).view(2, 4, 5), [query, states])
+
+
+def test_the_fused_kernel_is_the_same_attention() -> None:
+    """Without weights PyTorch's kernel answers; with them it is written out. Values and gradients agree, and so do states."""
+    ours = multihead()
+    assert ours.fused
+    query, embedding, states = inputs()
+    memory = ours.memory(states, MASK)
+    asked, start = Query(query, embedding), ours.start(memory)
+    fast, slow = (ours(asked, memory, start, need_weights=need) for need in (False, True))
+    assert fast.weights.shape[-1] == 0
+    assert slow.weights.shape[-1] == 5
+    agree(fast.context, slow.context, [query, states, *ours.parameters()])
+    assert torch.equal(fast.state.step, slow.state.step)
+
+
+def test_only_the_plain_composition_is_fused() -> None:
+    assert not multihead("additive").fused
+    assert not multihead(window="local_m").fused
+    assert not multihead(normalizer="sparsemax").fused
+    assert not multihead(history="temporal").fused
+
+
+@pytest.mark.parametrize("group", ["score", "window", "normalizer", "history"])
+def test_every_part_sits_in_several_heads_or_is_refused(group: str) -> None:
+    for name in options(f"attention/{group}"):
+        if name in ("location", "uniform"):
+            with pytest.raises(UserError, match=r"does not look at keys, so that the keys of 2 heads would never learn"):
+                multihead(**{group: name})
+            continue
+        ours = multihead(**{group: name})
+        query, embedding, states = inputs()
+        memory = ours.memory(states, MASK)
+        together, apart = look(ours, query, embedding, memory), stepwise(ours, query, embedding, memory)
+        for one, other in zip(together, apart, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_heads_that_do_not_divide_the_query_are_refused() -> None:
+    with pytest.raises(UserError, match=r"attention\.heads=3 cannot share a query of size 4"):
+        multihead(heads=3)
+
+
+def test_intra_decoder_attention_is_its_equations() -> None:
+    torch.manual_seed(0)
+    ours = IntraDecoderAttention(4, 6, 3, source=lambda q, m, e: attention(q, m, e), score=part("score", "general")).double()
+    query, embedding, states = inputs()
+    memory = ours.memory(states, MASK)
+    context, weights = look(ours, query, embedding, memory)
+
+    source = look(ours.source, query, embedding, memory)
+    w, own = ours.score.projection.weight, []
+    for b, t in itertools.product(range(2), range(4)):
+        logits = [query[b, t] @ (w @ query[b, i]) for i in range(t)]
+        total = sum(torch.exp(e) for e in logits)
+        zero = 0 * query[b, t]
+        own.append(sum((torch.exp(e) / total * query[b, i] for i, e in enumerate(logits)), start=zero))
+    agree(context, torch.cat([source[0], torch.stack(own).view(2, 4, 4)], -1), [query, states, *ours.parameters()])
+    torch.testing.assert_close(weights, source[1])
+    for together, apart in zip((context, weights), stepwise(ours, query, embedding, memory), strict=True):
+        torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
+    with pytest.raises(UserError, match="compares states, which a Location score does not"):
+        IntraDecoderAttention(4, 6, 3, source=lambda q, m, e: attention(q, m, e), score=part("score", "location"))
+
+
+def test_context_gate_is_its_equation() -> None:
+    torch.manual_seed(0)
+    ours = ContextGate(4, 6, 3, source=lambda q, m, e: attention(q, m, e)).double()
+    query, embedding, states = inputs()
+    memory = ours.memory(states, MASK)
+    context, _ = look(ours, query, embedding, memory)
+    plain, _ = look(ours.source, query, embedding, memory)
+    w, b = ours.gate.weight, ours.gate.bias
+    gate = 1 / (1 + torch.exp(-(embedding @ w[:, :3].T + query @ w[:, 3:7].T + plain @ w[:, 7:].T + b)))
+    agree(context, gate * plain, [query, embedding, states, *ours.parameters()])
+
+
+def test_a_location_score_is_refused_beside_keys_that_it_would_never_train() -> None:
+    with pytest.raises(UserError, match=r"Location score does not look at keys.*Projected keys"):
+        attention(score="location", keys="projected")
+
+
+def test_split_needs_an_even_size() -> None:
+    with pytest.raises(UserError, match="halves an encoder state, but its size is 7"):
+        attention(memory=7, keys="split")

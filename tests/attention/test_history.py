@@ -1,0 +1,128 @@
+"""Every history against a loop written from its equation, gradients included."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnlab.attention import Query
+from attnlab.errors import UserError
+from conftest import options
+from parts import agree, attention, inputs, parameters, part
+
+Loop = Callable[[dict[str, Tensor], Tensor, Tensor], Iterator[Tensor]]
+
+
+def additive(p: dict[str, Tensor], query: Tensor, states: Tensor, coverage: list[Tensor]) -> Tensor:
+    v, w, u = (p[f"score.{name}.weight"] for name in ("v", "query_projection", "key_projection"))
+    shift = p.get("history.projection.weight")
+    terms = [w @ query + u @ h + (0 if shift is None else shift @ c) for h, c in zip(states, coverage, strict=True)]
+    return torch.stack([v[0] @ torch.tanh(term) for term in terms])
+
+
+def softmax(logits: Tensor) -> Tensor:
+    return torch.exp(logits) / torch.exp(logits).sum()
+
+
+def none(p: dict[str, Tensor], queries: Tensor, states: Tensor) -> Iterator[Tensor]:
+    for query in queries:
+        yield softmax(additive(p, query, states, [torch.zeros(1).double()] * len(states)))
+
+
+def coverage_sum(p: dict[str, Tensor], queries: Tensor, states: Tensor) -> Iterator[Tensor]:
+    covered = [torch.zeros(1).double()] * len(states)
+    for query in queries:
+        weights = softmax(additive(p, query, states, covered))
+        yield weights
+        covered = [c + a for c, a in zip(covered, weights, strict=True)]
+
+
+def coverage_linguistic(p: dict[str, Tensor], queries: Tensor, states: Tensor) -> Iterator[Tensor]:
+    fertility = [2 / (1 + torch.exp(-(p["history.fertility.weight"][0] @ h))) for h in states]
+    covered = [torch.zeros(1).double()] * len(states)
+    for query in queries:
+        weights = softmax(additive(p, query, states, covered))
+        yield weights
+        covered = [c + a / phi for c, a, phi in zip(covered, weights, fertility, strict=True)]
+
+
+def coverage_neural(p: dict[str, Tensor], queries: Tensor, states: Tensor) -> Iterator[Tensor]:
+    w, u, b, c = (p[f"history.cell.{name}"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    covered = [torch.zeros(10).double()] * len(states)
+    for query in queries:
+        weights = softmax(additive(p, query, states, covered))
+        yield weights
+        for j, (a, h) in enumerate(zip(weights, states, strict=True)):
+            x, before = w @ torch.cat([a.unsqueeze(0), h, query]) + b, covered[j]
+            y = u @ before + c
+            r, z = torch.sigmoid(x[:10] + y[:10]), torch.sigmoid(x[10:20] + y[10:20])
+            covered[j] = (1 - z) * torch.tanh(x[20:] + r * y[20:]) + z * before
+
+
+def temporal(p: dict[str, Tensor], queries: Tensor, states: Tensor) -> Iterator[Tensor]:
+    past: list[Tensor] = []
+    for query in queries:
+        raised = torch.exp(additive(p, query, states, [torch.zeros(1).double()] * len(states)))
+        penalised = raised / sum(past) if past else raised
+        yield penalised / penalised.sum()
+        past.append(raised)
+
+
+LOOPS: dict[str, Loop] = {
+    "none": none,
+    "coverage_sum": coverage_sum,
+    "coverage_linguistic": coverage_linguistic,
+    "coverage_neural": coverage_neural,
+    "temporal": temporal,
+}
+
+
+@pytest.mark.parametrize("name", options("attention/history"))
+def test_equation_and_gradients(name: str) -> None:
+    ours = attention(score="additive", history=name)
+    query, embedding, states = inputs()
+    lengths = [5, 3]
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool)
+    memory = ours.memory(states, mask)
+    weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
+
+    expected = torch.zeros(2, 4, 5, dtype=torch.float64)
+    for b, length in enumerate(lengths):
+        for t, row in enumerate(LOOPS[name](parameters(ours), query[b], states[b, :length])):
+            expected[b, t, :length] = row
+    agree(weights, expected, [query, states, *ours.parameters()])
+
+
+@pytest.mark.parametrize("name", ["coverage_sum", "coverage_linguistic", "coverage_neural"])
+def test_coverage_is_that_before_the_step(name: str) -> None:
+    """Before the first target token nothing is covered, so that the first weights are those of the plain score."""
+    covered, plain = attention(score="additive", history=name), attention(score="additive")
+    plain.load_state_dict({key: value for key, value in covered.state_dict().items() if not key.startswith("history")})
+    query, embedding, states = inputs()
+    looks = []
+    for ours in (covered, plain):
+        memory = ours.memory(states, torch.ones(2, 5, dtype=torch.bool))
+        looks.append(ours(Query(query, embedding), memory, ours.start(memory)).weights)
+    torch.testing.assert_close(looks[0][:, 0], looks[1][:, 0], rtol=0, atol=1e-12)
+    assert not torch.allclose(looks[0][:, 1], looks[1][:, 1])
+
+
+@pytest.mark.parametrize("score", [name for name in options("attention/score") if name != "location"])
+def test_coverage_enters_every_score_that_compares(score: str) -> None:
+    """For a score that projects its keys linearly it is as if the encoder state were longer by the coverage."""
+    equal = score in ("dot", "scaled_dot", "dot_learned_scale", "cosine", "concat_shared")
+    ours = attention(memory=4 if equal else 6, score=score, history="coverage_sum")
+    query, embedding, states = inputs(memory=4 if equal else 6)
+    memory = ours.memory(states, torch.ones(2, 5, dtype=torch.bool))
+    weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
+    gradient = torch.autograd.grad(weights[0, -1, 0], ours.history.projection.weight)[0]
+    assert gradient.abs().sum() > 0
+
+
+def test_a_history_without_a_score_to_change_is_refused() -> None:
+    with pytest.raises(UserError, match=r"Uniform normalizer ignores the score.*SumCoverage"):
+        attention(normalizer="uniform", history="coverage_sum")
+    with pytest.raises(UserError, match=r"Location score does not look at keys.*NeuralCoverage"):
+        attention(score=part("score", "location", max_length=9), history="coverage_neural")
+    attention(score="location", history="temporal")

@@ -1,0 +1,79 @@
+"""Parts of an attention in tests: made by name as conf/ says, and called as an attention calls them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from torch import Tensor, nn
+
+from attnlab.attention import Attention, AttentionMechanism
+from attnlab.attention.scores import EqualSizes
+from composing import composed
+from conftest import CONF
+
+QUERY, MEMORY, EMBEDDING = 4, 6, 3
+
+
+def part(group: str, name: str, **settings: Any) -> Callable[..., Any]:
+    """The factory of a score, window, normalizer, keys or history that conf/ has under a name."""
+    folder = CONF / "attention" / group
+    config = OmegaConf.load(folder / f"{name}.yaml")
+    if "defaults" in config:  # nested groups want the whole machinery
+        config = composed("attention=additive", f"attention/{group}={name}").attention[group]
+    made: Callable[..., Any] = instantiate(config, **settings)
+    return made
+
+
+def score(name: str, *, query: int = QUERY, memory: int = MEMORY) -> Any:
+    """A score in float64; of equal sizes if it wants them."""
+    torch.manual_seed(0)
+    make = part("score", name)
+    equal = issubclass(make.func, EqualSizes)
+    return make(query, query if equal else memory).double()
+
+
+def attention(
+    query: int = QUERY,
+    memory: int = MEMORY,
+    embedding: int = EMBEDDING,
+    *,
+    asks: Sequence[str] = ("state",),
+    **chosen: Any,
+) -> Attention:
+    """An attention in float64, in evaluation mode; parts are chosen by name or given as factories."""
+    usual = {"score": "general", "window": "global", "normalizer": "softmax", "keys": "states", "history": "none"}
+    torch.manual_seed(0)
+    parts = {group: part(group, made) if isinstance(made, str) else made for group, made in {**usual, **chosen}.items()}
+    return Attention(query, memory, embedding, asks=asks, **parts).double().eval()
+
+
+def mechanism(name: str, query: int, memory: int, embedding: int) -> AttentionMechanism:
+    """The attention that conf/ has under a name."""
+    torch.manual_seed(0)
+    made: AttentionMechanism = instantiate(composed(f"attention={name}").attention)(query, memory, embedding)
+    return made
+
+
+def inputs(batch: int = 2, target: int = 4, source: int = 5, *, query: int = QUERY, memory: int = MEMORY) -> list[Tensor]:
+    """Random queries, embeddings and encoder states in float64 that want gradients."""
+    torch.manual_seed(1)
+    shapes = [(batch, target, query), (batch, target, EMBEDDING), (batch, source, memory)]
+    return [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+
+def parameters(module: nn.Module) -> dict[str, Tensor]:
+    return dict(module.named_parameters())
+
+
+def agree(ours: Tensor, theirs: Tensor, wanted: Sequence[Tensor]) -> None:
+    """Two computations of one thing have the same values and the same gradients, to 1e-10."""
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
+    torch.manual_seed(2)
+    weight = torch.randn_like(ours)
+    gradients = torch.autograd.grad((ours * weight).sum(), wanted, allow_unused=True, retain_graph=True)
+    expected = torch.autograd.grad((theirs * weight).sum(), wanted, allow_unused=True, retain_graph=True)
+    for one, other, tensor in zip(gradients, expected, wanted, strict=True):
+        zero = torch.zeros_like(tensor)
+        torch.testing.assert_close(zero if one is None else one, zero if other is None else other, rtol=0, atol=1e-10)
