@@ -28,15 +28,16 @@ def make(overrides: list[str]) -> Seq2Seq:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("train", ["model.dropout=0", *overrides])
     OmegaConf.resolve(config.model)
-    parts = {part: build(config[part]) for part in ("encoder", "attention", "decoder")}
-    model: Seq2Seq = build(config.model)(VOCABULARY, VOCABULARY, 0, 1, **parts)
+    parts = {part: build(config[part]) for part in ("encoder", "attention", "decoder", "output")}
+    model: Seq2Seq = build(config.model)(VOCABULARY, VOCABULARY, 0, 1, 1, **parts)
     return model
 
 
 def batched(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
     lengths = torch.full((len(source),), source.shape[1])
-    decoded = model.decode(target[:, :-1], *model.encode(source, lengths))
-    return cross_entropy(model.logits(decoded.readouts).flatten(0, 1), target[:, 1:].flatten())
+    memory, state = model.encode(source, lengths)
+    scores = model.scores(model.decode(target[:, :-1], memory, state), memory)
+    return cross_entropy(scores.flatten(0, 1), target[:, 1:].flatten())
 
 
 def looped(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:

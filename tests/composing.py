@@ -52,6 +52,12 @@ def compositions() -> list[tuple[str, str]]:
     ]
 
 
+def singles() -> list[tuple[str, ...]]:
+    """Every encoder, attention, decoder and output once, the others as usual."""
+    chosen = [(f"{group}={name}",) for group in ("encoder", "attention", "decoder", "output") for name in options(group)]
+    return [(*one, "attention=none") if one == ("decoder=plain",) else one for one in chosen]
+
+
 def sentences(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Random padded sentences of ids (4 and above are words) that end with the end symbol 3."""
     generator = torch.Generator().manual_seed(seed)
@@ -60,3 +66,13 @@ def sentences(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Te
         ids[row, length - 1] = 3
         ids[row, length:] = 0
     return ids, torch.tensor(lengths)
+
+
+def copyable(source: torch.Tensor) -> torch.Tensor:
+    """Ids of source tokens in the target vocabulary, which lacks 9 and 10: their ids lie beyond it, by order of appearance."""
+    extended = source.clone()
+    for row in extended:
+        own = list(dict.fromkeys(token for token in row.tolist() if token >= 9))
+        for position, token in enumerate(own):
+            row[row == token] = VOCABULARY + position
+    return extended

@@ -7,13 +7,9 @@ import torch
 
 from attnlab.errors import UserError
 from attnlab.search.search import select
-from composing import compositions, model, sentences
-from conftest import options
+from composing import compositions, copyable, model, sentences, singles
 
 PARTS = ["source_embedding", "target_embedding", "encoder", "output"]
-COPYABLE = torch.tensor([[5, 6, 12, 4, 11, 3], [8, 3, 0, 0, 0, 0], [11, 4, 9, 3, 0, 0]])
-"""Source tokens in the target vocabulary of 11 types; 11 and 12 lie beyond it."""
-
 NO_GRADIENT = [
     # the softmax cancels the query
     ({"attention=linear"}, r"attention\.score\.query_weight"),
@@ -43,14 +39,15 @@ def test_properties(overrides: tuple[str, str]) -> None:
         assert "\n" not in refusal
         return
     source, lengths = sentences([6, 2, 4])
+    words = copyable(source)
     target = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0], [2, 9, 9, 4, 10]])
-    memory, state = made.encode(source, lengths, COPYABLE)
+    memory, state = made.encode(source, lengths, words)
     together = made.decode(target, memory, state)
     scores = made.scores(together, memory)
 
     for row, length in enumerate(lengths.tolist()):
         one = slice(row, row + 1)
-        alone_memory, alone_state = made.encode(source[one, :length], lengths[one], COPYABLE[one, :length])
+        alone_memory, alone_state = made.encode(source[one, :length], lengths[one], words[one, :length])
         alone = made.decode(target[one], alone_memory, alone_state)
         torch.testing.assert_close(together.readouts[row], alone.readouts[0], rtol=0, atol=1e-12)
         torch.testing.assert_close(together.weights[row, :, :length], alone.weights[0], rtol=0, atol=1e-12)
@@ -85,7 +82,7 @@ def test_properties(overrides: tuple[str, str]) -> None:
     silent = [pattern for combination, pattern in NO_GRADIENT if combination <= set(overrides)]
     for _ in range(2):
         torch.manual_seed(0)  # the same noise in a normalizer that draws some
-        memory, state = made.encode(source, lengths, COPYABLE)
+        memory, state = made.encode(source, lengths, words)
         decoded = made.decode(target[:, :-1], memory, state)
         labels = target[:, 1:]
         loss = torch.nn.functional.cross_entropy(made.scores(decoded, memory, labels != 0), labels[labels != 0])
@@ -99,16 +96,14 @@ def test_properties(overrides: tuple[str, str]) -> None:
     assert losses[1] < losses[0]
 
 
-SINGLES = [f"{group}={name}" for group in ("attention", "encoder", "decoder", "output") for name in options(group)]
-
-
-@pytest.mark.parametrize("override", SINGLES)
-def test_mixed_precision(override: str) -> None:
+@pytest.mark.parametrize("overrides", singles(), ids=",".join)
+def test_mixed_precision(overrides: tuple[str, ...]) -> None:
     """Under bfloat16 autocast every part trains, without a clash of types and without NaN."""
-    made = model(override, *(["attention=none"] if override == "decoder=plain" else []), dtype=torch.float32).train()
+    made = model(*overrides, dtype=torch.float32).train()
+    source, lengths = sentences([6, 2, 4])
     target = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0], [2, 9, 9, 4, 10]])
     with torch.autocast("cpu", torch.bfloat16):
-        memory, state = made.encode(*sentences([6, 2, 4]), COPYABLE)
+        memory, state = made.encode(source, lengths, copyable(source))
         scores = made.scores(made.decode(target[:, :-1], memory, state), memory)
         torch.nn.functional.cross_entropy(scores.float().flatten(0, 1), target[:, 1:].flatten(), ignore_index=0).backward()
     assert all(parameter.grad.isfinite().all() for parameter in made.parameters() if parameter.grad is not None)

@@ -57,8 +57,8 @@ def test_validation_metrics_are_those_of_a_plain_loop(attnlab: Attnlab, tmp_path
     total, right, tokens = 0.0, 0, 0
     for index in range(16):
         batch = data.batch("val", [index])
-        decoded = model.decode(batch.target[:, :-1], *model.encode(batch.source, batch.source_lengths))
-        log_probabilities = torch.log_softmax(model.logits(decoded.readouts), -1)[0]
+        memory, state = model.encode(batch.source, batch.source_lengths)
+        log_probabilities = torch.log_softmax(model.scores(model.decode(batch.target[:, :-1], memory, state), memory), -1)[0]
         for step, label in enumerate(batch.target[0, 1:].tolist()):
             total -= log_probabilities[step, label].item()
             right += int(log_probabilities[step].argmax()) == label

@@ -1,0 +1,93 @@
+"""Copying: the mixture against a loop, words that the vocabulary lacks, and a model that learns to copy names."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnlab.errors import UserError
+from commands import Attnlab, attnlab
+from composing import VOCABULARY, copyable, model, sentences
+
+__all__ = ["attnlab"]
+
+POINTER = "output=pointer_generator"
+
+
+def test_pointer_generator_is_its_equations() -> None:
+    made = model(POINTER)
+    source, lengths = torch.tensor([[5, 9, 6, 9, 10, 3], [7, 10, 3, 0, 0, 0]]), torch.tensor([6, 3])
+    words = copyable(source)
+    assert words.tolist() == [[5, 11, 6, 11, 12, 3], [7, 11, 3, 0, 0, 0]]
+    target = torch.tensor([[2, 5, 1], [2, 7, 8]])
+    memory, state = made.encode(source, lengths, words)
+    decoded = made.decode(target, memory, state)
+    distribution = made.scores(decoded, memory).softmax(-1)
+    assert distribution.shape == (2, 3, VOCABULARY + 2)
+    torch.testing.assert_close(distribution.sum(-1), torch.ones(2, 3).double())
+
+    w, b = made.copying.switch.weight[0], made.copying.switch.bias
+    for i in range(2):
+        for t in range(3):
+            logits = made.output.weight @ decoded.readouts[i, t] + made.output.bias
+            vocabulary = torch.exp(logits) / torch.exp(logits).sum()
+            heard = torch.cat([decoded.contexts[i, t], decoded.states[i, t], decoded.embeddings[i, t]])
+            generate = 1 / (1 + torch.exp(-(w @ heard + b)))
+            expected = [generate * vocabulary[k] if k < VOCABULARY else 0 * generate for k in range(VOCABULARY + 2)]
+            for j in range(int(lengths[i])):
+                word = int(words[i, j])
+                expected[word] = expected[word] + (1 - generate) * decoded.weights[i, t, j]
+            torch.testing.assert_close(distribution[i, t], torch.stack(expected).squeeze(), rtol=0, atol=1e-10)
+    assert (distribution[1, :, 12] == 0).all()  # the other sentence's second unknown word
+
+
+def test_a_copied_word_is_read_back_as_an_unknown_one() -> None:
+    made = model(POINTER)
+    source, lengths = sentences([6, 4])
+    memory, state = made.encode(source, lengths, copyable(source))
+    copied = made.decode(torch.tensor([[2, VOCABULARY + 1], [2, VOCABULARY]]), memory, state)
+    unknown = made.decode(torch.tensor([[2, 1], [2, 1]]), memory, state)
+    assert torch.equal(copied.readouts, unknown.readouts)
+
+
+def test_words_out_of_reach_leave_no_nan_in_gradients() -> None:
+    made = model(POINTER)
+    source, lengths = torch.tensor([[9, 10, 3], [7, 3, 0]]), torch.tensor([3, 2])
+    memory, state = made.encode(source, lengths, copyable(source))
+    scores = made.scores(made.decode(torch.tensor([[2, 1], [2, 7]]), memory, state), memory)
+    assert torch.isneginf(scores[1, :, VOCABULARY:]).all()
+    torch.nn.functional.cross_entropy(scores.flatten(0, 1), torch.tensor([VOCABULARY, VOCABULARY + 1, 7, 3])).backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in made.parameters())
+
+
+@pytest.mark.parametrize("attention", ["none", "local_p", "monotonic", "mocha"])
+def test_weights_that_are_no_distribution_cannot_be_copied_with(attention: str) -> None:
+    with pytest.raises(UserError, match="which here do not sum to one"):
+        model(POINTER, f"attention={attention}")
+
+
+def test_label_smoothing_has_no_place_beside_copying(attnlab: Attnlab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert attnlab("train", POINTER, "training.label_smoothing=0.1", "data.train_size=50", "logger=none") == 2
+    assert "output=pointer_generator cannot copy: set it to 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("output", ["pointer_generator", "vocabulary"])
+@pytest.mark.parametrize("search", ["beam", "greedy"])
+def test_names_never_seen_are_translated_by_copying(attnlab: Attnlab, tmp_path: Path, output: str, search: str) -> None:
+    """Names of test occur nowhere in training, where every name occurs once: only a model that copies can write them."""
+    if (output, search) == ("vocabulary", "greedy"):
+        return  # one control is enough
+    verbs = {"sleeps": "schläft", "laughs": "lacht", "reads": "liest", "sings": "singt"}
+    for split, numbers in (("train", range(400)), ("val", range(400, 410)), ("test", range(410, 430))):
+        pairs = [(f"{n}on {v} very well .", f"{n}on {w} sehr gut .") for n in numbers for v, w in [list(verbs.items())[n % 4]]]
+        for side, language in enumerate(("en", "de")):
+            (tmp_path / f"{split}.{language}").write_text("".join(pair[side] + "\n" for pair in pairs))
+    chosen = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
+    small = ["model.embedding_size=24", "encoder.hidden_size=12", "decoder.hidden_size=24", "tokenizer=whitespace"]
+    budget = ["datamodule.min_frequency=2", "datamodule.batch_size=20", "optimizer.lr=0.01", "trainer.max_epochs=8"]
+    quiet = ["logger=none", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false"]
+    assert attnlab("train", *chosen, *small, *budget, *quiet, f"output={output}", f"search={search}") == 0
+    (written,) = tmp_path.glob("runs/train/*/seed=1/hypotheses/test.txt")
+    references = (tmp_path / "test.de").read_text().splitlines()
+    right = sum(line == reference for line, reference in zip(written.read_text().splitlines(), references, strict=True))
+    assert right >= 18 if output == "pointer_generator" else right == 0

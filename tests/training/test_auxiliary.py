@@ -1,0 +1,102 @@
+"""Losses on attention weights: their equations, and what they teach."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnlab.training.auxiliary import CoverageLoss, SupervisedLoss
+from commands import TINY, Attnlab, attnlab
+
+__all__ = ["attnlab"]
+
+
+def example() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    weights = torch.randn(2, 4, 5, dtype=torch.float64).softmax(-1).requires_grad_()
+    real = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]], dtype=torch.bool)
+    links = torch.zeros(2, 4, 5, dtype=torch.float64)
+    links[0, 0, 1], links[0, 2, 0], links[0, 2, 3], links[1, 1, 4] = 1.0, 0.5, 0.5, 1.0
+    return weights, real, links
+
+
+def test_coverage_loss_is_its_equation_over_coverage_before_the_step() -> None:
+    weights, real, _ = example()
+    losses = []
+    for b, length in enumerate((4, 2)):
+        covered = [torch.zeros(()).double()] * 5
+        for t in range(length):
+            losses.append(sum(torch.minimum(weights[b, t, j], covered[j]) for j in range(5)))
+            covered = [c + weights[b, t, j] for j, c in enumerate(covered)]
+    torch.testing.assert_close(CoverageLoss()(weights, real, None), torch.stack(losses).mean(), rtol=0, atol=1e-10)
+    twice, once = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]]), torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
+    both = torch.ones(1, 2, dtype=torch.bool)
+    assert CoverageLoss()(twice, both, None).item() == 0.5
+    assert CoverageLoss()(once, both, None).item() == 0.0
+
+
+def test_supervised_loss_is_its_equation_over_linked_tokens() -> None:
+    weights, real, links = example()
+    linked = [(0, 0), (0, 2), (1, 1)]
+    expected = -sum(links[b, t, j] * torch.log(weights[b, t, j]) for b, t in linked for j in range(5)) / 3
+    torch.testing.assert_close(SupervisedLoss()(weights, real, links).double(), expected, rtol=0, atol=1e-6)
+    nothing = SupervisedLoss()(weights, real, torch.zeros_like(links))
+    assert nothing.item() == 0.0
+    sparse = torch.zeros_like(weights).requires_grad_()
+    SupervisedLoss()(sparse, real, links).backward()
+    assert sparse.grad is not None
+    assert sparse.grad.isfinite().all()
+
+
+def metrics(tmp_path: Path, name: str) -> dict[str, float]:
+    (path,) = tmp_path.glob(f"runs/{name}/*/*/metrics.jsonl")
+    last: dict[str, float] = json.loads(path.read_text().splitlines()[-1])
+    return last
+
+
+def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(attnlab: Attnlab, tmp_path: Path) -> None:
+    """Both losses together, logged under their own names; a weight of zero measures without teaching."""
+    budget = [*TINY, "data.train_size=400", "optimizer.lr=0.01", "trainer.max_epochs=6", "logger=none"]
+    both = "auxiliary=[coverage,supervised]"
+    weights = ["auxiliary.coverage.weight=0", "auxiliary.supervised.weight=0"]
+    assert attnlab("train", *budget, both, "name=taught") == 0
+    assert attnlab("train", *budget, both, *weights, "name=measured") == 0
+    assert attnlab("train", *budget, "name=plain") == 0
+    taught, measured, plain = (metrics(tmp_path, name) for name in ("taught", "measured", "plain"))
+    assert taught["train/supervised"] < 0.85 * measured["train/supervised"]
+    assert taught["train/coverage"] < measured["train/coverage"]
+    assert measured["val/loss"] == plain["val/loss"]
+    assert "train/coverage" not in plain
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ["auxiliary=coverage", "attention=none"],
+            "auxiliary=coverage is a loss on attention weights: attention=none has none",
+        ),
+        (["auxiliary=supervised", "auxiliary.supervised.weight=-1"], "must not be negative"),
+    ],
+)
+def test_losses_that_make_no_sense_are_refused(
+    overrides: list[str], message: str, attnlab: Attnlab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert attnlab("train", *TINY, "logger=none", *overrides) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_supervision_wants_alignments(attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for split in ("train", "val", "test"):
+        (tmp_path / f"{split}.en").write_text("the old dog sleeps .\n")
+        (tmp_path / f"{split}.de").write_text("der alte Hund schläft .\n")
+    text = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
+    tiny = [override for override in TINY if not override.startswith("data.")]
+    assert attnlab("train", *text, *tiny, "auxiliary=supervised", "logger=none") == 2
+    assert "has no word alignments" in capsys.readouterr().err
+    (tmp_path / "train.align").write_text("0-0 1-1 2-2 3-3 4-4\n")
+    assert attnlab("train", *text, *tiny, "auxiliary=supervised", "data.alignments=align", "logger=none") == 0
+    (tmp_path / "train.align").write_text("0-0 1-9\n")
+    assert attnlab("train", *text, *tiny, "auxiliary=supervised", "data.alignments=align", "logger=none") == 2
+    assert "train.align, line 1" in capsys.readouterr().err
