@@ -28,8 +28,8 @@ def norm(vector: Tensor) -> Tensor:
 
 
 def network(p: dict[str, Tensor], s: Tensor, h: Tensor, j: int) -> Tensor:
-    hidden = torch.tanh(times(p["first.weight"], torch.cat([s, h])) + p["first.bias"])
-    hidden = torch.tanh(times(p["rest.1.weight"], hidden) + p["rest.1.bias"])
+    hidden = (times(p["first.weight"], torch.cat([s, h])) + p["first.bias"]).clamp(min=0)
+    hidden = (times(p["rest.1.weight"], hidden) + p["rest.1.bias"]).clamp(min=0)
     return dot(p["rest.3.weight"][0], hidden)
 
 

@@ -370,7 +370,7 @@ class Network(Score):
         query_size: size of a query.
         memory_size: size of an encoder state.
         hidden_sizes: units of each hidden layer, one layer or more.
-        activation: makes φ.
+        activation: makes φ. With a tanh more than one hidden layer is slow to begin to align.
 
     Raises:
         UserError: no hidden layer.
@@ -382,7 +382,7 @@ class Network(Score):
         memory_size: int,
         *,
         hidden_sizes: Sequence[int] = (64, 64),
-        activation: Callable[[], nn.Module] = nn.Tanh,
+        activation: Callable[[], nn.Module] = nn.ReLU,
     ) -> None:
         super().__init__(query_size, memory_size)
         if not hidden_sizes or min(hidden_sizes) < 1:
