@@ -54,8 +54,8 @@ class ConditionalDecoder(Decoder):
         context_size = self.attention.context_size
         if not context_size:
             raise UserError(
-                "decoder=conditional reads the context, and nothing else, with its second cell: attention=none has no place in it; "
-                "choose decoder=plain"
+                "decoder=conditional reads the context, and nothing else, with its second cell: attention=none has no place in "
+                "it; choose decoder=plain"
             )
         self.recurrence = cell(embedding_size, 0, hidden_size)
         self.second = cell(0, context_size, hidden_size)

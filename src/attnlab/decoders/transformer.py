@@ -14,6 +14,9 @@ from attnlab.layers.transformer import FeedForward, PastStates, Residual, SelfAt
 class TransformerDecoder(Decoder):
     """Self-attention, attention over the source, feed-forward, num_layers times (Vaswani et al. 2017, section 3.1).
 
+    In each layer x ← x + self-attention(LN x), x ← x + W c with c = attention(query LN x), x ← x + FFN(LN x); in the post-norm
+    form x ← LN(x + self-attention(x)), and so on.
+
     The query of a layer's attention over the source is what that sublayer reads; its context is projected to the hidden size
     where it has another. ``attention=multihead`` is the paper's; any other may stand in its place, so that Transformer and
     recurrent rows stand in one table. Every layer has an attention of its own; the weights reported are those of

@@ -11,14 +11,13 @@ from attnlab.errors import UserError
 
 
 class DeepRecurrentEncoder(Encoder):
-    """Recurrent networks on top of each other, joined by what makes depth trainable.
+    """Recurrent networks with residual connections (Wu et al. 2016, equation 6) and layer normalisation (Ba et al. 2016).
 
-    x^l = x^{l-1} + LN(f^l(x^{l-1})), x^0 being the embeddings: residual connections (Wu et al. 2016, section 3.1,
-    equation 6) wherever the sizes are equal, around the layer normalisation of Ba et al. (2016, section 3), which is applied
-    to what a network puts out and not inside its gates. Every network may read the sentence in both directions; then
-    f(x) is [→h; ←h]. The states are those of the top, x^L. The final state has for h what a layer puts out where a direction
-    ends, x^l of the last token for the forward half and of the first for the backward half, so that without attention too all
-    that the encoder learns is used; c is the network's own.
+    x^l = x^{l-1} + LN(f^l(x^{l-1})), x^0 being the embeddings: residual connections wherever the sizes are equal, around a
+    layer normalisation, which is applied to what a network puts out and not inside its gates. Every network may read the
+    sentence in both directions; then f(x) is [→h; ←h]. The states are those of the top, x^L. The final state has for h what a
+    layer puts out where a direction ends, x^l of the last token for the forward half and of the first for the backward half, so
+    that without attention too all that the encoder learns is used; c is the network's own.
 
     Parameters:
         networks: the f^l, initialised as torch's own.

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attnlab.encoders.encoder import Encoded, Encoder
+from attnlab.encoders.encoder import Encoded, Encoder, token_mask
 
 
 class RecurrentEncoder(Encoder):
@@ -14,6 +13,9 @@ class RecurrentEncoder(Encoder):
 
     With two directions a state is [→h_j; ←h_j] (Bahdanau et al. 2015, section 3.2), of size 2 · hidden_size. Sentences
     are packed, so that the backward direction starts at a sentence's own last token and padding is never read.
+
+    Parameters:
+        network: torch's own, drawn from U(-1/√hidden_size, 1/√hidden_size).
 
     Args:
         input_size: size of an embedding.
@@ -54,7 +56,7 @@ class RecurrentEncoder(Encoder):
         packed = pack_padded_sequence(embeddings, lengths, batch_first=True, enforce_sorted=False)
         outputs, final = self.network(packed)
         states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=source_len)
-        mask = torch.arange(source_len, device=states.device) < lengths.to(states.device).unsqueeze(1)
+        mask = token_mask(embeddings, lengths)
         parts = final if isinstance(final, tuple) else (final,)
         return Encoded(states, mask, tuple(self._by_layer(part) for part in parts))
 

@@ -31,6 +31,10 @@ class StateSizes(NamedTuple):
 class Recurrence(nn.Module, ABC):
     """A stacked recurrent network whose input is a known part (embeddings) and a part known only at its step.
 
+    Parameters:
+        network: torch's own: in each layer W (gates · hidden_size, input size), U (gates · hidden_size, hidden_size), b and
+            b', with 1 gate in an Elman network, 3 in a GRU and 4 in an LSTM, drawn from U(-1/√hidden_size, 1/√hidden_size).
+
     Args:
         input_size: size of the known input.
         step_size: size of the input that is known only when its step comes; may be 0.
