@@ -21,15 +21,15 @@ def test_an_attention_of_ones_own(
     attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From a folder outside the package, with one Python file and one YAML file, swept against a built-in score."""
-    (tmp_path / "conf" / "attention").mkdir(parents=True)
-    (tmp_path / "conf" / "attention" / "cosine.yaml").write_text(blocks("yaml")[0])
+    (tmp_path / "conf" / "attention" / "score").mkdir(parents=True)
+    (tmp_path / "conf" / "attention" / "score" / "distance.yaml").write_text(blocks("yaml")[0])
     (tmp_path / "myscores.py").write_text(blocks("python")[0])
     monkeypatch.syspath_prepend(str(tmp_path))
-    command = ["train", "-cd", "conf", "-m", "attention=general,cosine", "seed=1"]
+    command = ["train", "-cd", "conf", "-m", "attention/score=general,distance", "seed=1"]
     assert f"attnlab {' '.join(command)},2,3" in README
     assert attnlab(*command, *TINY, "logger=none") == 0
     table = next(tmp_path.glob("runs/train/comparison.md")).read_text()
-    assert "| cosine | 1 |" in table
+    assert "| distance | 1 |" in table
     assert "| general | 1 |" in table
 
 
@@ -39,7 +39,17 @@ def test_every_option_and_study_is_listed() -> None:
         "tokenizer",
         "encoder",
         "attention",
+        "attention/score",
+        "attention/window",
+        "attention/normalizer",
+        "attention/keys",
+        "attention/history",
         "decoder",
+        "decoder/cell",
+        "decoder/initial_state",
+        "decoder/readout",
+        "output",
+        "auxiliary",
         "search",
         "optimizer",
         "scheduler",

@@ -1,6 +1,7 @@
 """The command line. Nothing heavy is imported before a run starts, so that help and completion answer at once."""
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -214,4 +215,9 @@ def _one_line(error: BaseException) -> str:
         where = (cause.full_key or "").rpartition(".")[0]
         if cause.key not in cause.parent_node:
             return str(unknown_key(str(cause.key), cause.parent_node, where))
-    return " ".join(" ".join(str(e).split()) for e in (error, cause) if e is not None and str(e))
+    told = " ".join(" ".join(str(e).split()) for e in (error, cause) if e is not None and str(e))
+    absent = re.match(r"Could not override '((.+)/.+?)'\. No match in the defaults list\. To append", told)
+    if absent:  # Hydra's own advice, to append it, would give a key that nothing reads
+        part, group = absent.groups()
+        return f"there is no {part} to choose in the {group} that is chosen: choose another {group}, or leave {part} out"
+    return told

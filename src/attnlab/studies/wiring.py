@@ -1,7 +1,8 @@
 """From a composed config to objects: every key must be read by somebody, and a mistake in one is told in one line."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -12,6 +13,9 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from attnlab.errors import UserError, unknown_key
+
+COUNTED = re.compile("(size|layers|heads)$")
+"""Keys that count something that there must be."""
 
 HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
 
@@ -40,8 +44,10 @@ def check(config: DictConfig | ListConfig, known: Mapping[str, Any] | None = Non
         value = config[key]
         if isinstance(value, DictConfig | ListConfig):
             check(value, where=path)
-        elif known is not None and not _fits(value, hint := known.get(key, Any)):
-            raise UserError(f"{path} must be {_spoken(hint)}, not {value!r}")
+        if known is not None and not isinstance(value, DictConfig) and not _fits(value, hint := known.get(key, Any)):
+            raise UserError(f"{path} must be {_spoken(hint)}, not {_plain(value)!r}")
+        if isinstance(key, str) and COUNTED.search(key) and isinstance(value, int) and value < 1:
+            raise UserError(f"{path} must be 1 or more, not {value}")
 
 
 def _parameters(target: str, where: str) -> dict[str, Any] | None:
@@ -60,10 +66,16 @@ def _parameters(target: str, where: str) -> dict[str, Any] | None:
     return {name: hints.get(name, Any) for name in parameters}
 
 
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, ListConfig) else value
+
+
 def _fits(value: object, hint: Any) -> bool:
-    """Tell whether a plain value is of a type; types that are not plain themselves are left to the target."""
+    """Tell whether a plain value or a list is of a type; types that are not plain themselves are left to the target."""
     if get_origin(hint) in (Union, UnionType):
         return any(_fits(value, option) for option in get_args(hint))
+    if get_origin(hint) in (Sequence, list, tuple):
+        return isinstance(value, ListConfig) and all(_fits(item, get_args(hint)[0]) for item in value)
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     if hint in (int, float):
@@ -76,6 +88,8 @@ def _spoken(hint: Any) -> str:
         return " or ".join(_spoken(option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
+    if get_origin(hint) in (Sequence, list, tuple):
+        return f"a list, each {_spoken(get_args(hint)[0])}"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "null"}.get(hint, str(hint))
 
 
