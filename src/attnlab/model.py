@@ -169,8 +169,9 @@ class Seq2Seq(nn.Module):
         """
         copyable = memory.copyable
         if chosen is not None:
-            # Every chosen position becomes a sentence of one token.
-            decoded = Decoded._make([*(part[chosen].unsqueeze(1) for part in decoded[:-1]), decoded.state])
+            # Every chosen position becomes a sentence of one token; what only a copy reads is not gathered for nothing.
+            read = ("readouts", "weights", "contexts", "states", "embeddings") if self.copies else ("readouts",)
+            decoded = decoded._replace(**{name: getattr(decoded, name)[chosen].unsqueeze(1) for name in read})
             copyable = None if copyable is None else copyable[chosen.nonzero()[:, 0]]
         logits = self.output(self.dropout(decoded.readouts))
         scores: Tensor = self.copying(logits, decoded, copyable)

@@ -87,7 +87,8 @@ class Attention(AttentionMechanism):
         projected = self.score.project_keys(torch.zeros(1, 1, self.keys.key_size)).shape[-1] if self.score else 0
         self.history = history(Sizes(asked_size, self.keys.value_size, projected))
         self._refuse_nonsense()
-        self.max_length = self.score.max_length if self.score else None
+        limits = [part.max_length for part in (self.score, self.window) if part is not None and part.max_length is not None]
+        self.max_length = min(limits, default=None)
         self.sums_to_one = self.window.sums_to_one
         self.sequential = self.window.sequential or self.history.sequential or bool(self.context_carried)
 

@@ -27,10 +27,12 @@ class Window(nn.Module, ABC):
     Attributes:
         sequential: whether one target token's weights need those of the token before.
         sums_to_one: whether the weights of a query sum to one.
+        max_length: the longest source sentence that it can look at, in tokens, or None.
     """
 
     sequential: ClassVar[bool] = False
     sums_to_one: ClassVar[bool] = True
+    max_length: int | None = None
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
@@ -286,6 +288,7 @@ class MonotonicChunkwise(Monotonic):
             raise UserError(f"attention.window.chunk_size must be 1 or more, not {chunk_size}")
         self.chunk_size = chunk_size
         self.selection = selection(query_size, memory_size)
+        self.max_length = self.selection.max_length
 
     def prepare(self, states: Tensor) -> Tensor:
         """Return the keys of the selection score."""
