@@ -1,6 +1,7 @@
 """Searches against enumeration, against each other and against the model's own probabilities."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -10,7 +11,16 @@ from torch import Tensor
 
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
-from attnlab.search import AveragePenalty, BeamSearch, GNMTPenalty, GreedySearch, Search
+from attnlab.search import (
+    AveragePenalty,
+    BeamSearch,
+    Ensemble,
+    GNMTPenalty,
+    GreedySearch,
+    Hypothesis,
+    SamplingSearch,
+    Search,
+)
 from composing import VOCABULARY, copyable, model, sentences, singles
 from conftest import options
 
@@ -32,7 +42,8 @@ def test_search_properties(overrides: tuple[str, ...]) -> None:
     made = model(*overrides, seed=5)
     source, lengths = sentences([6, 2, 4, 3])
     greedy = GreedySearch(max_length_factor=1.5, max_length_offset=2)
-    for search in (greedy, BeamSearch(width=3, max_length_factor=1.5, max_length_offset=2)):
+    limits = {"max_length_factor": 1.5, "max_length_offset": 2}
+    for search in (greedy, BeamSearch(width=3, **limits), SamplingSearch(samples=2, **limits)):
         found = search(made, source, lengths, bos=BOS, eos=EOS, copyable=copyable(source))
         for row, length in enumerate(lengths.tolist()):
             own, size = source[row : row + 1, :length], lengths[row : row + 1]
@@ -99,3 +110,111 @@ def test_impossible_settings_are_refused() -> None:
         BeamSearch(width=0)
     with pytest.raises(UserError, match="max_length"):
         GreedySearch(max_length_offset=0)
+
+
+LIMITS = {"max_length_factor": 1.5, "max_length_offset": 2}
+
+
+def found(search: Search, seed: int = 5, **made: str) -> list[list[Hypothesis]]:
+    source, lengths = sentences([6, 2, 4, 3])
+    return search(model(seed=seed, **made), source, lengths, bos=BOS, eos=EOS)
+
+
+@pytest.mark.parametrize("kind", [BeamSearch, GreedySearch, SamplingSearch])
+def test_a_hypothesis_is_as_long_as_demanded(kind: type[Search]) -> None:
+    for hypotheses, length in zip(found(kind(**LIMITS, min_length_factor=1.0, min_length_offset=1)), [6, 2, 4, 3], strict=True):
+        assert all(length + 1 <= len(h.tokens) <= 1.5 * length + 2 for h in hypotheses)
+    short = found(kind(max_length_factor=0.0, max_length_offset=4, min_length_offset=4))
+    assert {len(h.tokens) for hypotheses in short for h in hypotheses} == {4}
+
+
+@pytest.mark.parametrize("kind", [BeamSearch, GreedySearch, SamplingSearch])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_ngram_comes_twice(kind: type[Search], size: int) -> None:
+    long = {"max_length_factor": 0.0, "max_length_offset": 9, "min_length_offset": 9}
+
+    def repeats(hypotheses: list[list[Hypothesis]]) -> bool:
+        grams = [[tuple(h.tokens[i : i + size]) for i in range(len(h.tokens) - size)] for hs in hypotheses for h in hs]
+        return any(len(set(each)) < len(each) for each in grams)
+
+    assert kind is SamplingSearch or repeats(found(kind(**long)))
+    assert not repeats(found(kind(**long, no_repeat_ngram=size)))
+
+
+def test_coverage_penalty_is_its_equation() -> None:
+    for length, hypotheses in zip([6, 2, 4, 3], found(BeamSearch(width=4, coverage_penalty=0.3, **LIMITS)), strict=True):
+        for h in hypotheses:
+            looked = [sum(float(h.weights[t, j]) for t in range(len(h.tokens))) for j in range(length)]
+            expected = h.log_probability + 0.3 * sum(math.log(min(total, 1.0)) for total in looked)
+            assert h.score == pytest.approx(expected, abs=1e-4)
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+
+
+def test_a_wider_beam_finds_no_worse() -> None:
+    """With room for every prefix, pruning cannot bite: more hypotheses can only help."""
+    searches = [BeamSearch(width=width, max_length_factor=0, max_length_offset=2) for width in (2, 12, 200)]
+    best = [[hypotheses[0].log_probability for hypotheses in found(search)] for search in searches]
+    for narrow, wide, full in zip(*best, strict=True):
+        assert narrow <= wide + 1e-6
+        assert wide <= full + 1e-6
+
+
+def test_samples_follow_the_distribution_of_the_model() -> None:
+    made = model(seed=5)
+    source, lengths = sentences([5, 3])
+    memory, state = made.encode(source, lengths)
+    expected = made.step(torch.tensor([BOS, BOS]), memory, state)[0].exp()
+    drawn = SamplingSearch(samples=4000, **LIMITS)(made, source, lengths, bos=BOS, eos=EOS)
+    for row, hypotheses in enumerate(drawn):
+        first = torch.tensor([h.tokens[0] for h in hypotheses]).bincount(minlength=VOCABULARY) / 4000
+        torch.testing.assert_close(first, expected[row].float(), rtol=0, atol=0.03)
+
+
+def test_sampling_is_greedy_when_cold_and_cut_to_one() -> None:
+    greedy = [[h.tokens for h in hs] for hs in found(GreedySearch(**LIMITS))]
+    for settings in ({"temperature": 1e-4}, {"top_k": 1}, {"top_p": 1e-6}):
+        assert [[h.tokens for h in hs] for hs in found(SamplingSearch(**settings, **LIMITS))] == greedy
+
+
+def test_top_k_and_top_p_cut_the_tail() -> None:
+    search = SamplingSearch(top_k=3)
+    log_probabilities = torch.tensor([0.4, 0.3, 0.2, 0.1]).log().repeat(5000, 1)
+    draws = torch.rand(5000, generator=torch.Generator().manual_seed(0))
+    kept = search.choose(log_probabilities, draws).bincount(minlength=4) / 5000
+    torch.testing.assert_close(kept, torch.tensor([4 / 9, 3 / 9, 2 / 9, 0.0]), rtol=0, atol=0.03)
+    nucleus = SamplingSearch(top_p=0.5).choose(log_probabilities, draws).bincount(minlength=4) / 5000
+    torch.testing.assert_close(nucleus, torch.tensor([4 / 7, 3 / 7, 0.0, 0.0]), rtol=0, atol=0.03)
+
+
+def test_a_sample_depends_on_its_sentence_and_the_seed_alone() -> None:
+    made = model(seed=5)
+    source, lengths = sentences([6, 2, 4])
+    search = SamplingSearch(samples=3, **LIMITS)
+    together = search(made, source, lengths, bos=BOS, eos=EOS)
+    again = search(made, source, lengths, bos=BOS, eos=EOS)
+    assert [[h.tokens for h in hs] for hs in again] == [[h.tokens for h in hs] for hs in together]
+    alone = search(made, source[2:, :4], lengths[2:], bos=BOS, eos=EOS)[0]
+    assert [h.tokens for h in together[2]] == [h.tokens for h in alone]
+    other = SamplingSearch(samples=3, seed=2, **LIMITS)(made, source, lengths, bos=BOS, eos=EOS)
+    assert [[h.tokens for h in hs] for hs in other] != [[h.tokens for h in hs] for hs in together]
+
+
+def test_an_ensemble_averages_probabilities() -> None:
+    models = [model("decoder=bahdanau", seed=1), model("attention=dot", seed=2)]
+    source, lengths = sentences([5, 3])
+    ensemble = Ensemble(models)
+    hypothesis = BeamSearch(width=3, **LIMITS)(ensemble, source, lengths, bos=BOS, eos=EOS)[1][0]
+    total = 0.0
+    states = [made.encode(source[1:, :3], lengths[1:]) for made in models]
+    before = BOS
+    for token in hypothesis.tokens:
+        steps = [made.step(torch.tensor([before]), *state) for made, state in zip(models, states, strict=True)]
+        total += math.log(sum(float(p[0, token].exp().detach()) for p, _, _ in steps) / 2)
+        states = [(memory, after) for (memory, _), (_, _, after) in zip(states, steps, strict=True)]
+        before = token
+    assert hypothesis.log_probability == pytest.approx(total, abs=1e-4)
+    alone = BeamSearch(width=3, **LIMITS)(Ensemble([models[0]] * 2), source, lengths, bos=BOS, eos=EOS)
+    one = BeamSearch(width=3, **LIMITS)(models[0], source, lengths, bos=BOS, eos=EOS)
+    assert [h.tokens for h in alone[0]] == [h.tokens for h in one[0]]
+    with pytest.raises(UserError, match="same vocabularies"):
+        Ensemble([models[0], model("output=pointer_generator")])

@@ -1,7 +1,18 @@
-"""Search for a translation: greedy and beam, over any model's ``step``."""
+"""Search for a translation: greedy, beam and sampling, over any model's ``step``, or over several models'."""
 
 from attnlab.search.beam import AveragePenalty, BeamSearch, GNMTPenalty, NoPenalty
-from attnlab.search.greedy import GreedySearch
+from attnlab.search.ensemble import Ensemble
 from attnlab.search.search import Hypothesis, Search
+from attnlab.search.single import GreedySearch, SamplingSearch
 
-__all__ = ["AveragePenalty", "BeamSearch", "GNMTPenalty", "GreedySearch", "Hypothesis", "NoPenalty", "Search"]
+__all__ = [
+    "AveragePenalty",
+    "BeamSearch",
+    "Ensemble",
+    "GNMTPenalty",
+    "GreedySearch",
+    "Hypothesis",
+    "NoPenalty",
+    "SamplingSearch",
+    "Search",
+]

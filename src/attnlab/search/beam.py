@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from attnlab.errors import UserError
-from attnlab.model import Seq2Seq
-from attnlab.search.search import Hypothesis, Penalty, Search, only, select
+from attnlab.search.search import Hypothesis, Model, Penalty, Search, select
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,18 @@ class BeamSearch(Search):
     Args:
         width: places for a sentence.
         length_penalty: divides the log-probability when finished hypotheses are ranked.
+        coverage_penalty: β; β Σ_j log(min(Σ_t a_tj, 1)) is added when finished hypotheses are ranked (Wu et al. 2016, equation
+        14),
+            a sum over the source tokens, their end symbol included. A position that was never looked at counts as one in a
+            million.
         max_length_factor: see :class:`Search`.
         max_length_offset: see :class:`Search`.
+        min_length_factor: see :class:`Search`.
+        min_length_offset: see :class:`Search`.
+        no_repeat_ngram: see :class:`Search`.
 
     Raises:
-        UserError: a width below 1.
+        UserError: a width below 1, or a negative penalty.
     """
 
     def __init__(
@@ -63,24 +69,37 @@ class BeamSearch(Search):
         *,
         width: int = 5,
         length_penalty: Penalty | None = None,
+        coverage_penalty: float = 0.0,
         max_length_factor: float = 2.0,
         max_length_offset: int = 10,
+        min_length_factor: float = 0.0,
+        min_length_offset: int = 0,
+        no_repeat_ngram: int = 0,
     ) -> None:
-        super().__init__(max_length_factor=max_length_factor, max_length_offset=max_length_offset)
+        super().__init__(
+            max_length_factor=max_length_factor,
+            max_length_offset=max_length_offset,
+            min_length_factor=min_length_factor,
+            min_length_offset=min_length_offset,
+            no_repeat_ngram=no_repeat_ngram,
+        )
         if width < 1:
             raise UserError(f"search.width must be 1 or more, not {width}")
+        if coverage_penalty < 0:
+            raise UserError(f"search.coverage_penalty must not be negative, as {coverage_penalty} is")
+        self.coverage_penalty = coverage_penalty
         self.width = width
         self.length_penalty: Callable[[int], float] = length_penalty or NoPenalty()
 
     @torch.inference_mode()
     def __call__(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
+        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
     ) -> list[list[Hypothesis]]:
         """See :meth:`Search.__call__`."""
         device, width = source.device, self.width
         memory, state = model.encode(source, lengths, copyable)
-        limits = self.limits(lengths).to(device)
-        longest = int(limits.max())
+        longest = int(self.limits(lengths).max())
+        lengths = lengths.to(device)
 
         # Until the first step each sentence has one hypothesis, so the batch is not repeated before there is need.
         sentences = torch.arange(len(source), device=device)
@@ -91,11 +110,11 @@ class BeamSearch(Search):
         places = torch.full((len(source),), width, device=device)
         finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
 
-        for step in range(1, longest + 1):
+        for _ in range(longest):
             open_width = scores.shape[1]
             log_probabilities, weights, state = model.step(tokens, memory, state)
-            at_limit = (limits[sentences] == step).repeat_interleave(open_width)
-            log_probabilities = only(log_probabilities, eos, at_limit)
+            source_lengths = lengths[sentences].repeat_interleave(open_width)
+            log_probabilities = self.constrain(log_probabilities, history.flatten(0, 1), source_lengths, eos)
             vocabulary = log_probabilities.shape[-1]
             candidates = (scores.view(-1, 1) + log_probabilities).view(len(sentences), -1)
             scores, flat = candidates.topk(min(width, candidates.shape[1]), dim=-1)
@@ -108,7 +127,7 @@ class BeamSearch(Search):
             has_place = torch.arange(scores.shape[1], device=device) < places.unsqueeze(1)
             valid = has_place & scores.isfinite()
             ended = valid & (next_tokens == eos)
-            self._collect(finished, sentences, ended, scores, history, attended)
+            self._collect(finished, sentences, ended, scores, history, attended, lengths)
             places = places - ended.sum(dim=1)
             alive = valid & ~ended
             scores = scores.masked_fill(~alive, -torch.inf)
@@ -134,6 +153,7 @@ class BeamSearch(Search):
         scores: Tensor,
         history: Tensor,
         attended: Tensor,
+        lengths: Tensor,
     ) -> None:
         rows, columns = ended.nonzero(as_tuple=True)
         where = sentences[rows].tolist()
@@ -142,4 +162,7 @@ class BeamSearch(Search):
         ended_weights = attended[rows, columns].cpu()
         for sentence, score, tokens, weights in zip(where, ended_scores, ended_tokens, ended_weights, strict=True):
             ranked = score / self.length_penalty(len(tokens))
+            if self.coverage_penalty:
+                covered = weights[:, : int(lengths[sentence])].sum(dim=0).clamp(min=1e-6, max=1.0)
+                ranked += self.coverage_penalty * float(covered.log().sum())
             finished[sentence].append(Hypothesis(tokens, score, ranked, weights))

@@ -3,14 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor
 
 from attnlab.errors import UserError
-from attnlab.model import Seq2Seq
 
 
 @dataclass(frozen=True)
@@ -30,29 +29,60 @@ class Hypothesis:
     weights: Tensor
 
 
+class Model(Protocol):
+    """What a search steps through: a :class:`Seq2Seq`, or an :class:`Ensemble` of them."""
+
+    def encode(self, source: Tensor, lengths: Tensor, copyable: Tensor | None = None) -> tuple[Any, Any]:
+        """See :meth:`Seq2Seq.encode`."""
+
+    def step(self, tokens: Tensor, memory: Any, state: Any) -> tuple[Tensor, Tensor, Any]:
+        """See :meth:`Seq2Seq.step`."""
+
+
 class Search(ABC):
     """Finds translations of a batch of sentences.
 
-    A hypothesis is at most ``max_length_factor`` · source length + ``max_length_offset`` tokens long, the end symbol
-    included and the source's end symbol counted: at that length the end symbol is forced, at its own probability.
+    Lengths count target tokens with the end symbol; the source's length counts its end symbol too. A hypothesis is at most
+    ``max_length_factor`` · source length + ``max_length_offset`` long, where the end symbol is forced, at its own probability;
+    it is at least ``min_length_factor`` · source length + ``min_length_offset`` long, the end symbol being forbidden before. A
+    factor of 0 makes the limit an absolute one.
 
     Args:
         max_length_factor: target tokens allowed for a source token.
         max_length_offset: target tokens allowed beside them; at least 1.
+        min_length_factor: target tokens demanded for a source token.
+        min_length_offset: target tokens demanded beside them.
+        no_repeat_ngram: no hypothesis has the same n tokens in a row twice, n being this; 0 allows all (Paulus et al. 2018,
+            section 2.5).
 
     Raises:
-        UserError: limits that allow no token.
+        UserError: limits that allow no token, or that no hypothesis can meet.
     """
 
-    def __init__(self, *, max_length_factor: float = 2.0, max_length_offset: int = 10) -> None:
+    def __init__(
+        self,
+        *,
+        max_length_factor: float = 2.0,
+        max_length_offset: int = 10,
+        min_length_factor: float = 0.0,
+        min_length_offset: int = 0,
+        no_repeat_ngram: int = 0,
+    ) -> None:
         if max_length_factor < 0 or max_length_offset < 1:
             raise UserError("search.max_length_factor must not be negative and search.max_length_offset be 1 or more")
+        if min(min_length_factor, min_length_offset, no_repeat_ngram) < 0:
+            raise UserError("search.min_length_factor, min_length_offset and no_repeat_ngram must not be negative")
+        if min_length_factor > max_length_factor or min_length_offset > max_length_offset:
+            raise UserError("search.min_length_factor and min_length_offset must not be above those of the longest hypothesis")
         self.max_length_factor = max_length_factor
         self.max_length_offset = max_length_offset
+        self.min_length_factor = min_length_factor
+        self.min_length_offset = min_length_offset
+        self.no_repeat_ngram = no_repeat_ngram
 
     @abstractmethod
     def __call__(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
+        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
     ) -> list[list[Hypothesis]]:
         """Translate.
 
@@ -72,6 +102,30 @@ class Search(ABC):
         """Return the longest hypothesis allowed for each source length (batch,)."""
         return (self.max_length_factor * lengths).long() + self.max_length_offset
 
+    def constrain(self, log_probabilities: Tensor, history: Tensor, lengths: Tensor, eos: int) -> Tensor:
+        """Forbid what may not come next.
+
+        Args:
+            log_probabilities: of the next token (n, vocabulary size).
+            history: tokens so far (n, steps).
+            lengths: of the source sentences (n,).
+            eos: id of the end symbol.
+
+        Returns:
+            The log-probabilities, -inf for what is forbidden.
+        """
+        coming, size = history.shape[1] + 1, self.no_repeat_ngram
+        forbidden = torch.zeros_like(log_probabilities, dtype=torch.bool)
+        if self.min_length_factor or self.min_length_offset:
+            forbidden[:, eos] = coming < (self.min_length_factor * lengths).long() + self.min_length_offset
+        if size and history.shape[1] >= size:
+            spans = history.unfold(1, size, 1)
+            again = (spans[..., :-1] == history[:, history.shape[1] - size + 1 :].unsqueeze(1)).all(-1)
+            rows, where = again.nonzero(as_tuple=True)
+            forbidden[rows, spans[rows, where, -1]] = True
+        log_probabilities = log_probabilities.masked_fill(forbidden, -torch.inf)
+        return only(log_probabilities, eos, self.limits(lengths) == coming)
+
 
 def select(tree: Any, rows: Tensor) -> Any:
     """Pick rows of every tensor in a tree, batch first."""
@@ -79,7 +133,7 @@ def select(tree: Any, rows: Tensor) -> Any:
 
 
 def only(log_probabilities: Tensor, token: int, rows: Tensor) -> Tensor:
-    """Forbid every token but one in the given rows (boolean, (batch,)), leaving that token's log-probability as it is."""
+    """Forbid every token but one in the given rows (boolean, (n,)), leaving that token's log-probability as it is."""
     if not bool(rows.any()):
         return log_probabilities
     allowed = torch.full_like(log_probabilities, -torch.inf)

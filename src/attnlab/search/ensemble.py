@@ -1,0 +1,44 @@
+"""Several models searched as one."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from attnlab.decoders import DecoderState
+from attnlab.errors import UserError
+from attnlab.model import Seq2Seq, SourceMemory
+
+
+class Ensemble:
+    """Averages the distributions of several models: p(y_t) = (1 / n) Σ_i p_i(y_t); their attention weights are averaged too.
+
+    Args:
+        models: of the same vocabularies.
+
+    Raises:
+        UserError: no model, vocabularies of different sizes, or models of which some copy and some do not.
+    """
+
+    def __init__(self, models: Sequence[Seq2Seq]) -> None:
+        kinds = {(m.source_embedding.num_embeddings, m.target_embedding.num_embeddings, m.copies) for m in models}
+        if len(kinds) != 1:
+            raise UserError("an ensemble needs models of the same vocabularies and the same output")
+        self.models = list(models)
+
+    def encode(
+        self, source: Tensor, lengths: Tensor, copyable: Tensor | None = None
+    ) -> tuple[tuple[SourceMemory, ...], tuple[DecoderState, ...]]:
+        """See :meth:`Seq2Seq.encode`."""
+        encoded = [model.encode(source, lengths, copyable) for model in self.models]
+        return tuple(memory for memory, _ in encoded), tuple(state for _, state in encoded)
+
+    def step(
+        self, tokens: Tensor, memory: tuple[SourceMemory, ...], state: tuple[DecoderState, ...]
+    ) -> tuple[Tensor, Tensor, tuple[DecoderState, ...]]:
+        """See :meth:`Seq2Seq.step`."""
+        steps = [model.step(tokens, m, s) for model, m, s in zip(self.models, memory, state, strict=True)]
+        log_probabilities = torch.stack([p for p, _, _ in steps]).logsumexp(dim=0) - math.log(len(steps))
+        weights = torch.stack([w for _, w, _ in steps]).mean(dim=0)
+        return log_probabilities, weights, tuple(s for _, _, s in steps)

@@ -1,0 +1,152 @@
+"""Searches that follow one hypothesis a sentence: greedy and sampling."""
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from attnlab.errors import UserError
+from attnlab.search.search import Hypothesis, Model, Search, select
+from attnlab.seeding import derive_seed
+
+
+class SinglePathSearch(Search):
+    """Follows one hypothesis, or several that know nothing of each other. Finished sentences leave the batch.
+
+    Attributes:
+        paths: hypotheses of each sentence.
+    """
+
+    paths = 1
+
+    @abstractmethod
+    def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
+        """Choose the next tokens (n,).
+
+        Args:
+            log_probabilities: (n, vocabulary size), -inf for what is forbidden.
+            draws: a number from 0 to 1 for each hypothesis (n,), from :meth:`draw`.
+        """
+
+    def draw(self, sentence: list[int], path: int, longest: int) -> Tensor:
+        """Return the random numbers (longest,) of one hypothesis of a sentence; zeros for a search that draws none."""
+        return torch.zeros(longest)
+
+    @torch.inference_mode()
+    def __call__(
+        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
+    ) -> list[list[Hypothesis]]:
+        """See :meth:`Search.__call__`."""
+        memory, state = model.encode(source, lengths, copyable)
+        longest = int(self.limits(lengths).max())
+        sentences = zip(source.tolist(), lengths.tolist(), strict=True)
+        draws = torch.stack([self.draw(ids[:n], path, longest) for ids, n in sentences for path in range(self.paths)])
+        draws, lengths = draws.to(source.device), lengths.to(source.device).repeat_interleave(self.paths)
+        rows = torch.arange(len(lengths), device=source.device)
+        if self.paths > 1:
+            memory, state = select(memory, rows // self.paths), select(state, rows // self.paths)
+        tokens = source.new_full((len(rows),), bos)
+        chosen = source.new_full((len(rows), longest), eos)
+        scores = torch.zeros(len(rows), device=source.device)
+        weights = torch.zeros(len(rows), longest, source.shape[1], device=source.device)
+        for step in range(longest):
+            log_probabilities, step_weights, state = model.step(tokens, memory, state)
+            log_probabilities = self.constrain(log_probabilities, chosen[rows, :step], lengths[rows], eos)
+            tokens = self.choose(log_probabilities, draws[rows, step])
+            chosen[rows, step] = tokens
+            scores[rows] += log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)
+            weights[rows, step] = step_weights.float()
+            going_on = (tokens != eos).nonzero().squeeze(1)
+            if not len(going_on):
+                break
+            if len(going_on) < len(tokens):
+                rows, tokens = rows[going_on], tokens[going_on]
+                memory, state = select(memory, going_on), select(state, going_on)
+        weights = weights.cpu()
+        found: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+        for row, (ids, score) in enumerate(zip(chosen.tolist(), scores.tolist(), strict=True)):
+            length = ids.index(eos) + 1
+            found[row // self.paths].append(Hypothesis(ids[:length], score, score, weights[row, :length]))
+        return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
+
+
+class GreedySearch(SinglePathSearch):
+    """Takes the most probable token at every step."""
+
+    def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
+        """See :meth:`SinglePathSearch.choose`."""
+        return log_probabilities.argmax(dim=-1)
+
+
+class SamplingSearch(SinglePathSearch):
+    """Draws every token from the model's distribution, sharpened and cut.
+
+    p(y)^(1/τ) is cut to the ``top_k`` most probable tokens and then to the smallest set of these whose probability is at least
+    ``top_p`` (Fan et al. 2018, section 4; Holtzman et al. 2020, section 3.1). What a sentence gets depends on the seed and the
+    sentence alone, not on the others of its batch. Scores are log-probabilities of the model's own distribution.
+
+    Args:
+        samples: hypotheses of each sentence.
+        temperature: τ; close to 0 it is greedy search.
+        top_k: keep so many tokens; 0 keeps all.
+        top_p: keep tokens of so much probability; 1 keeps all.
+        seed: of the draws.
+        max_length_factor: see :class:`Search`.
+        max_length_offset: see :class:`Search`.
+        min_length_factor: see :class:`Search`.
+        min_length_offset: see :class:`Search`.
+        no_repeat_ngram: see :class:`Search`.
+
+    Raises:
+        UserError: settings outside their range.
+    """
+
+    def __init__(
+        self,
+        *,
+        samples: int = 1,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 1,
+        max_length_factor: float = 2.0,
+        max_length_offset: int = 10,
+        min_length_factor: float = 0.0,
+        min_length_offset: int = 0,
+        no_repeat_ngram: int = 0,
+    ) -> None:
+        super().__init__(
+            max_length_factor=max_length_factor,
+            max_length_offset=max_length_offset,
+            min_length_factor=min_length_factor,
+            min_length_offset=min_length_offset,
+            no_repeat_ngram=no_repeat_ngram,
+        )
+        if samples < 1 or temperature <= 0 or top_k < 0 or not 0 < top_p <= 1:
+            raise UserError(
+                "search.samples must be 1 or more, temperature above 0, top_k 0 or more and top_p above 0 and at most 1, not "
+                f"{samples}, {temperature}, {top_k} and {top_p}"
+            )
+        self.paths = samples
+        self.temperature = temperature
+        self.top_k = top_k
+        self.top_p = top_p
+        self.seed = seed
+
+    def draw(self, sentence: list[int], path: int, longest: int) -> Tensor:
+        """See :meth:`SinglePathSearch.draw`."""
+        seed = derive_seed(self.seed, f"sample {path} of {sentence}")
+        return torch.rand(longest, generator=torch.Generator().manual_seed(seed))
+
+    def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
+        """See :meth:`SinglePathSearch.choose`."""
+        probabilities, tokens = (log_probabilities / self.temperature).softmax(dim=-1).sort(dim=-1, descending=True)
+        kept = probabilities.clone()
+        if self.top_k:
+            kept[:, self.top_k :] = 0
+        before = kept.cumsum(dim=-1) - kept
+        kept[before >= self.top_p * kept.sum(dim=-1, keepdim=True)] = 0
+        cumulative = kept.cumsum(dim=-1)
+        place = (cumulative <= draws.unsqueeze(1) * cumulative[:, -1:]).sum(dim=-1)
+        place = place.clamp(max=(kept > 0).sum(dim=-1) - 1)
+        return tokens.gather(1, place.unsqueeze(1)).squeeze(1)
