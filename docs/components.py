@@ -139,7 +139,7 @@ def composition(config: DictConfig) -> str:
     usual = {"window": "Global", "normalizer": "Softmax", "keys": "States", "history": "NoHistory"}
     parts = [f"{key} {config[key]._target_.rsplit('.', 1)[1]}" for key in ("score", *usual) if key in config]
     parts = [part for part in parts if part not in {f"{key} {name}" for key, name in usual.items()}]
-    parts += [f"source: {composition(config.source)}"] if "source" in config else []
+    parts += [f"around: {composition(config.wrapped)}"] if "wrapped" in config else []
     asks = list(config.get("asks", ["state"]))
     parts += [f"asked by {' and '.join(asks)}"] if asks != ["state"] else []
     return ", ".join(parts)

@@ -64,7 +64,7 @@ class Seq2Seq(nn.Module):
         encoder: makes the encoder from (embedding_size).
         attention: makes the attention from (query_size, memory_size, embedding_size).
         decoder: makes the decoder from (embedding_size, encoder, attention).
-        output: makes what turns logits into a distribution, from (decoder, embedding_size).
+        output: makes what turns logits into a distribution, from (decoder, embedding_size, padding_id).
         embedding_size: size of the embeddings of both sides.
         dropout: on embeddings and on the readout, a probability.
         tied_embeddings: what shares one matrix: nothing, the target embedding and the output layer ("target": Press and Wolf
@@ -85,7 +85,7 @@ class Seq2Seq(nn.Module):
         encoder: Callable[[int], Encoder],
         attention: MakeAttention,
         decoder: Callable[[int, Encoder, MakeAttention], Decoder],
-        output: Callable[[Decoder, int], Output],
+        output: Callable[[Decoder, int, int], Output],
         embedding_size: int,
         dropout: float = 0.0,
         tied_embeddings: Literal["none", "target", "all"] = "none",
@@ -96,7 +96,7 @@ class Seq2Seq(nn.Module):
         self.encoder = encoder(embedding_size)
         self.decoder = decoder(embedding_size, self.encoder, attention)
         self.output = nn.Linear(self.decoder.readout_size, target_vocabulary_size)
-        self.copying = output(self.decoder, embedding_size)
+        self.copying = output(self.decoder, embedding_size, padding_id)
         self.unknown_id = unknown_id
         self.dropout = nn.Dropout(dropout)
         initialize(self, seed)

@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from attnlab.attention.normalizers import Hard
 from attnlab.decoders import Decoded, Decoder
 from attnlab.errors import UserError
 
@@ -16,6 +17,7 @@ class Output(nn.Module, ABC):
     Args:
         decoder: the decoder, for its sizes.
         embedding_size: size of a target embedding.
+        padding_id: of padding in what can be copied.
 
     Attributes:
         copies: whether a token may come from the source sentence, so that it may lie outside the vocabulary.
@@ -23,8 +25,9 @@ class Output(nn.Module, ABC):
 
     copies: ClassVar[bool] = False
 
-    def __init__(self, decoder: Decoder, embedding_size: int) -> None:
+    def __init__(self, decoder: Decoder, embedding_size: int, padding_id: int) -> None:
         super().__init__()
+        self.padding_id = padding_id
 
     @abstractmethod
     def forward(self, logits: Tensor, decoded: Decoded, copyable: Tensor | None) -> Tensor:
@@ -60,17 +63,23 @@ class PointerGenerator(Output):
         switch: [w_c; w_s; w_x] (context_size + hidden_size + embedding_size) and b, initialised as a ``torch.nn.Linear`` is.
 
     Raises:
-        UserError: an attention without weights that sum to one, which make no distribution to copy from.
+        UserError: an attention without weights that sum to one, which make no distribution to copy from, or one that puts all
+            weight on one position, from which no other word could be learned.
     """
 
     copies = True
 
-    def __init__(self, decoder: Decoder, embedding_size: int) -> None:
-        super().__init__(decoder, embedding_size)
+    def __init__(self, decoder: Decoder, embedding_size: int, padding_id: int) -> None:
+        super().__init__(decoder, embedding_size, padding_id)
         if not decoder.attention.sums_to_one:
             raise UserError(
                 "output=pointer_generator copies with the attention's weights, which here do not sum to one: attention=none "
                 "and the windows local_p, monotonic and mocha have no place beside it"
+            )
+        if any(isinstance(part, Hard) for part in decoder.attention.modules()):
+            raise UserError(
+                "output=pointer_generator learns from the weights of words that are not chosen, and attention/normalizer=hard "
+                "gives them none: choose another normalizer"
             )
         self.switch = nn.Linear(decoder.attention.context_size + decoder.hidden_size + embedding_size, 1)
 
@@ -78,14 +87,20 @@ class PointerGenerator(Output):
         """See :meth:`Output.forward`."""
         if copyable is None:
             raise ValueError("a model that copies must be told what: pass copyable to encode()")
+        precise = torch.promote_types(logits.dtype, torch.float32)
         features = torch.cat([decoded.contexts, decoded.states, decoded.embeddings], dim=-1)
-        generate = torch.sigmoid(self.switch(features))
+        switch = self.switch(features).to(precise)
         size = logits.shape[-1]
         beyond = max(0, int(copyable.max()) + 1 - size)
-        vocabulary = nn.functional.pad(generate * logits.softmax(dim=-1), (0, beyond))
+        # Not -inf: where both ways are closed, the gradient of their sum would be NaN.
+        closed = torch.finfo(precise).min / 4
+        generated = nn.functional.logsigmoid(switch) + logits.to(precise).log_softmax(dim=-1)
+        generated = nn.functional.pad(generated, (0, beyond), value=closed)
         words = copyable.unsqueeze(1).expand_as(decoded.weights)
-        mixed = vocabulary.scatter_add(2, words, ((1 - generate) * decoded.weights).to(vocabulary.dtype))
-        # The words of other sentences in the batch: no probability, and no gradient through the logarithm of zero.
-        known = torch.ones(len(words), size, dtype=torch.bool, device=words.device)
-        reachable = nn.functional.pad(known, (0, beyond)).scatter(1, copyable, True).unsqueeze(1)
-        return mixed.clamp(min=torch.finfo(mixed.dtype).tiny).log().masked_fill(~reachable, -torch.inf)
+        attended = torch.zeros_like(generated).scatter_add(2, words, decoded.weights.to(precise))
+        present = torch.zeros(len(copyable), size + beyond, dtype=torch.bool, device=copyable.device).scatter(1, copyable, True)
+        present[:, self.padding_id] = False
+        copied = nn.functional.logsigmoid(-switch) + attended.clamp(min=1e-6).log()
+        copied = copied.masked_fill(~present.unsqueeze(1), closed)
+        reachable = present | (torch.arange(size + beyond, device=copyable.device) < size)
+        return torch.logaddexp(generated, copied).masked_fill(~reachable.unsqueeze(1), -torch.inf)

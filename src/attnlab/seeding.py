@@ -26,7 +26,8 @@ def initialize(model: nn.Module, seed: int) -> None:
         reset = getattr(module, "reset_parameters", None)
         if reset is not None:
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(derive_seed(seed, name))
+                # What a component wraps draws as it would without the wrapper, so that the two compare.
+                torch.manual_seed(derive_seed(seed, ".".join(part for part in name.split(".") if part != "wrapped")))
                 reset()
         elif next(module.parameters(recurse=False), None) is not None:
             raise TypeError(f"{type(module).__name__} ({name}) owns parameters but has no reset_parameters()")

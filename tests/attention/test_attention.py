@@ -4,11 +4,13 @@ import itertools
 
 import pytest
 import torch
+from hydra.utils import instantiate
 from torch import Tensor
 
 from attnlab.attention import AttentionMechanism, ContextGate, IntraDecoderAttention, Memory, MultiHeadAttention, Query
 from attnlab.errors import UserError
 from attnlab.search.search import select
+from composing import composed
 from conftest import options
 from parts import agree, attention, inputs, mechanism, parameters, part
 
@@ -43,15 +45,27 @@ def pairs() -> list[dict[str, str]]:
     ]
 
 
+COVERAGES = [("history", name) for name in options("attention/history") if name.startswith("coverage")]
+NOT_STATES = [("keys", name) for name in options("attention/keys") if name != "states"]
+UNIFORM, LOCATION = ("normalizer", "uniform"), ("score", "location")
+REFUSED = [
+    *[(UNIFORM, other) for other in [*COVERAGES, *NOT_STATES, ("history", "temporal"), ("window", "gaussian")]],
+    (UNIFORM, ("window", "monotonic")),
+    *[(LOCATION, other) for other in [*COVERAGES, *NOT_STATES]],
+    *[(("score", "cosine"), other) for other in COVERAGES],
+    *[(("window", "monotonic"), ("normalizer", name)) for name in options("attention/normalizer") if name != "softmax"],
+]
+"""Two parts of which one would have no effect. Everything else must go together."""
+
+
 @pytest.mark.parametrize("chosen", pairs(), ids=lambda chosen: ",".join(f"{k}={v}" for k, v in chosen.items()))
 def test_any_two_parts_go_together_or_say_why_not(chosen: dict[str, str]) -> None:
     size = 8 if chosen.get("keys") == "split" else 4
-    try:
-        ours = attention(memory=size, **chosen)
-    except UserError as error:
-        refusal = str(error)
-        assert "does not look at keys" in refusal or "ignores the score" in refusal
+    if any(one in chosen.items() and other in chosen.items() for one, other in REFUSED):
+        with pytest.raises(UserError, match=r"does not look at keys|normalises its keys|ignores the score|picks one position"):
+            attention(memory=size, **chosen)
         return
+    ours = attention(memory=size, **chosen)
     query, embedding, states = inputs(memory=size)
     memory = ours.memory(states, MASK)
     context, weights = look(ours, query, embedding, memory)
@@ -81,10 +95,12 @@ def test_no_nan_in_any_precision_even_for_an_empty_source(name: str, dtype: torc
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], dtype=torch.bool)
     query, embedding = (10 * torch.randn(3, 4, 8)).to(dtype), torch.randn(3, 4, 4).to(dtype)
     memory = ours.memory(states, mask)
+    total = torch.zeros(())
     for need_weights in (True, False):
         attended = ours(Query(query, embedding), memory, ours.start(memory), need_weights=need_weights)
         assert attended.context.isfinite().all()
         assert attended.context.dtype == dtype
+        total = total + attended.context.float().sum()
     weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
     assert (weights >= 0).all()
     assert (weights[1, :, 2:] == 0).all()
@@ -92,7 +108,7 @@ def test_no_nan_in_any_precision_even_for_an_empty_source(name: str, dtype: torc
     if ours.sums_to_one:
         torch.testing.assert_close(weights[:2].float().sum(-1), torch.ones(2, 4), rtol=0, atol=2e-2)
     if ours.context_size:
-        attended.context.float().sum().backward()
+        total.backward()
         assert states.grad is not None
         assert states.grad.isfinite().all()
 
@@ -136,7 +152,7 @@ def test_keys_and_values(name: str) -> None:
     context, _ = look(ours, query, embedding, memory)
 
     p = parameters(ours)
-    halves = {"split": (states[..., :3], states[..., 3:]), "states": (states, states)}
+    halves = {"split": (states[..., ::2], states[..., 1::2]), "states": (states, states)}
     if name == "projected":
         halves[name] = (states @ p["keys.key_projection.weight"].T, states @ p["keys.value_projection.weight"].T)
     keys, values = halves[name]
@@ -155,10 +171,10 @@ def test_an_encoders_own_values_are_what_is_averaged() -> None:
     torch.testing.assert_close(look(ours, query, embedding, ours.memory(states, MASK, values))[0], weights @ values)
 
 
-def multihead(score: str = "scaled_dot", *, heads: int = 2, **chosen: str) -> MultiHeadAttention:
+def multihead(score: str = "scaled_dot", *, heads: int = 2, asks: str = "state", **chosen: str) -> MultiHeadAttention:
     parts = {"score": score, "window": "global", "normalizer": "softmax", "history": "none", **chosen}
     torch.manual_seed(0)
-    made = MultiHeadAttention(4, 6, 3, heads=heads, **{group: part(group, name) for group, name in parts.items()})
+    made = MultiHeadAttention(4, 6, 3, heads=heads, asks=asks, **{group: part(group, name) for group, name in parts.items()})
     return made.double().eval()
 
 
@@ -221,6 +237,28 @@ def test_every_part_sits_in_several_heads_or_is_refused(group: str) -> None:
             torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
+def test_heads_without_a_state_to_ask_are_refused() -> None:
+    with pytest.raises(UserError, match="must have state in it"):
+        multihead(asks="embedding")
+
+
+@pytest.mark.parametrize("name", ["context_gate", "intra_decoder"])
+def test_a_wrapper_around_nothing_is_refused(name: str) -> None:
+    config = composed(f"attention={name}", "attention@attention.wrapped=none").attention
+    with pytest.raises(UserError, match="would hide the source from the decoder"):
+        instantiate(config)(8, 8, 4)
+
+
+@pytest.mark.parametrize("window", ["monotonic", "mocha"])
+def test_the_expectation_of_a_batch_is_that_of_its_sentences(window: str) -> None:
+    """In training too padding and company change nothing."""
+    ours = attention(window=part("window", window, noise=0.0)).train()
+    query, embedding, states = inputs()
+    together = look(ours, query, embedding, ours.memory(states, MASK))[0]
+    alone = look(ours, query[1:], embedding[1:], ours.memory(states[1:, :3], MASK[1:, :3]))[0]
+    torch.testing.assert_close(together[1:], alone, rtol=0, atol=1e-12)
+
+
 def test_heads_that_do_not_divide_the_query_are_refused() -> None:
     with pytest.raises(UserError, match=r"attention\.heads=3 cannot share a query of size 4"):
         multihead(heads=3)
@@ -228,13 +266,13 @@ def test_heads_that_do_not_divide_the_query_are_refused() -> None:
 
 def test_intra_decoder_attention_is_its_equations() -> None:
     torch.manual_seed(0)
-    ours = IntraDecoderAttention(4, 6, 3, source=lambda q, m, e: attention(q, m, e), score=part("score", "general")).double()
+    ours = IntraDecoderAttention(4, 6, 3, wrapped=lambda q, m, e: attention(q, m, e), score=part("score", "general")).double()
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
     context, weights = look(ours, query, embedding, memory)
 
-    source = look(ours.source, query, embedding, memory)
-    w, own = ours.score.projection.weight, []
+    source = look(ours.wrapped, query, embedding, memory)
+    w, own = ours.own_score.projection.weight, []
     for b, t in itertools.product(range(2), range(4)):
         logits = [query[b, t] @ (w @ query[b, i]) for i in range(t)]
         total = sum(torch.exp(e) for e in logits)
@@ -245,16 +283,16 @@ def test_intra_decoder_attention_is_its_equations() -> None:
     for together, apart in zip((context, weights), stepwise(ours, query, embedding, memory), strict=True):
         torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
     with pytest.raises(UserError, match="compares states, which a Location score does not"):
-        IntraDecoderAttention(4, 6, 3, source=lambda q, m, e: attention(q, m, e), score=part("score", "location"))
+        IntraDecoderAttention(4, 6, 3, wrapped=lambda q, m, e: attention(q, m, e), score=part("score", "location"))
 
 
 def test_context_gate_is_its_equation() -> None:
     torch.manual_seed(0)
-    ours = ContextGate(4, 6, 3, source=lambda q, m, e: attention(q, m, e)).double()
+    ours = ContextGate(4, 6, 3, wrapped=lambda q, m, e: attention(q, m, e)).double()
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
     context, _ = look(ours, query, embedding, memory)
-    plain, _ = look(ours.source, query, embedding, memory)
+    plain, _ = look(ours.wrapped, query, embedding, memory)
     w, b = ours.gate.weight, ours.gate.bias
     gate = 1 / (1 + torch.exp(-(embedding @ w[:, :3].T + query @ w[:, 3:7].T + plain @ w[:, 7:].T + b)))
     agree(context, gate * plain, [query, embedding, states, *ours.parameters()])

@@ -108,10 +108,9 @@ def test_coverage_is_that_before_the_step(name: str) -> None:
     assert not torch.allclose(looks[0][:, 1], looks[1][:, 1])
 
 
-@pytest.mark.parametrize("score", [name for name in options("attention/score") if name != "location"])
+@pytest.mark.parametrize("score", [name for name in options("attention/score") if name not in ("location", "cosine")])
 def test_coverage_enters_every_score_that_compares(score: str) -> None:
-    """For a score that projects its keys linearly it is as if the encoder state were longer by the coverage."""
-    equal = score in ("dot", "scaled_dot", "dot_learned_scale", "cosine", "concat_shared")
+    equal = score in ("dot", "scaled_dot", "dot_learned_scale", "concat_shared")
     ours = attention(memory=4 if equal else 6, score=score, history="coverage_sum")
     query, embedding, states = inputs(memory=4 if equal else 6)
     memory = ours.memory(states, torch.ones(2, 5, dtype=torch.bool))
@@ -126,3 +125,21 @@ def test_a_history_without_a_score_to_change_is_refused() -> None:
     with pytest.raises(UserError, match=r"Location score does not look at keys.*NeuralCoverage"):
         attention(score=part("score", "location", max_length=9), history="coverage_neural")
     attention(score="location", history="temporal")
+    with pytest.raises(UserError, match=r"Cosine score normalises its keys.*SumCoverage"):
+        attention(memory=4, score="cosine", history="coverage_sum")
+    with pytest.raises(UserError, match="max_fertility must be above 0"):
+        attention(score="additive", history=part("history", "coverage_linguistic", max_fertility=0.0))
+
+
+def test_coverage_beside_a_bilinear_score_is_a_longer_encoder_state() -> None:
+    """sᵀ (W h + V C) = sᵀ [W V] [h; C]."""
+    ours = attention(history="coverage_sum")
+    query, embedding, states = inputs()
+    memory = ours.memory(states, torch.ones(2, 5, dtype=torch.bool))
+    weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
+    longer = torch.cat([ours.score.projection.weight, ours.history.projection.weight], dim=1)
+    covered = torch.zeros(2, 5, 1).double()
+    for t in range(4):
+        logits = (query[:, t : t + 1] @ longer @ torch.cat([states, covered], -1).transpose(1, 2)).squeeze(1)
+        torch.testing.assert_close(weights[:, t], logits.softmax(-1), rtol=0, atol=1e-12)
+        covered = covered + weights[:, t].unsqueeze(-1)

@@ -78,11 +78,15 @@ def test_equation_and_gradients(name: str, scale: float) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [1.0, 3e4])
 @pytest.mark.parametrize("training", [False, True])
-def test_no_nan_even_where_nothing_is_allowed(name: str, dtype: torch.dtype, size: float, training: bool) -> None:
+@pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0])
+def test_no_nan_even_where_nothing_is_allowed(
+    name: str, dtype: torch.dtype, size: float, training: bool, temperature: float
+) -> None:
+    settings = {"temperature": temperature} if name in ("softmax", "hard") else {}
     torch.manual_seed(0)
     logits = (size * torch.randn(4, 6)).clamp(-6e4, 6e4).to(dtype).requires_grad_()
     allowed = torch.cat([ALLOWED, torch.zeros(1, 6, dtype=torch.bool)])
-    weights = part("normalizer", name)().train(training)(logits, allowed)
+    weights = part("normalizer", name, **settings)().train(training)(logits, allowed)
     assert weights.dtype == dtype
     assert (weights >= 0).all()
     assert (weights[~allowed] == 0).all()

@@ -138,7 +138,7 @@ def test_location_never_looks_at_the_source_and_refuses_a_longer_one() -> None:
     query, _, states = inputs()
     first = made(query, made.project_keys(states))
     assert torch.equal(first, made(query, made.project_keys(states * 2)))
-    with pytest.raises(UserError, match=r"looks at 5 source positions.*has 9 tokens.*max_length=9"):
+    with pytest.raises(UserError, match=r"looks at 5 source positions.*has 9 tokens.*max_length to 9"):
         made.project_keys(torch.zeros(1, 9, 6))
 
 

@@ -75,9 +75,10 @@ def monotonic(p: dict[str, Tensor], queries: Tensor, logits: Tensor, states: Ten
 
 def mocha(p: dict[str, Tensor], queries: Tensor, logits: Tensor, states: Tensor) -> Rows:
     v, w, u = (p[f"window.selection.{name}.weight"] for name in ("v", "query_projection", "key_projection"))
+    v, b = p["window.selection.gain"] * v / (v[0] @ v[0]) ** 0.5, p["window.selection.key_projection.bias"]
     selected = [torch.tensor(float(j == 0), dtype=torch.float64) for j in range(logits.shape[1])]
     for query, row in zip(queries, logits, strict=True):
-        energies = torch.stack([v[0] @ torch.tanh(w @ query + u @ h) for h in states]) + p["window.offset"]
+        energies = torch.stack([v[0] @ torch.tanh(w @ query + u @ h + b) for h in states]) + p["window.offset"]
         selected = expected_monotonic(energies, selected)
         weights = [torch.zeros_like(selected[0]) for _ in selected]
         for k, share in enumerate(selected):
@@ -196,8 +197,9 @@ def test_monotonic_noise_is_drawn_in_training_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"), [("local_m", {"radius": -1}), ("local_p", {"radius": 0}), ("mocha", {"chunk_size": 0})]
+    ("name", "settings"),
+    [("local_m", {"radius": -1}), ("local_p", {"radius": 0}), ("mocha", {"chunk_size": 0}), ("monotonic", {"noise": -1.0})],
 )
-def test_windows_that_may_be_empty_are_refused(name: str, settings: dict[str, int]) -> None:
+def test_values_without_sense_are_refused(name: str, settings: dict[str, int]) -> None:
     with pytest.raises(UserError, match=r"attention\.window\."):
         made(name, **settings)

@@ -254,6 +254,21 @@ def test_decoders_that_live_on_the_context_refuse_to_go_without(decoder: str) ->
         model(f"decoder={decoder}", "attention=none")
 
 
+def test_gnmts_residual_connection_is_never_dropped() -> None:
+    made = model("decoder=gnmt", "decoder.num_layers=3", "decoder.dropout=0.9").train()
+    with torch.no_grad():
+        for parameter in made.decoder.upper[1].parameters():
+            parameter.zero_()
+    decoded = made.decode(torch.tensor([[2, 5, 6]]), *made.encode(*sentences([4])))
+    assert (decoded.readouts != 0).all()
+
+
+@pytest.mark.parametrize("encoder", ["encoder=transformer", "encoder.bidirectional=false"])
+def test_backward_only_wants_a_backward_encoder(encoder: str) -> None:
+    with pytest.raises(UserError, match="this one has none"):
+        model("decoder=bahdanau_paper", encoder)
+
+
 def test_gnmt_wants_two_layers() -> None:
     with pytest.raises(UserError, match="2 layers or more, not 1"):
         model("decoder=gnmt", "decoder.num_layers=1")

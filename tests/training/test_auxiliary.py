@@ -77,6 +77,8 @@ def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(attnlab: A
             ["auxiliary=coverage", "attention=none"],
             "auxiliary=coverage is a loss on attention weights: attention=none has none",
         ),
+        (["auxiliary=coverage", "attention=uniform"], "which attention/normalizer=uniform does not learn"),
+        (["auxiliary=supervised", "attention=hard"], "gives them none"),
         (["auxiliary=supervised", "auxiliary.supervised.weight=-1"], "must not be negative"),
     ],
 )

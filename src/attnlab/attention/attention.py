@@ -9,7 +9,7 @@ from torch import Tensor
 from attnlab.attention.history import History, Sizes
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import Attended, AttentionMechanism, Memory, Query
-from attnlab.attention.normalizers import Normalizer
+from attnlab.attention.normalizers import Normalizer, Softmax
 from attnlab.attention.scores import Score
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError
@@ -93,25 +93,35 @@ class Attention(AttentionMechanism):
         self.sequential = self.window.sequential or self.history.sequential or bool(self.context_carried)
 
     def _refuse_nonsense(self) -> None:
-        history = type(self.history).__name__
+        """Refuse parts that would have no effect, or never learn."""
+        normalizer, window, keys, history = (type(p).__name__ for p in (self.normalizer, self.window, self.keys, self.history))
         if self.score is None:
-            if self.history.sequential:
+            idle = [f"a {history} history"] if self.history.sequential else []
+            idle += [f"a {window} window"] if self.window.changes_logits else []
+            idle += [] if self.keys.shared else [f"{keys} keys"]
+            if idle:
                 raise UserError(
-                    f"a {type(self.normalizer).__name__} normalizer ignores the score, so that a {history} history, "
-                    "which changes it, has no effect: choose attention/history=none, or another attention/normalizer"
+                    f"a {normalizer} normalizer ignores the score, so that {idle[0]} would have no effect: choose the usual "
+                    "history, window or keys (none, global, states), or another attention/normalizer"
                 )
-        elif not self.score.content_based:
-            score = type(self.score).__name__
-            if self.keys.learned:
-                raise UserError(
-                    f"a {score} score does not look at keys, so that {type(self.keys).__name__} keys would never learn: choose "
-                    "attention/keys=states, or a score that compares, such as attention/score=general"
-                )
-            if self.history.changes_keys:
-                raise UserError(
-                    f"a {score} score does not look at keys, which is where a {history} history enters: choose "
-                    "attention/history=none, or a score that compares, such as attention/score=additive"
-                )
+            return
+        score = type(self.score).__name__
+        if not self.score.content_based and not self.keys.shared:
+            raise UserError(
+                f"a {score} score does not look at keys, so that {keys} keys would have no effect: choose "
+                "attention/keys=states, or a score that compares, such as attention/score=general"
+            )
+        if self.history.changes_keys and not (self.score.content_based and self.score.linear_keys):
+            why = "normalises its keys" if self.score.content_based else "does not look at keys"
+            raise UserError(
+                f"a {score} score {why}, which is where a {history} history enters: choose attention/history=none, or another "
+                "score, such as attention/score=additive"
+            )
+        if not self.window.normalizes and not isinstance(self.normalizer, Softmax):
+            raise UserError(
+                f"a {window} window picks one position, so that a {normalizer} normalizer would have no effect: choose "
+                "attention/normalizer=softmax, or attention/window=mocha"
+            )
 
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
         """See :meth:`AttentionMechanism.memory`."""

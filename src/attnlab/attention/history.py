@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.attention.mechanism import Memory
+from attnlab.errors import UserError
 
 
 class Sizes(NamedTuple):
@@ -85,7 +86,8 @@ class Coverage(History, ABC):
 
     The coverage C_{t-1,j} (coverage_size numbers a position) enters through the keys, k_j + V C_{t-1,j} after the score's own
     projection: with an additive score e_tj = vᵀ tanh(W s_t + U h_j + V C_{t-1,j}) (Tu et al. 2016, section 3.2; See et al.
-    2017, equation 11), with any other as if the encoder state were [h_j; C_{t-1,j}].
+    2017, equation 11), with any other that projects its keys linearly as if the encoder state were
+    [h_j; C_{t-1,j}].
 
     Args:
         sizes: of queries, values and keys.
@@ -137,10 +139,15 @@ class LinguisticCoverage(Coverage):
     Args:
         sizes: of queries, values and keys.
         max_fertility: N, the paper's is 2.
+
+    Raises:
+        UserError: a fertility that is not positive.
     """
 
     def __init__(self, sizes: Sizes, *, max_fertility: float = 2.0) -> None:
         super().__init__(sizes, 1)
+        if max_fertility <= 0:
+            raise UserError(f"attention.history.max_fertility must be above 0, not {max_fertility}")
         self.max_fertility = max_fertility
         self.fertility = nn.Linear(sizes.value, 1, bias=False)
 
@@ -202,6 +209,6 @@ class Temporal(History):
     ) -> tuple[Tensor, Tensor]:
         """See :meth:`History.after`."""
         total, begun = state
-        now = logits.squeeze(1)
+        now = logits.squeeze(1).to(torch.promote_types(logits.dtype, torch.float32))
         total = torch.where(begun.unsqueeze(1), torch.logaddexp(total.to(now.dtype), now), now)
         return total, torch.ones_like(begun)

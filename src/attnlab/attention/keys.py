@@ -1,6 +1,7 @@
 """Keys and values: what of an encoder state is compared, and what is averaged."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -16,10 +17,10 @@ class Keys(nn.Module, ABC):
     Attributes:
         key_size: size of a key.
         value_size: size of a value, which is that of the context.
-        learned: whether keys are made with parameters of their own.
+        shared: whether key and value are one, the encoder's state.
     """
 
-    learned: bool = False
+    shared: ClassVar[bool] = False
 
     def __init__(self, memory_size: int) -> None:
         super().__init__()
@@ -42,6 +43,8 @@ class States(Keys):
     No parameters.
     """
 
+    shared = True
+
     def forward(self, states: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """See :meth:`Keys.forward`."""
         return states, values
@@ -49,6 +52,8 @@ class States(Keys):
 
 class Split(Keys):
     """[k_j; v_j] = h_j: one half of the encoder's state is the key, the other the value (Daniluk et al. 2017, section 2.2).
+
+    The halves are the even and the odd units, so that each has both directions of an encoder that reads both ways.
 
     No parameters.
 
@@ -66,7 +71,7 @@ class Split(Keys):
 
     def forward(self, states: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """See :meth:`Keys.forward`."""
-        return states[..., : self.key_size], values[..., self.key_size :]
+        return states[..., ::2], values[..., 1::2]
 
 
 class Projected(Keys):
@@ -81,8 +86,6 @@ class Projected(Keys):
         key_size: size of a key; None is the encoder state's.
         value_size: size of a value; None is the encoder state's.
     """
-
-    learned = True
 
     def __init__(self, memory_size: int, *, key_size: int | None = None, value_size: int | None = None) -> None:
         super().__init__(memory_size)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gumbel_softmax, one_hot
+from torch.nn.functional import one_hot
 
 from attnlab.errors import UserError
 
@@ -56,9 +56,11 @@ class Softmax(Normalizer):
 
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         """See :meth:`Normalizer.forward`."""
-        if self.temperature != 1.0:
-            logits = logits / self.temperature
-        return _masked(logits, allowed).softmax(dim=-1) * allowed
+        if self.temperature == 1.0:
+            return _masked(logits, allowed).softmax(dim=-1) * allowed
+        # In half precision the quotient may be infinite.
+        sharper = logits.to(torch.promote_types(logits.dtype, torch.float32)) / self.temperature
+        return (_masked(sharper, allowed).softmax(dim=-1) * allowed).to(logits.dtype)
 
 
 class Entmax(Normalizer, ABC):
@@ -73,7 +75,7 @@ class Entmax(Normalizer, ABC):
 
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         """See :meth:`Normalizer.forward`."""
-        precise = logits.double() if logits.dtype == torch.float64 else logits.float()
+        precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
         # What lies 2 or more below the best has no weight; a fill near there keeps the package's squares finite.
         best = _masked(precise, allowed).amax(dim=-1, keepdim=True)
         return (self._map((precise - best).masked_fill(~allowed, -100.0)) * allowed).to(logits.dtype)
@@ -133,14 +135,14 @@ class Hard(Normalizer):
 
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         """See :meth:`Normalizer.forward`."""
-        masked = _masked(logits, allowed)
+        # In half precision a draw may be infinite.
+        noisy = logits.to(torch.promote_types(logits.dtype, torch.float32))
         if self.noise and self.training:
-            # In half precision a draw may be infinite.
-            precise = masked.double() if masked.dtype == torch.float64 else masked.float()
-            return gumbel_softmax(precise, tau=self.temperature, hard=True, dim=-1).to(logits.dtype) * allowed
-        soft = (masked / self.temperature).softmax(dim=-1)
+            noisy = noisy - torch.empty_like(noisy).exponential_().log()
+        masked = _masked(noisy / self.temperature, allowed)
+        soft = masked.softmax(dim=-1)
         hard = one_hot(masked.argmax(dim=-1), masked.shape[-1]).to(soft.dtype)
-        return (hard - soft.detach() + soft) * allowed
+        return ((hard - soft.detach() + soft) * allowed).to(logits.dtype)
 
 
 class Uniform(Normalizer):

@@ -24,10 +24,12 @@ class Score(nn.Module, ABC):
         memory_size: size of an encoder state, from the encoder.
 
     Attributes:
+        linear_keys: whether :meth:`project_keys` is linear, so that a history may add to the keys after it.
         content_based: whether it compares the query with the keys; if not, it sees their number alone.
         max_length: the longest source sentence that it can score, in tokens, or None.
     """
 
+    linear_keys: ClassVar[bool] = True
     content_based: ClassVar[bool] = True
     max_length: int | None = None
 
@@ -58,7 +60,7 @@ class EqualSizes(Score, ABC):
             raise UserError(
                 f"a {type(self).__name__} score compares vectors of one size, but the decoder asks with {query_size} and "
                 f"the encoder answers with {memory_size} (hidden size times directions): make them equal with "
-                "decoder.hidden_size or encoder.hidden_size, or choose attention=general"
+                "decoder.hidden_size or encoder.hidden_size, or choose attention/score=general"
             )
 
 
@@ -93,7 +95,7 @@ class ScaledDot(Dot):
 class LearnedScaleDot(Dot):
     """Dot product with a learned scale, e(s, h) = g sᵀh.
 
-    A plain dot product of large vectors saturates the softmax (Britz et al. 2017, section 4.4); this one can grow out of it.
+    A plain dot product of large vectors saturates the softmax (Britz et al. 2017); this one can grow out of it.
 
     Parameters:
         scale: g (1), initialised with 1 / √d, with d the size of s.
@@ -129,6 +131,8 @@ class Cosine(EqualSizes):
     Raises:
         UserError: the query and the encoder states differ in size, or a temperature that is not positive.
     """
+
+    linear_keys = False
 
     def __init__(self, query_size: int, memory_size: int, *, temperature: float = 0.1) -> None:
         super().__init__(query_size, memory_size)
@@ -332,8 +336,8 @@ class SharedConcat(EqualSizes):
 class Linear(Score):
     """The linear control, e(s, h) = wᵀ[s; h] = w_sᵀs + w_hᵀh.
 
-    w_sᵀs is the same for every position, so that the softmax cancels it: the weights do not depend on the query at all, and w_s
-    receives no gradient. It shows what a score without a nonlinearity or a product cannot do.
+    w_sᵀs is the same for every position, so that a softmax over positions cancels it: the weights do not depend on the query at
+    all, and w_s receives no gradient. It shows what a score without a nonlinearity or a product cannot do.
 
     Parameters:
         query_weight: w_s (query_size).
@@ -435,7 +439,7 @@ class Location(Score):
         if states.shape[1] > self.max_length:
             raise UserError(
                 f"a Location score looks at {self.max_length} source positions, but a sentence has {states.shape[1]} tokens: "
-                f"add attention.score.max_length={states.shape[1]}"
+                f"raise its max_length to {states.shape[1]}"
             )
         return states[..., :0]
 

@@ -27,9 +27,13 @@ class Window(nn.Module, ABC):
     Attributes:
         sequential: whether one target token's weights need those of the token before.
         sums_to_one: whether the weights of a query sum to one.
+        changes_logits: whether it needs a normalizer that reads them.
+        normalizes: whether it calls the normalizer.
         max_length: the longest source sentence that it can look at, in tokens, or None.
     """
 
+    changes_logits: ClassVar[bool] = False
+    normalizes: ClassVar[bool] = True
     sequential: ClassVar[bool] = False
     sums_to_one: ClassVar[bool] = True
     max_length: int | None = None
@@ -147,11 +151,13 @@ class LocalPredictive(Window):
     ) -> tuple[Tensor, None]:
         """See :meth:`Window.forward`."""
         lengths = memory.mask.sum(1).view(-1, 1, 1)
-        centers = lengths * torch.sigmoid(self.v(torch.tanh(self.projection(query))))
+        # Half precision does not tell distant positions apart.
+        precise = torch.promote_types(query.dtype, torch.float32)
+        centers = lengths * torch.sigmoid(self.v(torch.tanh(self.projection(query))).to(precise))
         distances = torch.arange(logits.shape[2], device=logits.device) - centers
         allowed = (distances.abs() <= self.radius) & memory.mask.unsqueeze(1)
         prior = torch.exp(-2.0 * (distances / self.radius) ** 2)
-        return normalizer(logits, allowed) * prior, None
+        return normalizer(logits, allowed) * prior.to(logits.dtype), None
 
 
 class Gaussian(Window):
@@ -167,6 +173,8 @@ class Gaussian(Window):
         width: u_d (query_size). All are initialised as a ``torch.nn.Linear`` is.
     """
 
+    changes_logits = True
+
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__(query_size, memory_size)
         self.projection = nn.Linear(query_size, query_size, bias=False)
@@ -179,11 +187,13 @@ class Gaussian(Window):
         """See :meth:`Window.forward`."""
         lengths = memory.mask.sum(1).view(-1, 1, 1)
         hidden = torch.tanh(self.projection(query))
-        centers, widths = lengths * torch.sigmoid(self.center(hidden)), lengths * torch.sigmoid(self.width(hidden))
+        # Half precision does not tell distant positions apart.
+        precise = torch.promote_types(query.dtype, torch.float32)
+        centers, widths = (lengths * torch.sigmoid(part(hidden).to(precise)) for part in (self.center, self.width))
         distances = torch.arange(logits.shape[2], device=logits.device) - centers
         # A width that underflows must not make a whole row infinite.
         prior = (-2.0 * (distances / widths.clamp(min=0.01)) ** 2).clamp(min=-1e4)
-        return normalizer(logits + prior, memory.mask.unsqueeze(1)), None
+        return normalizer(logits + prior.to(logits.dtype), memory.mask.unsqueeze(1)), None
 
 
 class Monotonic(Window):
@@ -204,15 +214,23 @@ class Monotonic(Window):
     Args:
         query_size: size of a query, not used.
         memory_size: size of an encoder state, not used.
-        initial_offset: initial r. The paper advises a negative one; for short sentences -4, its own, runs off the end at once.
+        initial_offset: initial r. The paper advises a negative one; with one far below zero short sentences are run through at
+            once.
         noise: standard deviation of the noise.
+
+    Raises:
+        UserError: a negative noise.
     """
 
+    changes_logits = True
+    normalizes = False
     sequential = True
     sums_to_one = False
 
     def __init__(self, query_size: int, memory_size: int, *, initial_offset: float = -1.0, noise: float = 1.0) -> None:
         super().__init__(query_size, memory_size)
+        if noise < 0:
+            raise UserError(f"attention.window.noise is a standard deviation and must not be negative, as {noise} is")
         self.initial_offset = initial_offset
         self.noise = noise
         self.offset = nn.Parameter(torch.empty(1))
@@ -272,6 +290,9 @@ class MonotonicChunkwise(Monotonic):
     Raises:
         UserError: a chunk without a token.
     """
+
+    changes_logits = False
+    normalizes = True
 
     def __init__(
         self,

@@ -68,6 +68,8 @@ class MultiHeadAttention(AttentionMechanism):
                 f"attention.heads={heads} cannot share a query of size {query_size}: choose a number that divides it, or "
                 "change decoder.hidden_size"
             )
+        if "state" not in ((asks,) if isinstance(asks, str) else asks):
+            raise UserError("attention.asks of several heads must have state in it, which is what W^Q is for")
         self.heads = heads
         size = query_size // heads
         self.query_projection = nn.Linear(query_size, query_size, bias=False)
@@ -172,13 +174,13 @@ class IntraDecoderAttention(AttentionMechanism):
     those over the source.
 
     Parameters:
-        source, score: their own.
+        wrapped, own_score: their own.
 
     Args:
         query_size: size of a decoder state.
         memory_size: size of an encoder state.
         embedding_size: size of a target embedding.
-        source: makes the attention over the source.
+        wrapped: makes the attention over the source.
         score: makes the score over the past from (query_size, query_size); the paper's is bilinear.
 
     Raises:
@@ -191,40 +193,40 @@ class IntraDecoderAttention(AttentionMechanism):
         memory_size: int,
         embedding_size: int,
         *,
-        source: MakeAttention,
+        wrapped: MakeAttention,
         score: Callable[[int, int], Score],
     ) -> None:
         super().__init__()
-        self.source = source(query_size, memory_size, embedding_size)
-        self.score = score(query_size, query_size)
-        if not self.score.content_based:
+        self.wrapped = _wrapped(wrapped(query_size, memory_size, embedding_size), self)
+        self.own_score = score(query_size, query_size)
+        if not self.own_score.content_based:
             raise UserError(
-                f"an intra-decoder attention compares states, which a {type(self.score).__name__} score does not: choose "
+                f"an intra-decoder attention compares states, which a {type(self.own_score).__name__} score does not: choose "
                 "attention/score=general"
             )
         self.normalizer = Softmax()
         self.query_size = query_size
-        self.context_size = self.source.context_size + query_size
-        self.sums_to_one = self.source.sums_to_one
-        self.max_length = self.source.max_length
+        self.context_size = self.wrapped.context_size + query_size
+        self.sums_to_one = self.wrapped.sums_to_one
+        self.max_length = self.wrapped.max_length
 
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
         """See :meth:`AttentionMechanism.memory`."""
-        return self.source.memory(states, mask, values)
+        return self.wrapped.memory(states, mask, values)
 
     def start(self, memory: Memory) -> OwnPast:
         """See :meth:`AttentionMechanism.start`."""
         nothing = memory.values.new_zeros(len(memory.mask), 0, self.query_size)
-        return OwnPast(self.source.start(memory), self.score.project_keys(nothing), nothing)
+        return OwnPast(self.wrapped.start(memory), self.own_score.project_keys(nothing), nothing)
 
     def forward(self, query: Query, memory: Memory, state: OwnPast, *, need_weights: bool = True) -> Attended:
         """See :meth:`AttentionMechanism.forward`."""
-        attended = self.source(query, memory, state.source, need_weights=need_weights)
-        keys = torch.cat([state.keys, self.score.project_keys(query.state)], dim=1)
+        attended = self.wrapped(query, memory, state.source, need_weights=need_weights)
+        keys = torch.cat([state.keys, self.own_score.project_keys(query.state)], dim=1)
         states = torch.cat([state.states, query.state], dim=1)
         target_len, past = query.state.shape[1], state.states.shape[1]
         earlier = torch.ones(target_len, past + target_len, dtype=torch.bool, device=states.device).tril(past - 1)
-        own = self.normalizer(self.score(query.state, keys), earlier) @ states
+        own = self.normalizer(self.own_score(query.state, keys), earlier) @ states
         context = torch.cat([attended.context, own], dim=-1)
         return Attended(context, attended.weights, OwnPast(attended.state, keys, states))
 
@@ -237,33 +239,39 @@ class ContextGate(AttentionMechanism):
 
     Parameters:
         gate: [W; C] (context_size, embedding_size + query_size + context_size) and b, initialised as a ``torch.nn.Linear`` is.
-        source: its own.
+        wrapped: its own.
 
     Args:
         query_size: size of a decoder state.
         memory_size: size of an encoder state.
         embedding_size: size of a target embedding.
-        source: makes the attention whose context is gated.
+        wrapped: makes the attention whose context is gated.
     """
 
-    def __init__(self, query_size: int, memory_size: int, embedding_size: int, *, source: MakeAttention) -> None:
+    def __init__(self, query_size: int, memory_size: int, embedding_size: int, *, wrapped: MakeAttention) -> None:
         super().__init__()
-        self.source = source(query_size, memory_size, embedding_size)
-        self.context_size = self.source.context_size
+        self.wrapped = _wrapped(wrapped(query_size, memory_size, embedding_size), self)
+        self.context_size = self.wrapped.context_size
         self.gate = nn.Linear(embedding_size + query_size + self.context_size, self.context_size)
-        self.sums_to_one = self.source.sums_to_one
-        self.max_length = self.source.max_length
+        self.sums_to_one = self.wrapped.sums_to_one
+        self.max_length = self.wrapped.max_length
 
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
         """See :meth:`AttentionMechanism.memory`."""
-        return self.source.memory(states, mask, values)
+        return self.wrapped.memory(states, mask, values)
 
     def start(self, memory: Memory) -> Any:
         """See :meth:`AttentionMechanism.start`."""
-        return self.source.start(memory)
+        return self.wrapped.start(memory)
 
     def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> Attended:
         """See :meth:`AttentionMechanism.forward`."""
-        context, weights, state = self.source(query, memory, state, need_weights=need_weights)
+        context, weights, state = self.wrapped(query, memory, state, need_weights=need_weights)
         open_part = torch.sigmoid(self.gate(torch.cat([query.embedding, query.state, context], dim=-1)))
         return Attended(open_part * context, weights, state)
+
+
+def _wrapped(attention: AttentionMechanism, around: AttentionMechanism) -> AttentionMechanism:
+    if not attention.context_size:
+        raise UserError(f"{type(around).__name__} around an attention without a context would hide the source from the decoder")
+    return attention

@@ -16,7 +16,7 @@ from attnlab.data.links import TokenLinks
 from attnlab.seeding import derive_seed
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: Lightning writes into a copy of it where it changes the precision
 class Batch:
     """A batch of sentence pairs.
 

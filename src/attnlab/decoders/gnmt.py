@@ -85,7 +85,7 @@ class GNMTDecoder(Decoder):
             for index, advance in enumerate(steppers[1:], start=1):
                 below = dropout(output, self.dropout, self.training)
                 above, layers[index] = advance(step, torch.cat([below, received], dim=-1), layers[index])
-                output = above + below if index > 1 else above
+                output = above + output if index > 1 else above
             hidden = tuple(torch.cat(parts, dim=1) for parts in zip(*layers, strict=True))
             readouts.append(output)
             contexts.append(context)

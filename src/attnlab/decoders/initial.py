@@ -36,10 +36,18 @@ class Bridge(InitialState):
 
     Parameters:
         projections: for each part W (layers · hidden_size, directions · encoder hidden_size) and b.
+
+    Raises:
+        UserError: ``backward_only`` with an encoder that does not read backwards.
     """
 
     def __init__(self, encoder: Encoder, sizes: StateSizes, *, backward_only: bool = False) -> None:
         super().__init__(encoder, sizes)
+        if backward_only and encoder.num_directions == 1:
+            raise UserError(
+                "decoder.initial_state.backward_only=true starts from the state of a backward encoder, and this one has none: "
+                "add encoder.bidirectional=true, or decoder.initial_state.backward_only=false"
+            )
         self.backward_only = backward_only
         size = encoder.hidden_size * (1 if backward_only else encoder.num_directions)
         self.projections = nn.ModuleList(nn.Linear(size, self.num_layers * self.hidden_size) for _ in range(self.state_parts))

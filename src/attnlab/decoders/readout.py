@@ -33,11 +33,11 @@ class Readout(nn.Module, ABC):
 
 
 class TanhReadout(Readout):
-    """t_t = tanh(W [s_t; E y_{t-1}; c_t]), the simple form, of the current state (Sennrich et al. 2017, section 3).
+    """t_t = tanh(W [s_t; E y_{t-1}; c_t]), the simple form, of the current state (Sennrich et al. 2017, section 2).
 
     Parameters:
-        projection: W (state_size, state_size + embedding_size + context_size), no bias, initialised as a ``torch.nn.Linear``
-        is.
+        projection: W (state_size, state_size + embedding_size + context_size), no bias, initialised as a
+            ``torch.nn.Linear`` is.
     """
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int) -> None:

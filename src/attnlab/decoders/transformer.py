@@ -75,7 +75,6 @@ class TransformerDecoder(Decoder):
             for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(hidden_size) if pre_norm else nn.Identity()
-        self.dropout = nn.Dropout(dropout)
         self.weights_layer = weights_layer % num_layers
         if not self.attention.context_size:
             raise UserError(
@@ -104,7 +103,6 @@ class TransformerDecoder(Decoder):
         """See :meth:`Decoder.forward`."""
         start, length = state.hidden[0].keys.shape[2], embeddings.shape[1]
         states = self.enlarge(embeddings) + sinusoids(start, length, self.hidden_size, embeddings)
-        states = self.dropout(states)
         steps: list[LayerStep] = []
         for index, layer in enumerate(self._stack):
             wanted = index == self.weights_layer

@@ -51,7 +51,7 @@ class HistoryEncoder(Encoder):
         self.num_directions = 1
         self.recurrence = cell(input_size, hidden_size, hidden_size, num_layers=num_layers, dropout=dropout)
         self.score = score(hidden_size, hidden_size)
-        if not getattr(self.score, "content_based", True):
+        if not self.score.content_based:
             raise UserError(
                 f"encoder=history looks for past states by what is in them, but a {type(self.score).__name__} score asks for "
                 "positions: choose another with attention/score@encoder.score=general"

@@ -143,7 +143,7 @@ class FeedForward(nn.Sequential):
 class Residual(nn.Module):
     """Layer normalisation around a sublayer f: x + f(LN(x)) before it, or LN(x + f(x)) after it.
 
-    Vaswani et al. (2017, section 5.4) normalise after; normalising before trains without warm-up (Xiong et al. 2020).
+    Vaswani et al. (2017, section 3.1) normalise after; normalising before trains without warm-up (Xiong et al. 2020).
 
     Parameters:
         norm: gain and bias of the layer normalisation (size).

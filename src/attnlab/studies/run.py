@@ -24,6 +24,7 @@ from attnlab.evaluation.bleu import bleu, tokenized_bleu
 from attnlab.model import Seq2Seq
 from attnlab.studies.environment import environment
 from attnlab.studies.identity import identity, telling, variant
+from attnlab.studies.translator import save_text
 from attnlab.studies.wiring import blame, build, check
 from attnlab.training import TranslationModule
 from attnlab.training.auxiliary import AuxiliaryLoss
@@ -84,6 +85,7 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
     if first:
         _clear(folder)
         OmegaConf.save(OmegaConf.create(resolved), folder / "config.yaml")
+        save_text(data, folder)
         (folder / "environment.json").write_text(json.dumps(environment(), indent=1), encoding="utf-8")
         log.info("%s seed=%s: %s parameters, in %s", name, config.seed, f"{model.size:,}", folder)
 
@@ -180,7 +182,7 @@ def serve_what_is_needed(data: ParallelDataModule, model: Seq2Seq, auxiliary: Ma
         if limit is not None and longest > limit:
             raise UserError(
                 f"the attention looks at {limit} source positions at most, but the longest sentence of {split} has {longest} "
-                f"tokens: add attention.score.max_length={longest}"
+                f"tokens: raise the max_length of its location score to {longest}"
                 + (f", or datamodule.max_length={limit - 1} to leave out longer pairs" if split == "train" else "")
             )
 

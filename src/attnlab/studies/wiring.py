@@ -46,6 +46,8 @@ def check(config: DictConfig | ListConfig, known: Mapping[str, Any] | None = Non
             check(value, where=path)
         if known is not None and not isinstance(value, DictConfig) and not _fits(value, hint := known.get(key, Any)):
             raise UserError(f"{path} must be {_spoken(hint)}, not {_plain(value)!r}")
+        if isinstance(key, str) and key.endswith("dropout") and isinstance(value, int | float) and not 0 <= value < 1:
+            raise UserError(f"{path} is a probability from 0 to below 1, not {value}")
         if isinstance(key, str) and COUNTED.search(key) and isinstance(value, int) and value < 1:
             raise UserError(f"{path} must be 1 or more, not {value}")
 

@@ -6,6 +6,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from attnlab.attention import AttentionMechanism
+from attnlab.attention.normalizers import Hard, Uniform
 from attnlab.errors import UserError
 
 
@@ -28,6 +30,23 @@ class AuxiliaryLoss(ABC):
         if weight < 0:
             raise UserError(f"the weight of an auxiliary loss must not be negative, as {weight} is")
         self.weight = weight
+
+    def check(self, name: str, attention: AttentionMechanism) -> None:
+        """Refuse an attention that the loss could not change.
+
+        Args:
+            name: of the loss, for the message.
+            attention: what the decoder was given.
+
+        Raises:
+            UserError: such an attention.
+        """
+        if not attention.context_size:
+            raise UserError(f"auxiliary={name} is a loss on attention weights: attention=none has none")
+        if any(isinstance(part, Uniform) for part in attention.modules()):
+            raise UserError(
+                f"auxiliary={name} is a loss on attention weights, which attention/normalizer=uniform does not learn"
+            )
 
     @abstractmethod
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
@@ -59,10 +78,20 @@ class SupervisedLoss(AuxiliaryLoss):
     """The weights are to be those of given word alignments, -Σ_j â_tj log a_tj (Liu et al. 2016; Mi et al. 2016; Chen et al.
     2016).
 
-    The mean over those target tokens that are linked; zero if none is.
+    The mean over those target tokens that are linked; zero if none is. A weight below 10^-6, as of a sparse normalizer, counts
+    as that much and passes no gradient.
     """
 
     needs_links = True
+
+    def check(self, name: str, attention: AttentionMechanism) -> None:
+        """See :meth:`AuxiliaryLoss.check`."""
+        super().check(name, attention)
+        if any(isinstance(part, Hard) for part in attention.modules()):
+            raise UserError(
+                f"auxiliary={name} learns from the weights of positions that are not chosen, and attention/normalizer=hard "
+                "gives them none: choose another normalizer"
+            )
 
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
         """See :meth:`AuxiliaryLoss.__call__`."""

@@ -20,7 +20,7 @@ from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.search import GreedySearch, Search
 from attnlab.seeding import derive_seed
 from attnlab.training.auxiliary import AuxiliaryLoss
-from attnlab.training.outputs import Translation
+from attnlab.training.outputs import Translation, read_out
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,10 @@ class Measures(nn.Module):
 
 class TranslationModule(LightningModule):
     """Trains a :class:`Seq2Seq` on a :class:`ParallelDataModule` by maximum likelihood.
+
+    With an output that copies, tokens that the vocabulary lacks are predicted by copying and not as unknown ones: loss,
+    perplexity and accuracy are then those of a harder task, and not to be compared with those of a model that does not copy.
+    BLEU is.
 
     Logged: ``train/loss`` (with label smoothing, in nats a token, without auxiliary losses, which have names of their own);
     ``val/loss`` (without it: teacher-forced negative log-likelihood in nats a token, end symbols included), ``val/perplexity``
@@ -112,8 +116,8 @@ class TranslationModule(LightningModule):
             raise UserError(
                 "training.label_smoothing spreads probability over words that output=pointer_generator cannot copy: set it to 0"
             )
-        if auxiliary and not model.decoder.attention.context_size:
-            raise UserError(f"auxiliary={','.join(auxiliary)} is a loss on attention weights: attention=none has none")
+        for name, loss in (auxiliary or {}).items():
+            loss.check(name, model.decoder.attention)
         self.model = model
         self.data = data
         self.search = search
@@ -140,6 +144,19 @@ class TranslationModule(LightningModule):
             "monitor": self.scheduler_monitor,
         }
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip the gradients; without a gradient scaler directly, since Lightning refuses to for a fused optimizer."""
+        by_norm = gradient_clip_algorithm in (None, "norm")
+        if gradient_clip_val and by_norm and getattr(self.trainer.precision_plugin, "scaler", None) is None:
+            nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
+        else:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def training_step(self, batch: Batch, batch_index: int) -> Tensor:
         """Return the loss of a batch: the mean over its target tokens, and the auxiliary losses."""
@@ -211,20 +228,20 @@ class TranslationModule(LightningModule):
         """Translate a batch; the best hypothesis of each sentence."""
         copyable = batch.copies.source if batch.copies else None
         found = search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copyable=copyable)
-        vocabulary, tokenizer = self.data.target_vocabulary, self.data.target_tokenizer
-        translations = []
-        lengths = batch.source_lengths.tolist()
+        types, lengths = self.data.source_vocabulary.tokens, batch.source_lengths.tolist()
         words: Sequence[Sequence[str]] = batch.copies.words if batch.copies else [()] * len(found)
-        for index, hypotheses, ids, length, beyond in zip(
-            batch.indices.tolist(), found, batch.source.tolist(), lengths, words, strict=True
-        ):
-            best = hypotheses[0]
-            text = tokenizer.detokenize(vocabulary.decode(best.tokens, beyond))
-            types = [*vocabulary.tokens, *beyond] if beyond else vocabulary.tokens
-            tokens = [types[token] for token in best.tokens]
-            source = [self.data.source_vocabulary.tokens[token] for token in ids[:length]]
-            translations.append(Translation(index, text, tokens, source, best.weights[:, :length]))
-        return translations
+        rows = zip(batch.indices.tolist(), found, batch.source.tolist(), lengths, words, strict=True)
+        return [
+            read_out(
+                hypotheses[0],
+                index=index,
+                source=[types[token] for token in ids[:length]],
+                vocabulary=self.data.target_vocabulary,
+                tokenizer=self.data.target_tokenizer,
+                beyond=beyond,
+            )
+            for index, hypotheses, ids, length, beyond in rows
+        ]
 
     def _measure(self, batch: Batch, split: str) -> None:
         inputs, labels = batch.target[:, :-1], self._labels(batch)

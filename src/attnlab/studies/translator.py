@@ -1,0 +1,302 @@
+"""Using a trained model: from raw text to raw text, without the corpus that it was trained on."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch import Tensor
+
+import attnlab
+from attnlab.data import ParallelDataModule
+from attnlab.data.batching import cut
+from attnlab.data.copying import Copies, ExtendedIds
+from attnlab.data.ids import Ids
+from attnlab.data.tokenizers import Tokenizer
+from attnlab.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
+from attnlab.errors import UserError
+from attnlab.model import Seq2Seq
+from attnlab.search import Ensemble, Search
+from attnlab.studies.wiring import build
+from attnlab.training.outputs import Translation, read_out
+
+FORMAT = 1
+"""Raised whenever ``text.json`` changes its meaning."""
+
+
+def save_text(data: ParallelDataModule, folder: Path) -> None:
+    """Write ``text.json``, all that stands between raw text and ids: languages, vocabularies, what the tokenizers learned."""
+    content = {
+        "format": FORMAT,
+        "version": attnlab.__version__,
+        "languages": list(data.languages),
+        "vocabularies": [data.source_vocabulary.tokens, data.target_vocabulary.tokens],
+        "tokenizers": [data.source_tokenizer.state(), data.target_tokenizer.state()],
+    }
+    (folder / "text.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A given translation, as a model sees it.
+
+    Attributes:
+        tokens: of the translation, ending with the end symbol.
+        log_probabilities: log p(y_t | y_<t, x) of each, in nats.
+        right: for each token, whether it is the most probable one.
+        unknown: target tokens that the vocabulary lacks.
+        weights: attention weights (len(tokens), source_len), the source's end symbol included.
+        source: source tokens, ending with the end symbol.
+    """
+
+    tokens: list[str]
+    log_probabilities: list[float]
+    right: list[bool]
+    unknown: int
+    weights: Tensor
+    source: list[str]
+
+    @property
+    def log_probability(self) -> float:
+        """Of the whole translation, the end symbol included."""
+        return sum(self.log_probabilities)
+
+
+class Translator:
+    """One or several trained models, and what turns text into their ids and back.
+
+    Args:
+        models: of the same vocabularies; several are searched as an ensemble.
+        tokenizers: of source and target.
+        vocabularies: of source and target.
+        search: finds translations.
+        batch_size: sentences in a batch.
+
+    Attributes:
+        languages: codes of source and target.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Seq2Seq],
+        tokenizers: tuple[Tokenizer, Tokenizer],
+        vocabularies: tuple[Vocabulary, Vocabulary],
+        search: Search,
+        *,
+        batch_size: int = 64,
+    ) -> None:
+        self.models = [model.eval() for model in models]
+        self.model = self.models[0] if len(models) == 1 else Ensemble(self.models)
+        self.tokenizers = tokenizers
+        self.vocabularies = vocabularies
+        self.languages = (tokenizers[0].language, tokenizers[1].language)
+        self.search = search
+        self.batch_size = batch_size
+        self.device = next(self.models[0].parameters()).device
+
+    def translate(self, sentences: Sequence[str], *, replace_unknown: bool = False) -> list[Translation]:
+        """Translate; the best hypothesis of each sentence, in the order of the sentences.
+
+        Args:
+            sentences: raw text. Nothing but white space is translated as nothing.
+            replace_unknown: write the source word that was looked at most for an unknown one.
+        """
+        return [hypotheses[0] for hypotheses in self.n_best(sentences, replace_unknown=replace_unknown)]
+
+    def n_best(self, sentences: Sequence[str], *, replace_unknown: bool = False) -> list[list[Translation]]:
+        """Return all hypotheses that the search keeps, best first; see :meth:`translate`.
+
+        Raises:
+            UserError: a sentence that is longer than the model can read.
+        """
+        tokens = self.tokenizers[0].tokenize(sentences)
+        self._check_lengths(tokens)
+        done: list[list[Translation]] = [[Translation(i, "", [], [], torch.zeros(0, 0), 0.0, 0.0)] for i in range(len(tokens))]
+        for rows, source, lengths, copies in self._batches(tokens):
+            copyable = copies.source if copies else None
+            found = self.search(self.model, source, lengths, bos=BOS, eos=EOS, copyable=copyable)
+            for place, (row, hypotheses) in enumerate(zip(rows, found, strict=True)):
+                done[row] = [
+                    read_out(
+                        hypothesis,
+                        index=row,
+                        source=[*tokens[row], self.vocabularies[0].tokens[EOS]],
+                        vocabulary=self.vocabularies[1],
+                        tokenizer=self.tokenizers[1],
+                        beyond=copies.words[place] if copies else (),
+                        replace_unknown=replace_unknown,
+                    )
+                    for hypothesis in hypotheses
+                ]
+        return done
+
+    @torch.inference_mode()
+    def score(self, sentences: Sequence[str], translations: Sequence[str]) -> list[Scored]:
+        """Score given translations by forced decoding, in the order of the sentences.
+
+        Args:
+            sentences: raw source text.
+            translations: raw target text, as many.
+
+        Raises:
+            UserError: not as many, a source sentence of nothing but white space or too long for the model, or an ensemble.
+        """
+        if len(sentences) != len(translations):
+            raise UserError(f"{len(sentences)} sentences cannot be scored with {len(translations)} translations: one for each")
+        if len(self.models) > 1:
+            raise UserError("forced decoding is for one model, not for an ensemble")
+        tokens, targets = self.tokenizers[0].tokenize(sentences), self.tokenizers[1].tokenize(translations)
+        self._check_lengths(tokens)
+        empty = next((number for number, sentence in enumerate(tokens, 1) if not sentence), None)
+        if empty is not None:
+            raise UserError(f"sentence {empty} is empty: it cannot be scored")
+        vocabulary, model = self.vocabularies[1], self.models[0]
+        done: dict[int, Scored] = {}
+        for rows, source, lengths, copies in self._batches(tokens, targets):
+            chosen = [targets[row] for row in rows]
+            ids = Ids.of([BOS, *vocabulary.encode(target), EOS] for target in chosen)
+            target, _ = ids.padded(range(len(rows)))
+            target = target.to(self.device)
+            labels = (copies.labels if copies else target)[:, 1:]
+            memory, state = model.encode(source, lengths, copies.source if copies else None)
+            decoded = model.decode(target[:, :-1], memory, state)
+            log_probabilities = torch.log_softmax(model.scores(decoded, memory).float(), dim=-1)
+            own = log_probabilities.gather(2, labels.unsqueeze(2)).squeeze(2).tolist()
+            right = (log_probabilities.argmax(dim=-1) == labels).tolist()
+            unknown = ((labels == UNK).sum(dim=1)).tolist()
+            weights = decoded.weights.float().cpu()
+            for place, (row, words) in enumerate(zip(rows, chosen, strict=True)):
+                n, length = len(words) + 1, int(lengths[place])
+                done[row] = Scored(
+                    [*words, vocabulary.tokens[EOS]],
+                    own[place][:n],
+                    right[place][:n],
+                    unknown[place],
+                    weights[place, :n, :length],
+                    [*tokens[row], self.vocabularies[0].tokens[EOS]],
+                )
+        return [done[row] for row in range(len(tokens))]
+
+    def _check_lengths(self, tokens: Sequence[Sequence[str]]) -> None:
+        limit = min((m.max_source_length for m in self.models if m.max_source_length is not None), default=None)
+        longest, number = max(((len(sentence) + 1, n) for n, sentence in enumerate(tokens, 1)), default=(0, 0))
+        if limit is not None and longest > limit:
+            raise UserError(
+                f"sentence {number} has {longest} tokens, its end symbol included, but the model reads {limit} at most"
+            )
+
+    def _batches(
+        self, tokens: Sequence[Sequence[str]], targets: Sequence[Sequence[str]] | None = None
+    ) -> Iterator[tuple[list[int], Tensor, Tensor, Copies | None]]:
+        """Yield batches of sentences of similar length: their places, ids, lengths, and what can be copied."""
+        source = Ids.of([*self.vocabularies[0].encode(sentence), EOS] for sentence in tokens)
+        copies = None
+        if self.models[0].copies:
+            copies = ExtendedIds.find(tokens, targets or [[]] * len(tokens), self.vocabularies[1])
+        order = source.lengths.argsort(kind="stable")
+        order = order[source.lengths[order] > 1]  # a sentence of nothing but its end symbol has nothing to translate
+        for rows in cut(order, source.lengths, self.batch_size, "sentences"):
+            ids, lengths = source.padded(rows)
+            extended = copies.batch(rows).to(self.device) if copies else None
+            yield rows, ids.to(self.device), lengths, extended
+
+
+def load(
+    *runs: str | Path,
+    search: Search | None = None,
+    checkpoint: str = "best.ckpt",
+    device: str | torch.device = "cpu",
+    batch_size: int = 64,
+) -> Translator:
+    """Open trained models.
+
+    Args:
+        runs: folders of runs; of several the models are searched as an ensemble.
+        search: finds translations; None is what the first run was tested with.
+        checkpoint: which one, ``best.ckpt`` or ``last.ckpt``.
+        device: where the models shall be.
+        batch_size: sentences in a batch.
+
+    Raises:
+        UserError: a folder that holds no finished run, a checkpoint that is damaged or not one of this model, a run of a newer
+            version of attnlab, or runs with other vocabularies than the first.
+    """
+    if not runs:
+        raise UserError("name a run: the folder that attnlab train wrote, runs/NAME/VARIANT/seed=N")
+    opened = [_open(Path(run).expanduser(), checkpoint) for run in runs]
+    config, text, _ = opened[0]
+    for run, (_, other, _) in zip(runs, opened, strict=True):
+        if (other["vocabularies"], other["tokenizers"]) != (text["vocabularies"], text["tokenizers"]):
+            raise UserError(f"{run} has other vocabularies than {runs[0]}: only models of the same text make an ensemble")
+    makers = [build(config.tokenizer)(language) for language in text["languages"]]
+    for tokenizer, state in zip(makers, text["tokenizers"], strict=True):
+        tokenizer.load_state(state)
+    source, target = (Vocabulary(tokens) for tokens in text["vocabularies"])
+    return Translator(
+        [model.to(device) for _, _, model in opened],
+        (makers[0], makers[1]),
+        (source, target),
+        search or build(config.search),
+        batch_size=batch_size,
+    )
+
+
+def _open(run: Path, checkpoint: str) -> tuple[DictConfig, dict[str, Any], Seq2Seq]:
+    """Return a run's config, its ``text.json``, and its model."""
+    for name in ("config.yaml", "text.json", checkpoint):
+        if not (run / name).is_file():
+            raise UserError(f"{run} holds no {name}: name the folder of a finished run, runs/NAME/VARIANT/seed=N")
+    try:
+        config = OmegaConf.load(run / "config.yaml")
+        text: dict[str, Any] = json.loads((run / "text.json").read_text(encoding="utf-8"))
+        newer = int(text["format"]) > FORMAT
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise UserError(f"{run}: config.yaml or text.json is damaged ({' '.join(str(error).split())[:100]})") from error
+    if newer:
+        raise UserError(f"{run} was made by attnlab {text.get('version')}, which is newer than this one, {attnlab.__version__}")
+    assert isinstance(config, DictConfig)
+    sizes = [len(vocabulary) for vocabulary in text["vocabularies"]]
+    model: Seq2Seq = build(config.model)(
+        sizes[0],
+        sizes[1],
+        PAD,
+        UNK,
+        config.seed,
+        encoder=build(config.encoder),
+        attention=build(config.attention),
+        decoder=build(config.decoder),
+        output=build(config.output),
+    )
+    model.load_state_dict(_weights(run / checkpoint, model))
+    return config, text, model
+
+
+def _weights(path: Path, model: Seq2Seq) -> dict[str, Tensor]:
+    """Return the model's part of a checkpoint, having compared it with the model."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        state: dict[str, Tensor] = {
+            name.removeprefix("model."): value for name, value in content["state_dict"].items() if name.startswith("model.")
+        }
+    except (
+        OSError,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        UnpicklingError,
+    ) as error:
+        reason = " ".join(str(error).split())[:100]
+        raise UserError(f"{path} is damaged, or no checkpoint of attnlab ({type(error).__name__}: {reason})") from error
+    expected = {name: value.shape for name, value in model.state_dict().items()}
+    found = {name: value.shape for name, value in state.items()}
+    if expected != found:
+        differing = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+        raise UserError(f"{path} belongs to another model than {path.parent}/config.yaml describes: {differing[0]} differs")
+    return state
