@@ -71,6 +71,12 @@ def test_the_same_command_twice_gives_the_same_numbers_to_the_last_bit(attnlab: 
     assert first["tests"] == second["tests"]
 
 
+@pytest.mark.parametrize("precision", ["bf16-mixed", "bf16-true"])
+def test_half_precision_trains_with_the_usual_optimizer_and_clipping(precision: str, attnlab: Attnlab, tmp_path: Path) -> None:
+    assert attnlab("train", *SMALL_RUN, f"trainer.precision={precision}", "trainer.gradient_clip_val=1.0") == 0
+    assert len(results(tmp_path)) == 1
+
+
 def test_a_sweep_compares_its_runs_and_survives_a_failure(
     attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
