@@ -196,15 +196,10 @@ def test_monotonic_noise_is_drawn_in_training_alone() -> None:
     assert not torch.equal(look(), look())
 
 
-SENSELESS = [
-    ("local_m", {"radius": -1}),
-    ("local_p", {"radius": 0}),
-    ("mocha", {"chunk_size": 0}),
-    ("monotonic", {"noise": -1.0}),
-]
-
-
-@pytest.mark.parametrize(("name", "settings"), SENSELESS)
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("local_m", {"radius": -1}), ("local_p", {"radius": 0}), ("mocha", {"chunk_size": 0}), ("monotonic", {"noise": -1.0})],
+)
 def test_values_without_sense_are_refused(name: str, settings: dict[str, int]) -> None:
     with pytest.raises(UserError, match=r"attention\.window\."):
         made(name, **settings)

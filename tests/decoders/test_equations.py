@@ -221,7 +221,7 @@ def test_plain_decoder_is_its_equation() -> None:
     encoded = made.encoder(made.source_embedding(source), lengths)
     p = under(dict(made.named_parameters()), "decoder.recurrence.network.")
     decoded = made.decode(target, *made.encode(source, lengths))
-    rows = []
+    rows, state = [], (torch.zeros(8).double(), torch.zeros(8).double())
     for b, t in itertools.product(range(2), range(4)):
         state = (torch.zeros(8).double(), torch.zeros(8).double()) if t == 0 else state
         x = torch.cat([made.target_embedding.weight[target[b, t]], encoded.final[0][b, -1].flatten()])

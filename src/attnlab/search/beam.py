@@ -105,8 +105,8 @@ class BeamSearch(Search):
         sentences = torch.arange(len(source), device=device)
         tokens = source.new_full((len(source),), bos)
         history = source.new_empty(len(source), 1, 0)
-        attended = torch.zeros(len(source), 1, 0, source.shape[1], device=device)
-        scores = torch.zeros(len(source), 1, device=device)
+        attended = torch.zeros(len(source), 1, 0, source.shape[1], dtype=torch.float32, device=device)
+        scores = torch.zeros(len(source), 1, dtype=torch.float32, device=device)
         places = torch.full((len(source),), width, device=device)
         finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
 

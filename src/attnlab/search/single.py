@@ -30,7 +30,7 @@ class SinglePathSearch(Search):
 
     def draw(self, sentence: list[int], path: int, longest: int) -> Tensor:
         """Return the random numbers (longest,) of one hypothesis of a sentence; zeros for a search that draws none."""
-        return torch.zeros(longest)
+        return torch.zeros(longest, dtype=torch.float32)
 
     @torch.inference_mode()
     def __call__(
@@ -47,8 +47,9 @@ class SinglePathSearch(Search):
             memory, state = select(memory, rows // self.paths), select(state, rows // self.paths)
         tokens = source.new_full((len(rows),), bos)
         chosen = source.new_full((len(rows), longest), eos)
-        scores = torch.zeros(len(rows), device=source.device)
-        weights = torch.zeros(len(rows), longest, source.shape[1], device=source.device)
+        # Not the default dtype, which half precision changes.
+        scores = torch.zeros(len(rows), dtype=torch.float32, device=source.device)
+        weights = torch.zeros(len(rows), longest, source.shape[1], dtype=torch.float32, device=source.device)
         for step in range(longest):
             log_probabilities, step_weights, state = model.step(tokens, memory, state)
             log_probabilities = self.constrain(log_probabilities, chosen[rows, :step], lengths[rows], eos)
@@ -136,7 +137,7 @@ class SamplingSearch(SinglePathSearch):
     def draw(self, sentence: list[int], path: int, longest: int) -> Tensor:
         """See :meth:`SinglePathSearch.draw`."""
         seed = derive_seed(self.seed, f"sample {path} of {sentence}")
-        return torch.rand(longest, generator=torch.Generator().manual_seed(seed))
+        return torch.rand(longest, dtype=torch.float32, generator=torch.Generator().manual_seed(seed))
 
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
         """See :meth:`SinglePathSearch.choose`."""
