@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 
 FLOORS = ["errors", "seeding", "attention", "layers", "encoders", "decoders", "output", "model", "search", "data", "evaluation"]
-FLOORS += ["training", "studies", "cli", "__main__"]
+FLOORS += ["training", "studies", "using", "cli", "__main__"]
 MODULES = sorted((ROOT / "src" / "attnlab").rglob("*.py"))
 
 

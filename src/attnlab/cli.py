@@ -17,6 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import attnlab
+from attnlab import using
 from attnlab.errors import UserError, unknown_key
 from attnlab.studies.identity import variant
 
@@ -29,6 +30,9 @@ usage: attnlab COMMAND [ARGUMENTS]
   train -m KEY=A,B ...        train every combination, and compare them
   study NAME [KEY=VALUE ...]  run experiments/NAME.yaml, a sweep with a name, and compare its runs
   report FOLDER               compare the runs below FOLDER, runs/NAME, again
+  translate RUN               translate lines of text with a trained model
+  evaluate RUN                measure a trained model on any test set
+  compare RUN RUN ...         is one better than another? Paired significance tests
   completion                  print a script for the shell: eval "$(attnlab completion)"
 
   train --help                what can be chosen, and Hydra's own options
@@ -115,6 +119,9 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "train": _train,
     "study": _study,
     "report": _report,
+    "translate": lambda arguments: using.translate(arguments, CONF),
+    "evaluate": lambda arguments: using.evaluate(arguments, CONF),
+    "compare": lambda arguments: using.compare(arguments, CONF),
     "completion": _completion,
 }
 

@@ -2,7 +2,7 @@
 
 import logging
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnlab.data.corpora import ParallelText
-from attnlab.data.tokenizers import SpacyTokenizer, WhitespaceTokenizer
+from attnlab.data.tokenizers import SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 
 log = logging.getLogger(__name__)
 
-WORDS = {"spacy": SpacyTokenizer, "whitespace": WhitespaceTokenizer}
+WORDS: dict[str, Callable[[str], Tokenizer]] = {"spacy": SpacyTokenizer, "whitespace": WhitespaceTokenizer}
 """What splits a text into the words that its alignments count."""
 
 
@@ -55,7 +55,7 @@ class TokenLinks:
         assert text.alignments is not None
         tokenizer = WORDS[text.words]
         words = [tokenizer(code).tokenize(side) for code, side in zip(languages, (text.source, text.target), strict=True)]
-        sources, targets = (map(_runs, *side) for side in zip(words, tokens, strict=True))
+        sources, targets = (map(runs, *side) for side in zip(words, tokens, strict=True))
         found: list[list[tuple[int, int, int, int]]] = []
         misspelt = 0
         for alignment, source, target in zip(text.alignments, sources, targets, strict=True):
@@ -90,7 +90,7 @@ class TokenLinks:
         return torch.from_numpy(linked / linked.sum(-1, keepdims=True).clip(min=1.0))
 
 
-def _runs(words: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]] | None:
+def runs(words: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]] | None:
     """Find the tokens that share a character with each word.
 
     Returns:

@@ -5,6 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
+from torch import Tensor
+
 from attnlab.errors import UserError
 
 Links = set[tuple[int, int]]
@@ -141,6 +144,32 @@ class _Free:
         self.sources.add(link[0])
         self.targets.add(link[1])
         return True
+
+
+def from_weights(weights: Tensor, source: Sequence[tuple[int, int]], target: Sequence[tuple[int, int]], *, shift: int) -> Links:
+    """Link every target word to the source word that its tokens look at most.
+
+    The tokens of a source word add up their weights; those of a target word are averaged. The end symbol, and any token outside
+    the words, is left out.
+
+    Args:
+        weights: (target tokens with the end symbol, source tokens with the end symbol); row t was computed to write token t.
+        source: for each source word its first token and the one after its last.
+        target: for each target word likewise.
+        shift: 0 reads row t as about the token that it wrote, 1 as about the token before, which it had just read: the right
+            reading where the decoder's state asks before it has seen what it is going to write.
+    """
+    links: Links = set()
+    for word, (first, end) in enumerate(target):
+        rows = weights[first + shift : end + shift]
+        if not len(rows) or not source:
+            continue
+        row = rows.mean(dim=0)
+        looked = torch.stack([row[start:stop].sum() for start, stop in source])
+        best = int(looked.argmax())
+        if looked[best] > 0:
+            links.add((best, word))
+    return links
 
 
 NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]

@@ -1,9 +1,12 @@
-"""BLEU, as it is reported: by sacreBLEU, with its signature."""
+"""BLEU and its relatives, as they are reported: by sacreBLEU, with their signatures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 from sacremoses import MosesTokenizer
 
 
@@ -14,21 +17,36 @@ class Score:
     Attributes:
         value: from 0 to 100.
         signature: how it was computed, in sacreBLEU's own words.
+        low: lower end of the 95 % confidence interval by bootstrap, or None where that was not asked for.
+        high: upper end.
     """
 
     value: float
     signature: str
+    low: float | None = None
+    high: float | None = None
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool) -> Score:
+def bleu(hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool, samples: int = 1) -> Score:
     """BLEU of detokenized text against raw references (Post 2018).
 
     Args:
         hypotheses: detokenized, one a sentence.
         references: raw, one a sentence.
         lowercase: ignore case; for systems that write lower case only. The signature says so.
+        samples: of the bootstrap for the confidence interval (Koehn 2004); 1 makes none.
     """
-    return _corpus(BLEU(lowercase=lowercase), hypotheses, references)
+    return _corpus(BLEU(lowercase=lowercase), hypotheses, references, samples)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool, samples: int = 1) -> Score:
+    """chrF2, character n-gram F-score (Popović 2015); arguments as for :func:`bleu`."""
+    return _corpus(CHRF(lowercase=lowercase), hypotheses, references, samples)
+
+
+def ter(hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool, samples: int = 1) -> Score:
+    """Translation edit rate (Snover et al. 2006), lower is better; arguments as for :func:`bleu`."""
+    return _corpus(TER(case_sensitive=not lowercase), hypotheses, references, samples)
 
 
 def tokenized_bleu(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> Score:
@@ -53,6 +71,9 @@ def tokenized_bleu(hypotheses: Sequence[str], references: Sequence[str], *, lang
     return Score(score.value, signature)
 
 
-def _corpus(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    value = metric.corpus_score(list(hypotheses), [list(references)]).score
-    return Score(value, str(metric.get_signature()))
+def _corpus(metric: Metric, hypotheses: Sequence[str], references: Sequence[str], samples: int = 1) -> Score:
+    found = metric.corpus_score(list(hypotheses), [list(references)], n_bootstrap=samples)
+    if samples == 1:
+        return Score(found.score, str(metric.get_signature()))
+    mean, half = found._mean, found._ci  # sacreBLEU has no public name for them
+    return Score(found.score, str(metric.get_signature()), float(mean - half), float(mean + half))

@@ -23,8 +23,9 @@ from attnlab.errors import UserError
 from attnlab.evaluation.bleu import bleu, tokenized_bleu
 from attnlab.model import Seq2Seq
 from attnlab.studies.environment import environment
+from attnlab.studies.evaluate import alignment
 from attnlab.studies.identity import identity, telling, variant
-from attnlab.studies.translator import save_text
+from attnlab.studies.translator import Translator, save_text
 from attnlab.studies.wiring import blame, build, check
 from attnlab.training import TranslationModule
 from attnlab.training.auxiliary import AuxiliaryLoss
@@ -219,17 +220,28 @@ def _score(
             **{metric: metrics[f"{name}/{metric}"] for metric in ("loss", "perplexity", "accuracy")},
         }
         if write:
+            if data.text(name).alignments is not None and module.model.decoder.attention.context_size:
+                tests[name]["alignment"] = _align(module, data, name)
             path = folder / "hypotheses" / f"{name}.txt"
             path.parent.mkdir(exist_ok=True)
             path.write_text("".join(f"{hypothesis}\n" for hypothesis in hypotheses), encoding="utf-8")
     return tests
 
 
+def _align(module: TranslationModule, data: ParallelDataModule, name: str) -> dict[str, Any]:
+    """Score the attention on a test set with known alignments."""
+    tokenizers = (data.source_tokenizer, data.target_tokenizer)
+    vocabularies = (data.source_vocabulary, data.target_vocabulary)
+    translator = Translator([module.model], tokenizers, vocabularies, module.search, batch_size=data.eval_batch_size)
+    text = data.text(name)
+    return alignment(translator, text, translator.score(text.source, text.target), data.text("val"))
+
+
 def _clear(folder: Path) -> None:
     """Remove what an earlier run left, so that nothing of two runs is mixed."""
-    for name in ("result.json", "metrics.jsonl", "best.ckpt", "last.ckpt", "error.txt"):
+    for name in ("result.json", "metrics.jsonl", "best.ckpt", "last.ckpt", "text.json", "error.txt"):
         (folder / name).unlink(missing_ok=True)
-    for name in ("hypotheses", "heatmaps", "csv", "tensorboard", "wandb"):
+    for name in ("hypotheses", "heatmaps", "evaluations", "csv", "tensorboard", "wandb"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 

@@ -1,0 +1,133 @@
+"""Evaluating a trained model after the fact, on any test set."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from attnlab.data.corpora import ParallelText
+from attnlab.data.links import WORDS, runs
+from attnlab.evaluation.alignment import AlignmentScore, Gold, Links, from_weights, score
+from attnlab.evaluation.bleu import bleu, chrf, ter, tokenized_bleu
+from attnlab.evaluation.looks import looks
+from attnlab.studies.translator import Scored, Translator
+
+EDGES = (1, 6, 11, 16, 21, 31, 41, 61)
+"""Where a bucket of source lengths begins, in tokens."""
+
+SHIFTS = (0, 1)
+
+
+def evaluate(
+    translator: Translator, text: ParallelText, *, val: ParallelText | None, samples: int, replace_unknown: bool = False
+) -> tuple[dict[str, Any], list[str]]:
+    """Translate a test set and measure everything about it.
+
+    Args:
+        translator: what to evaluate.
+        text: the test set.
+        val: the validation set, if it has alignments: on it the reading of the attention is chosen.
+        samples: of the bootstrap for confidence intervals; 1 makes none.
+        replace_unknown: write the source word that was looked at most for an unknown one.
+
+    Returns:
+        The measures, and the hypotheses.
+    """
+    translations = translator.translate(text.source, replace_unknown=replace_unknown)
+    hypotheses = [translation.text for translation in translations]
+    lowercase = translator.tokenizers[1].lowercase
+    measures: dict[str, Any] = {
+        "sentences": len(hypotheses),
+        "bleu": asdict(bleu(hypotheses, text.target, lowercase=lowercase, samples=samples)),
+        "chrf": asdict(chrf(hypotheses, text.target, lowercase=lowercase, samples=samples)),
+        "ter": asdict(ter(hypotheses, text.target, lowercase=lowercase, samples=samples)),
+        "bleu_tok_lc": asdict(tokenized_bleu(hypotheses, text.target, language=translator.languages[1])),
+    }
+    unknown = translator.vocabularies[1].tokens[1]
+    written = [translation.tokens[:-1] for translation in translations]
+    measures["unknown"] = sum(tokens.count(unknown) for tokens in written) / max(1, sum(map(len, written)))
+    whole = [index for index, sentence in enumerate(text.source) if sentence.strip()]
+    scored = translator.score([text.source[i] for i in whole], [text.target[i] for i in whole])
+    measures |= forced(scored)
+    measures["length_ratio"] = sum(map(len, written)) / max(1, sum(len(s.tokens) - 1 for s in scored))
+    lengths = dict(zip(whole, (len(s.source) - 1 for s in scored), strict=True))
+    measures["by_length"] = by_length(hypotheses, text.target, [lengths.get(i, 0) for i in range(len(hypotheses))], lowercase)
+    if any(s.weights.abs().sum() > 0 for s in scored):
+        measures["attention"] = asdict(looks((s.weights, s.source) for s in scored))
+        if text.alignments is not None:
+            measures["alignment"] = alignment(translator, text, scored, val)
+    return measures, hypotheses
+
+
+def forced(scored: Sequence[Scored]) -> dict[str, float]:
+    """Return what forced decoding measures: nats a token, perplexity, token accuracy, share of unknown target tokens."""
+    tokens = max(1, sum(len(s.tokens) for s in scored))
+    loss = -sum(s.log_probability for s in scored) / tokens
+    return {
+        "loss": loss,
+        "perplexity": math.exp(min(loss, 700.0)),
+        "accuracy": sum(sum(s.right) for s in scored) / tokens,
+        "unknown_reference": sum(s.unknown for s in scored) / tokens,
+    }
+
+
+def by_length(
+    hypotheses: Sequence[str], references: Sequence[str], lengths: Sequence[int], lowercase: bool
+) -> list[dict[str, float]]:
+    """Return BLEU of sentences of similar source length: the classic figure that shows what attention is for."""
+    buckets = []
+    for low, high in pairwise([*EDGES, 10**9]):
+        chosen = [index for index, length in enumerate(lengths) if low <= length < high]
+        if chosen:
+            value = bleu([hypotheses[i] for i in chosen], [references[i] for i in chosen], lowercase=lowercase).value
+            buckets.append({"from": low, "to": min(high - 1, max(lengths)), "sentences": len(chosen), "bleu": value})
+    return buckets
+
+
+def alignment(translator: Translator, text: ParallelText, scored: Sequence[Scored], val: ParallelText | None) -> dict[str, Any]:
+    """Score the attention under forced decoding as a word alignment.
+
+    Row t of the weights may be read as about the token that it wrote or about the one before. The reading is chosen on the
+    validation set; without one it is the first.
+    """
+    shift = 0
+    if val is not None and val.alignments is not None:
+        on_val = translator.score(val.source, val.target)
+        shift = min(SHIFTS, key=lambda s: error_rate(translator, val, on_val, s).aer)
+    return {**asdict(error_rate(translator, text, scored, shift)), "shift": shift}
+
+
+def error_rate(translator: Translator, text: ParallelText, scored: Sequence[Scored], shift: int) -> AlignmentScore:
+    """Compare the attention's links with the known ones."""
+    assert text.alignments is not None
+    gold = [Gold(set(links), set(links)) for links in text.alignments]
+    return score(word_links(translator, text, scored, shift), gold)
+
+
+def word_links(translator: Translator, text: ParallelText, scored: Sequence[Scored], shift: int) -> list[Links]:
+    """Turn weights over tokens into links between the words that the text's alignments count.
+
+    A sentence whose tokens do not spell its words, as when lowering the case changed a length, gets no link.
+    """
+    split = WORDS[text.words]
+    words = [split(code).tokenize(side) for code, side in zip(translator.languages, (text.source, text.target), strict=True)]
+    found: list[Links] = []
+    for source_words, target_words, sentence in zip(*words, scored, strict=True):
+        source, target = runs(source_words, sentence.source[:-1]), runs(target_words, sentence.tokens[:-1])
+        known = source is not None and target is not None
+        found.append(from_weights(sentence.weights, source or [], target or [], shift=shift) if known else set())
+    return found
+
+
+def save(run: Path, label: str, measures: Mapping[str, Any], hypotheses: Mapping[str, Sequence[str]]) -> Path:
+    """Write ``evaluations/LABEL.json`` in a run's folder and the hypotheses beside it; returns the path of the former."""
+    folder = run / "evaluations"
+    folder.mkdir(exist_ok=True)
+    for name, lines in hypotheses.items():
+        (folder / f"{label}.{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    path = folder / f"{label}.json"
+    path.write_text(json.dumps(measures, indent=1, ensure_ascii=False), encoding="utf-8")
+    return path
