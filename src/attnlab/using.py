@@ -52,7 +52,7 @@ def translate(arguments: Sequence[str], conf: Path) -> int:
     parser.add_argument("--scores", action="store_true", help="put the search's score and a tab before each translation")
     parser.add_argument("--alignments", action="store_true", help="put a tab and links i-j between words after each one")
     parser.add_argument("--json", action="store_true", help="write one JSON object a line: text, score, tokens, links of all N")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     if options.n_best < 1 or options.batch_size < 1:
         raise UserError("--n-best and --batch-size must be 1 or more")
     if options.input and not options.input.is_file():
@@ -128,7 +128,7 @@ def evaluate(arguments: Sequence[str], conf: Path) -> int:
     parser.add_argument("--files", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="two line-aligned files instead")
     parser.add_argument("--bootstrap", type=int, default=1000, metavar="N", help="samples for confidence intervals (1000)")
     parser.add_argument("--label", default="default", help="name of what is written below evaluations/ in the run's folder")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     if options.bootstrap < 1 or options.batch_size < 1:
         raise UserError("--bootstrap and --batch-size must be 1 or more")
     if not re.fullmatch(r"[\w.-]+", options.label):
@@ -221,7 +221,7 @@ def compare(arguments: Sequence[str], conf: Path) -> int:
     parser.add_argument("--test", default="test", metavar="NAME", help="test set (default: test)")
     parser.add_argument("--method", choices=["randomization", "bootstrap"], default="randomization")
     parser.add_argument("--samples", type=int, default=10_000, metavar="N", help="shufflings or resamplings (10000)")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     if options.samples < 100:
         raise UserError("--samples must be 100 or more: a p-value cannot be told with fewer")
     baseline = _written(options.baseline, options.test)

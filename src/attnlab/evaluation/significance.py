@@ -57,7 +57,11 @@ def compare(
     kind = {"bootstrap": "bs", "randomization": "ar"}[test]
     _, results = PairedTest(named, {"BLEU": BLEU(lowercase=lowercase)}, [list(references)], kind, samples)()
     scores = [result for result in results["BLEU"] if isinstance(result, Result)]
-    p_values = {name: float(result.p_value or 0.0) for (name, _), result in zip(named[1:], scores[1:], strict=True)}
+    # sacreBLEU counts what is strictly larger than no difference at all, and finds two equal systems different.
+    p_values = {
+        name: 1.0 if list(hypotheses) == list(baseline) else float(result.p_value or 0.0)
+        for (name, hypotheses), result in zip(named[1:], scores[1:], strict=True)
+    }
     corrected = holm(p_values)
     return {
         name: Comparison(result.score, result.score - scores[0].score, p_values[name], corrected[name])

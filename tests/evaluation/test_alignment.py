@@ -1,0 +1,112 @@
+"""Word alignments: formats, symmetrisation, links from weights, and the error rates that others publish."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnlab.errors import UserError
+from attnlab.evaluation.alignment import (
+    SYMMETRISATIONS,
+    Gold,
+    from_weights,
+    grow_diagonal,
+    grow_diagonal_final,
+    parse,
+    score,
+    transposed,
+    written,
+)
+
+PUBLISHED = {
+    ("fastalign", "forward"): (28.5, 71.3, 71.8),
+    ("fastalign", "reverse"): (32.0, 69.7, 66.4),
+    ("fastalign", "intersection"): (28.0, 87.1, 61.3),
+    ("fastalign", "union"): (31.8, 61.4, 77.0),
+    ("fastalign", "grow-diagonal"): (27.0, 84.5, 64.1),
+    ("fastalign", "grow-diagonal-final"): (27.7, 80.6, 65.5),
+    ("giza", "forward"): (20.9, 86.3, 72.8),
+    ("giza", "reverse"): (23.1, 86.6, 69.0),
+    ("giza", "intersection"): (23.4, 95.8, 63.7),
+    ("giza", "union"): (20.9, 80.2, 78.1),
+    ("giza", "grow-diagonal"): (21.4, 94.2, 67.2),
+    ("giza", "grow-diagonal-final"): (20.5, 91.3, 70.2),
+}
+"""AER, precision and recall in per cent, as published for these very files."""
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("aligner", ["fastalign", "giza"])
+def test_published_error_rates_are_reproduced(aligner: str, data_root: Path) -> None:
+    folder = data_root / "gold-alignments"
+    gold = [parse(line, base=1) for line in lines(folder / "deen-rwth" / "deen.talp")]
+    forward = [parse(line).sure for line in lines(folder / "baselines" / f"{aligner}.deen.talp")]
+    reverse = [transposed(parse(line).sure) for line in lines(folder / "baselines" / f"{aligner}.deen.reverse.talp")]
+    alignments = {"forward": forward, "reverse": reverse}
+    for name, symmetrise in SYMMETRISATIONS.items():
+        alignments[name] = [symmetrise(one, other) for one, other in zip(forward, reverse, strict=True)]
+    for name, found in alignments.items():
+        result = score(found, gold)
+        aer, precision, recall = PUBLISHED[aligner, name]
+        assert 100 * result.aer == pytest.approx(aer, abs=0.1), name
+        assert 100 * result.precision == pytest.approx(precision, abs=0.1), name
+        assert 100 * result.recall == pytest.approx(recall, abs=0.1), name
+    for name in ("grow-diagonal", "grow-diagonal-final"):  # their own files, links and all
+        published = [parse(line).sure for line in lines(folder / "baselines" / f"{aligner}.deen.{name}.talp")]
+        same = sum(ours == theirs for ours, theirs in zip(alignments[name], published, strict=True))
+        assert same >= 500
+        assert 100 * score(published, gold).aer == pytest.approx(PUBLISHED[aligner, name][0], abs=0.1)
+
+
+def test_scores_are_their_equations() -> None:
+    gold = [Gold({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)}), Gold({(0, 0)}, {(0, 0)})]
+    result = score([{(0, 0), (1, 2), (3, 3)}, set()], gold)
+    assert result.precision == pytest.approx(2 / 3)
+    assert result.recall == pytest.approx(1 / 3)
+    assert result.aer == pytest.approx(1 - (1 + 2) / (3 + 3))
+    assert result.links == 3
+    assert score([g.sure for g in gold], gold).aer == 0.0
+
+
+def test_formats_there_and_back() -> None:
+    assert parse("1-1 2p3 10-2", base=1) == Gold({(0, 0), (9, 1)}, {(0, 0), (1, 2), (9, 1)})
+    links = {(2, 0), (0, 1), (10, 3)}
+    assert written(links) == "0-1 2-0 10-3"
+    assert written(links, base=1) == "1-2 3-1 11-4"
+    assert parse(written(links, base=1), base=1).sure == links
+    assert parse("").sure == set()
+
+
+@pytest.mark.parametrize(("line", "base", "message"), [("0-0 1:1", 0, "'1:1' is no link"), ("0-1", 1, "counts from 0")])
+def test_what_is_no_link_is_told(line: str, base: int, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        parse(line, base=base, place="file, line 1")
+
+
+def test_what_cannot_be_scored_is_refused() -> None:
+    with pytest.raises(UserError, match="1 alignments cannot be scored against 2"):
+        score([set()], [Gold(set(), set())] * 2)
+    with pytest.raises(UserError, match="no sure link"):
+        score([set()], [Gold(set(), {(0, 0)})])
+
+
+def test_growing_goes_to_free_neighbours_alone() -> None:
+    forward = {(0, 0), (1, 1), (3, 3), (5, 0)}
+    reverse = {(0, 0), (1, 2), (2, 1), (3, 3)}
+    grown = grow_diagonal(forward, reverse)
+    assert grown == {(0, 0), (1, 1), (3, 3)}  # (1, 1) is a free diagonal neighbour; then rows and columns 1 are taken
+    assert grow_diagonal_final({(0, 0), (4, 4)}, {(0, 0), (7, 0)}) == {(0, 0), (4, 4)}
+
+
+def test_links_from_weights_merge_pieces_and_drop_the_end_symbol() -> None:
+    """Source pieces of a word add up, target pieces are averaged; the end symbol gets no link even where it is looked at."""
+    weights = torch.tensor([[0.1, 0.3, 0.3, 0.3], [0.1, 0.1, 0.1, 0.7], [0.6, 0.1, 0.1, 0.2], [0.0, 0.0, 0.0, 1.0]])
+    source, target = [(0, 1), (1, 3)], [(0, 1), (1, 2), (2, 3)]
+    assert from_weights(weights, source, target, shift=0) == {(1, 0), (1, 1), (0, 2)}
+    pieces = [(0, 1), (1, 3)]
+    assert from_weights(weights, source, pieces, shift=0) == {(1, 0), (0, 1)}
+    assert from_weights(weights, source, [(0, 1), (1, 2)], shift=1) == {(1, 0), (0, 1)}
+    assert from_weights(torch.zeros(2, 3), [(0, 1)], [(0, 1)], shift=0) == set()

@@ -1,0 +1,224 @@
+"""A trained model in use: translate, evaluate, compare, and the same in Python."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import attnlab as package
+from attnlab import cli
+from attnlab.errors import UserError
+from commands import TINY, Attnlab, attnlab
+from conftest import options
+
+__all__ = ["attnlab"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """Two seeds of one model and one that copies, trained for a moment."""
+    folder = tmp_path_factory.mktemp("runs")
+    patch = pytest.MonkeyPatch()
+    patch.chdir(folder)
+    patch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    budget = ["data.train_size=600", "trainer.max_epochs=2", "optimizer.lr=0.01", "logger=none", "data.open_names=0.2"]
+    kinds = {"plain": [], "copying": ["output=pointer_generator"], "none": ["attention=none"]}
+    for name, chosen in kinds.items():
+        for seed in (1, 2) if name == "plain" else (1,):
+            patch.setattr(sys, "argv", ["attnlab", "train", *TINY, *budget, *chosen, f"name={name}", f"seed={seed}"])
+            assert cli.main() == 0
+    found = {f"{name}-{path.name[-1]}": path for name in kinds for path in folder.glob(f"runs/{name}/*/*")}
+    yield found
+    patch.undo()
+
+
+def spoken(
+    attnlab: Attnlab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: bytes, *args: str
+) -> str:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert attnlab("translate", *args) == 0
+    return capsys.readouterr().out
+
+
+def test_every_line_has_its_line_and_empty_ones_stay_empty(
+    runs: dict[str, Path], attnlab: Attnlab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "The old man runs .\n\n   \nThe woman sees " + "a house and " * 60 + "a child .\nüber xyzzy ☃\n"
+    out = spoken(attnlab, monkeypatch, capsys, text.encode(), str(runs["plain-1"]))
+    assert out.count("\n") == 5
+    assert out.split("\n")[1:3] == ["", ""]
+    whole = spoken(attnlab, monkeypatch, capsys, b"The old man runs .", str(runs["plain-1"]))
+    assert out.split("\n")[0] == whole.rstrip("\n")
+
+
+def test_files_scores_links_and_n_best(runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("The old man runs .\nThe child sleeps .\n")
+    common = [str(runs["plain-1"]), "--input", "in.txt", "--output", "out.txt", "search=beam", "search.width=4"]
+    assert attnlab("translate", *common, "--n-best", "3", "--scores", "--alignments") == 0
+    rows = [line.split("\t") for line in (tmp_path / "out.txt").read_text().splitlines()]
+    assert len(rows) == 6
+    scores = [float(score) for score, _, _ in rows]
+    assert scores[:3] == sorted(scores[:3], reverse=True)
+    for _, text, links in rows:
+        for link in links.split():
+            source, target = map(int, link.split("-"))
+            assert source < 5
+            assert target < len(text.split())
+    assert attnlab("translate", *common, "--json") == 0
+    told = [json.loads(line) for line in (tmp_path / "out.txt").read_text().splitlines()]
+    assert [entry["source"] for entry in told] == ["The old man runs .", "The child sleeps ."]
+    assert told[0]["translations"][0]["text"] == rows[0][1]
+
+
+@pytest.mark.parametrize("name", ["plain-1", "copying-1", "none-1"])
+def test_in_python_scores_are_those_of_forced_decoding(name: str, runs: dict[str, Path]) -> None:
+    translator = package.load(runs[name])
+    source = ["The old man runs .", "", "The woman who sings sees Xanthippe ."]
+    found = translator.translate(source)
+    assert [t.index for t in found] == [0, 1, 2]
+    assert found[1].text == ""
+    for sentence, translation in zip(source, found, strict=True):
+        if not sentence or "<unk>" in translation.tokens:
+            continue
+        (scored,) = translator.score([sentence], [" ".join(translation.tokens[:-1])])
+        if scored.tokens == translation.tokens:
+            assert scored.log_probability == pytest.approx(translation.log_probability, abs=1e-3)
+            torch.testing.assert_close(scored.weights, translation.weights, rtol=0, atol=1e-4)
+    assert [t.text for t in package.load(runs[name], batch_size=1).translate(source)] == [t.text for t in found]
+
+
+def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
+    runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs["plain-1"]
+    assert attnlab("evaluate", str(run), "--bootstrap", "50") == 0
+    shown = capsys.readouterr().out
+    assert "alignment error rate" in shown
+    told = json.loads((run / "evaluations" / "default.json").read_text())["tests"]
+    recorded = json.loads((run / "result.json").read_text())["tests"]
+    for name in ("test", "test_long"):
+        assert told[name]["bleu"]["value"] == pytest.approx(recorded[name]["bleu"]["value"], abs=1e-6)
+        assert told[name]["bleu"]["low"] <= told[name]["bleu"]["value"] <= told[name]["bleu"]["high"] + 1e-6
+        assert told[name]["loss"] == pytest.approx(recorded[name]["loss"], rel=1e-4)
+        assert told[name]["accuracy"] == pytest.approx(recorded[name]["accuracy"], rel=1e-4)
+        assert told[name]["alignment"] == pytest.approx(recorded[name]["alignment"])
+        assert sum(bucket["sentences"] for bucket in told[name]["by_length"]) == told[name]["sentences"]
+        assert 0 <= told[name]["attention"]["relative_entropy"] <= 1
+    hypotheses = run / "evaluations" / "default.test.txt"
+    assert hypotheses.read_bytes() == (run / "hypotheses" / "test.txt").read_bytes()
+
+    (tmp_path / "ref.txt").write_text("\n".join(f"Satz {i} ." for i in range(16)) + "\n")
+    (tmp_path / "src.txt").write_text("\n".join("The old man runs ." for _ in range(16)) + "\n")
+    assert (
+        attnlab("evaluate", str(run), "--files", "src.txt", "ref.txt", "--label", "mine", "search=greedy", "--bootstrap", "1")
+        == 0
+    )
+    mine = json.loads((run / "evaluations" / "mine.json").read_text())
+    assert mine["search"] == ["search=greedy"]
+    command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref.txt"), "-i", str(run / "evaluations" / "mine.src.txt")]
+    printed = subprocess.run([*command, "--width", "4", "-b"], capture_output=True, text=True, check=True).stdout
+    assert mine["tests"]["src"]["bleu"]["value"] == pytest.approx(float(printed), abs=1e-3)
+
+
+def test_an_ensemble_of_runs_translates(
+    runs: dict[str, Path], attnlab: Attnlab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = [str(runs["plain-1"]), str(runs["plain-2"])]
+    assert spoken(attnlab, monkeypatch, capsys, b"The old man runs .\n", *both).count("\n") == 1
+    with pytest.raises(UserError, match="same output"):
+        package.load(runs["plain-1"], runs["copying-1"])
+
+
+def test_compare_asks_for_the_same_seeds(runs: dict[str, Path], attnlab: Attnlab, capsys: pytest.CaptureFixture[str]) -> None:
+    variant = runs["plain-1"].parent
+    assert attnlab("compare", str(variant), str(variant), "--samples", "100") == 0
+    assert "+0.00" in capsys.readouterr().out
+    assert attnlab("compare", str(variant), str(runs["none-1"].parent), "--samples", "100") == 2
+    assert "compare the same seeds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("search", options("search"))
+def test_any_search_can_be_asked_for(
+    search: str, runs: dict[str, Path], attnlab: Attnlab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert spoken(attnlab, monkeypatch, capsys, b"The old man runs .\n", str(runs["plain-1"]), f"search={search}").strip()
+
+
+MISTAKES = {
+    "no run": (["translate", "search=greedy"], "name a run"),
+    "no folder": (["translate", "nowhere"], "nowhere holds no config.yaml"),
+    "no file": (["translate", "RUN", "--input", "nothing.txt"], "no file nothing.txt"),
+    "key": (["translate", "RUN", "search.widht=3"], "no key 'widht' in 'search': did you mean 'width'?"),
+    "value": (["translate", "RUN", "search.width=0"], "search.width must be 1 or more"),
+    "option": (["translate", "RUN", "--nbest", "3"], "unrecognized arguments: --nbest"),
+    "device": (["translate", "RUN", "--device", "abacus"], "--device abacus"),
+    "checkpoint": (["translate", "RUN", "--checkpoint", "first.ckpt"], "holds no first.ckpt"),
+    "test set": (
+        ["evaluate", "RUN", "--test", "exam"],
+        "the corpus has no test set 'exam': there is train, val, test, test_long",
+    ),
+    "label": (["evaluate", "RUN", "--label", "a/b"], "--label is part of a file's name"),
+    "files": (["evaluate", "RUN", "--files", "a", "b"], "no file a"),
+    "not finished": (["compare", ".", "."], "holds no finished run"),
+    "hypotheses": (["compare", "RUN", "RUN", "--test", "exam"], "has no hypotheses of 'exam': there is test, test_long"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_ends_in_one_line(
+    name: str, runs: dict[str, Path], attnlab: Attnlab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments, message = MISTAKES[name]
+    assert attnlab(*(str(runs["plain-1"]) if a == "RUN" else a for a in arguments)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("attnlab: ")
+    assert message in line
+
+
+def copy(run: Path, folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("config.yaml", "text.json", "best.ckpt"):
+        (folder / name).write_bytes((run / name).read_bytes())
+    return folder
+
+
+def test_damaged_foreign_and_newer_runs_are_refused_in_one_line(runs: dict[str, Path], tmp_path: Path) -> None:
+    cut = copy(runs["plain-1"], tmp_path / "cut")
+    (cut / "best.ckpt").write_bytes((cut / "best.ckpt").read_bytes()[:1000])
+    with pytest.raises(UserError, match=r"best.ckpt is damaged, or no checkpoint of attnlab") as refusal:
+        package.load(cut)
+    assert "\n" not in str(refusal.value)
+
+    foreign = copy(runs["plain-1"], tmp_path / "foreign")
+    torch.save({"weights": torch.zeros(3)}, foreign / "best.ckpt")
+    with pytest.raises(UserError, match="no checkpoint of attnlab"):
+        package.load(foreign)
+
+    other = copy(runs["plain-1"], tmp_path / "other")
+    (other / "best.ckpt").write_bytes((runs["none-1"] / "best.ckpt").read_bytes())
+    with pytest.raises(UserError, match="belongs to another model"):
+        package.load(other)
+
+    newer = copy(runs["plain-1"], tmp_path / "newer")
+    text = json.loads((newer / "text.json").read_text())
+    (newer / "text.json").write_text(json.dumps({**text, "format": 99, "version": "9.9"}))
+    with pytest.raises(UserError, match=r"made by attnlab 9\.9, which is newer"):
+        package.load(newer)
+    (newer / "text.json").write_text("{")
+    with pytest.raises(UserError, match="damaged"):
+        package.load(newer)
+
+
+def test_an_unknown_word_can_be_replaced_by_what_was_looked_at(runs: dict[str, Path]) -> None:
+    translator = package.load(runs["plain-1"])
+    with torch.no_grad():
+        translator.models[0].output.bias[1] = 100.0
+    (plain,), (replaced,) = (translator.translate(["The old man ."], replace_unknown=r) for r in (False, True))
+    assert set(plain.tokens[:-1]) == {"<unk>"}
+    looked = plain.weights[:-1, :4].argmax(-1).tolist()
+    assert replaced.tokens[:-1] == [["The", "old", "man", "."][j] for j in looked]
