@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from attnlab.cli import COMMANDS
 from commands import TINY, Attnlab, attnlab
 from conftest import CONF, ROOT
 
@@ -23,7 +24,7 @@ def test_an_attention_of_ones_own(
     """From a folder outside the package, with one Python file and one YAML file, swept against a built-in score."""
     (tmp_path / "conf" / "attention" / "score").mkdir(parents=True)
     (tmp_path / "conf" / "attention" / "score" / "distance.yaml").write_text(blocks("yaml")[0])
-    (tmp_path / "myscores.py").write_text(blocks("python")[0])
+    (tmp_path / "myscores.py").write_text(blocks("python")[1])
     monkeypatch.syspath_prepend(str(tmp_path))
     command = ["train", "-cd", "conf", "-m", "attention/score=general,distance", "seed=1"]
     assert f"attnlab {' '.join(command)},2,3" in README
@@ -31,6 +32,19 @@ def test_an_attention_of_ones_own(
     table = next(tmp_path.glob("runs/train/comparison.md")).read_text()
     assert "| distance | 1 |" in table
     assert "| general | 1 |" in table
+
+
+def test_a_trained_model_in_python(attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert attnlab("train", *TINY, "logger=none", "name=demo", "attention=additive") == 0
+    (run,) = tmp_path.glob("runs/demo/*/seed=1")
+    (tmp_path / "runs" / "demo" / "attention=additive").symlink_to(run.parent)
+    capsys.readouterr()
+    exec(blocks("python")[0], {})
+    assert "torch.Size([" in capsys.readouterr().out
+
+
+def test_every_command_is_listed() -> None:
+    assert {f"attnlab {command}" for command in COMMANDS if f"attnlab {command}" not in README} == set()
 
 
 def test_every_option_and_study_is_listed() -> None:

@@ -12,8 +12,10 @@ import torch
 
 import attnlab as package
 from attnlab import cli
+from attnlab.attention.heads import every_head
 from attnlab.errors import UserError
 from commands import TINY, Attnlab, attnlab
+from composing import model, sentences
 from conftest import options
 
 __all__ = ["attnlab"]
@@ -164,6 +166,12 @@ MISTAKES = {
     ),
     "label": (["evaluate", "RUN", "--label", "a/b"], "--label is part of a file's name"),
     "files": (["evaluate", "RUN", "--files", "a", "b"], "no file a"),
+    "heads without gold": (["align", "RUN", "--files", "a", "b", "--heads"], "add --gold FILE"),
+    "no file to align": (["align", "RUN", "--files", "a", "b"], "no file a"),
+    "picture of what": (["draw", "cats", "RUN", "--output", "x.png"], "invalid choice: 'cats'"),
+    "picture's ending": (["draw", "curves", "RUN", "--output", "x.bmp"], "--output ends in .png, .svg or .pdf, not '.bmp'"),
+    "metric": (["draw", "curves", "RUN", "--metric", "val/blue", "--output", "x.png"], "has no metric 'val/blue'"),
+    "sentence": (["draw", "heatmaps", "RUN", "--output", "x.png"], "add --sentence TEXT"),
     "not finished": (["compare", ".", "."], "holds no finished run"),
     "hypotheses": (["compare", "RUN", "RUN", "--test", "exam"], "has no hypotheses of 'exam': there is test, test_long"),
 }
@@ -222,3 +230,61 @@ def test_an_unknown_word_can_be_replaced_by_what_was_looked_at(runs: dict[str, P
     assert set(plain.tokens[:-1]) == {"<unk>"}
     looked = plain.weights[:-1, :4].argmax(-1).tolist()
     assert replaced.tokens[:-1] == [["The", "old", "man", "."][j] for j in looked]
+
+
+def aligned(folder: Path) -> list[str]:
+    (folder / "a.en").write_text("The old man runs .\nThe woman sings .\n")
+    (folder / "a.de").write_text("Der alte Mann rennt .\nDie Frau singt .\n")
+    (folder / "gold").write_text("1-1 2-2 3-3 4p4 5-5\n1-1 2-2 3-3 4-4\n")
+    return ["--files", "a.en", "a.de"]
+
+
+def test_align_writes_links_and_scores_them(
+    runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, run = aligned(tmp_path), str(runs["plain-1"])
+    assert attnlab("align", run, *files, "--shift", "0") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert [len(line.split()) for line in lines] == [5, 4]  # a link for every target word
+    assert attnlab("align", run, *files, "--shift", "0", "--format", "talp", "--output", "out.talp") == 0
+    from attnlab.evaluation.alignment import parse
+
+    written = (tmp_path / "out.talp").read_text().splitlines()
+    assert [parse(line, base=1).sure for line in written] == [parse(line).sure for line in lines]
+    assert attnlab("align", run, *files, "--gold", "gold", "--gold-from", "1", "--heads") == 0
+    shown = capsys.readouterr().out
+    assert "AER" in shown
+    assert "attention, head 0" in shown
+    assert "is read as about token" in shown
+
+
+def test_every_head_of_every_layer_is_seen_and_their_mean_is_what_is_reported() -> None:
+    for decoder in ("transformer", "luong_feeding"):
+        made = model(f"decoder={decoder}", "attention=multihead", "attention.heads=2")
+        memory, state = made.encode(*sentences([6, 2, 4]))
+        target = torch.tensor([[2, 5, 6, 7], [2, 8, 3, 0], [2, 9, 9, 4]])
+        with every_head(made.decoder) as found:
+            decoded = made.decode(target, memory, state)
+        layers = {name: torch.cat(calls, dim=2) for name, calls in found.items()}
+        assert list(layers) == (["layers.0.attention", "layers.1.attention"] if decoder == "transformer" else ["attention"])
+        assert {weights.shape for weights in layers.values()} == {(3, 2, 4, 6)}
+        torch.testing.assert_close(list(layers.values())[-1].mean(1), decoded.weights, rtol=0, atol=1e-12)
+        before = len(next(iter(found.values())))
+        made.decode(target, memory, state)
+        assert len(next(iter(found.values()))) == before  # the hooks are gone
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_pictures_are_drawn(ending: str, runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path) -> None:
+    both = [str(runs["plain-1"]), str(runs["copying-1"])]
+    sentence = ["--sentence", "The old man runs .", "--translation", "Der alte Mann läuft 走る .", "--links", "0-0 1-1"]
+    assert attnlab("draw", "heatmaps", *both, *sentence, "--output", f"h.{ending}") == 0
+    assert attnlab("draw", "curves", *both, "--metric", "val/loss", "--output", f"c.{ending}") == 0
+    for run in both:
+        assert attnlab("evaluate", run, "--bootstrap", "1", "--test", "test,val") == 0
+    assert attnlab("draw", "lengths", *both, "--output", f"l.{ending}") == 0
+    assert all((tmp_path / f"{name}.{ending}").stat().st_size > 2000 for name in "hcl")
+    if ending == "svg":
+        assert "走る" in (tmp_path / "h.svg").read_text(encoding="utf-8")
+        assert "output=pointer_generator" in (tmp_path / "c.svg").read_text(encoding="utf-8")

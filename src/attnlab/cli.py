@@ -32,6 +32,8 @@ usage: attnlab COMMAND [ARGUMENTS]
   report FOLDER               compare the runs below FOLDER, runs/NAME, again
   translate RUN               translate lines of text with a trained model
   evaluate RUN                measure a trained model on any test set
+  align RUN                   align words by what a trained model looks at; score that against known links
+  draw WHAT RUN ...           heatmaps of a sentence, BLEU by length, learning curves: PNG, SVG or PDF
   compare RUN RUN ...         is one better than another? Paired significance tests
   completion                  print a script for the shell: eval "$(attnlab completion)"
 
@@ -121,6 +123,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "report": _report,
     "translate": lambda arguments: using.translate(arguments, CONF),
     "evaluate": lambda arguments: using.evaluate(arguments, CONF),
+    "align": lambda arguments: using.align(arguments, CONF),
+    "draw": lambda arguments: using.draw(arguments, CONF),
     "compare": lambda arguments: using.compare(arguments, CONF),
     "completion": _completion,
 }

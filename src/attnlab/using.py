@@ -1,9 +1,10 @@
-"""The commands that use trained models: translate, evaluate, compare. Nothing heavy is imported before they start."""
+"""The commands that use trained models; nothing heavy is imported before they start."""
 
 import argparse
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -206,6 +207,186 @@ def _interval(score: Mapping[str, Any]) -> str:
 
 def _bucket(bucket: Mapping[str, Any]) -> str:
     return f"{bucket['from']} to {bucket['to']}: {bucket['bleu']:.1f} ({bucket['sentences']} sentences)"
+
+
+def align(arguments: Sequence[str], conf: Path) -> int:
+    """Carry out ``attnlab align``."""
+    parser = _Parser(
+        prog="attnlab align",
+        description="Align the words of two line-aligned files, at white space, by what a trained model looks at when it is "
+        "made to write the second. With known links, tell how many it finds.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of a finished run")
+    parser.add_argument("--files", nargs=2, type=Path, required=True, metavar=("SOURCE", "TARGET"), help="one sentence a line")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the links to a file, and not to standard output")
+    parser.add_argument("--format", choices=["pharaoh", "talp"], default="pharaoh", help="count words from 0 (default) or 1")
+    parser.add_argument("--shift", type=int, choices=[0, 1], help="read row t as about token t (0) or t - 1 (1)")
+    parser.add_argument("--reverse", type=Path, metavar="RUN", help="a run of the other direction, to symmetrise with")
+    parser.add_argument("--symmetrise", default="grow-diagonal", metavar="HOW", help="how (default: grow-diagonal)")
+    parser.add_argument("--gold", type=Path, metavar="FILE", help="known links, i-j sure and ipj possible")
+    parser.add_argument("--gold-from", type=int, choices=[0, 1], default=0, help="what these count words from")
+    parser.add_argument("--gold-transposed", action="store_true", help="these have the target first")
+    parser.add_argument("--heads", action="store_true", help="tell every head of every layer; needs --gold")
+    parser.add_argument("--checkpoint", default="best.ckpt", help="of the run: best.ckpt (default) or last.ckpt")
+    options = parser.parse_args(arguments)
+    if options.heads and not options.gold:
+        raise UserError("--heads tells how well each head agrees with known links: add --gold FILE")
+    for path in (*options.files, *([options.gold] if options.gold else [])):
+        if not path.is_file():
+            raise UserError(f"no file {path}")
+    from attnlab.data.corpora import decode_lines, read_bytes, read_pair
+    from attnlab.evaluation.alignment import SYMMETRISATIONS, Gold, parse, score, transposed, written
+    from attnlab.studies.evaluate import word_links
+    from attnlab.studies.translator import load
+
+    if options.symmetrise not in SYMMETRISATIONS:
+        raise UserError(f"--symmetrise is one of {', '.join(SYMMETRISATIONS)}, not {options.symmetrise!r}")
+    text = read_pair(*options.files, drop_empty=False)
+    words = [[line.split() for line in side] for side in (text.source, text.target)]
+    translator = load(options.run, checkpoint=options.checkpoint)
+    shift = _shift(options.run, translator) if options.shift is None else options.shift
+    scored = translator.score(text.source, text.target, heads=options.heads)
+    links = word_links(words[0], words[1], [sentence.weights for sentence in scored], scored, shift)
+    if options.reverse:
+        other = load(options.reverse, checkpoint=options.checkpoint)
+        back = other.score(text.target, text.source)
+        read = _shift(options.reverse, other) if options.shift is None else options.shift
+        found = word_links(words[1], words[0], [sentence.weights for sentence in back], back, read)
+        links = [SYMMETRISATIONS[options.symmetrise](a, transposed(b)) for a, b in zip(links, found, strict=True)]
+    lines = [written(found, base=int(options.format == "talp")) for found in links]
+    if options.output:
+        options.output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    elif not options.gold:
+        print("\n".join(lines))
+    if not options.gold:
+        return 0
+    place = f"{options.gold}, line "
+    known = decode_lines(read_bytes(options.gold), options.gold)
+    gold = [parse(line, base=options.gold_from, place=f"{place}{number}") for number, line in enumerate(known, 1)]
+    if options.gold_transposed:
+        gold = [Gold(transposed(g.sure), transposed(g.possible)) for g in gold]
+    rows = {"the attention that is reported" if not options.reverse else f"both directions, {options.symmetrise}": links}
+    for name in scored[0].heads if options.heads else ():
+        weights = [sentence.heads[name] for sentence in scored]
+        rows[name] = word_links(words[0], words[1], weights, scored, shift)
+    _show_alignments({name: vars(score(found, gold)) for name, found in rows.items()}, shift)
+    return 0
+
+
+def _shift(run: Path, translator: "Translator") -> int:
+    """Choose how to read the weights on the validation set of a run's corpus, if that has alignments and is at hand."""
+    from omegaconf import OmegaConf
+
+    from attnlab.studies.evaluate import chosen_shift
+    from attnlab.studies.wiring import build
+
+    try:
+        val = build(OmegaConf.load(run / "config.yaml").data).load()["val"]
+    except UserError:
+        return 0
+    return chosen_shift(translator, val)
+
+
+def _show_alignments(scores: Mapping[str, Mapping[str, Any]], shift: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "AER", "precision", "recall", "links")
+    for name, result in scores.items():
+        shares = (f"{result[key]:.1%}" for key in ("aer", "precision", "recall"))
+        table.add_row(name, *shares, f"{result['links']:,}")
+    Console().print(table)
+    print(f"row t of the weights is read as about token {'t' if shift == 0 else 't - 1'}")
+
+
+def draw(arguments: Sequence[str], conf: Path) -> int:
+    """Carry out ``attnlab draw``."""
+    parser = _Parser(prog="attnlab draw", description="Draw what trained models do, as PNG, SVG or PDF.", allow_abbrev=False)
+    parser.add_argument(
+        "what", choices=["heatmaps", "lengths", "curves"], help="attention on sentences; BLEU by length; training"
+    )
+    parser.add_argument("run", nargs="+", type=Path, metavar="RUN", help="folders of finished runs, drawn together")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="ending in .png, .svg or .pdf")
+    parser.add_argument("--sentence", help="of heatmaps: what to translate")
+    parser.add_argument("--translation", help="of heatmaps: what to write, instead of the model's own translation")
+    parser.add_argument("--links", default="", metavar="I-J ...", help="of heatmaps: known links of tokens from 0, ringed")
+    parser.add_argument("--test", default="test", metavar="NAME", help="of lengths: the test set (default: test)")
+    parser.add_argument("--metric", default="val/bleu", help="of curves: what to draw (default: val/bleu)")
+    options = parser.parse_intermixed_args(arguments)
+    if options.output.suffix not in (".png", ".svg", ".pdf"):
+        raise UserError(f"--output ends in .png, .svg or .pdf, not {options.output.suffix!r}")
+    if options.what == "heatmaps" and not options.sentence:
+        raise UserError("heatmaps are of a sentence: add --sentence TEXT")
+    from attnlab.evaluation import plots
+
+    names = _names(options.run)
+    if options.what == "heatmaps":
+        figure = _draw_heatmaps(options, names)
+    elif options.what == "lengths":
+        figure = plots.by_length({name: _lengths(run, options.test) for name, run in names.items()}, title=options.test)
+    else:
+        records = {name: _record(run, options.metric) for name, run in names.items()}
+        figure = plots.curves(records, options.metric)
+    plots.save(figure, options.output)
+    print(f"written to {options.output}")
+    return 0
+
+
+def _names(runs: Sequence[Path]) -> dict[str, Path]:
+    """Name runs, briefly, by what tells them apart in their paths, which are NAME/VARIANT/seed=N."""
+    parts = [{*run.resolve().parts[-3:-2], *run.resolve().parts[-2].split(","), run.resolve().name} for run in runs]
+    shared = (
+        set.intersection(*parts) if len(parts) > 1 else {part for part in parts[0] if part != runs[0].resolve().parent.name}
+    )
+    names = {}
+    for own, run in zip(parts, runs, strict=True):
+        telling = sorted(part.removeprefix("attention=") for part in own - shared)
+        names["\n".join(textwrap.wrap(", ".join(telling), 40)) or run.name] = run
+    if len(names) < len(runs):
+        raise UserError("the same run is named twice")
+    return names
+
+
+def _draw_heatmaps(options: argparse.Namespace, names: Mapping[str, Path]) -> Any:
+    from attnlab.evaluation.alignment import parse
+    from attnlab.evaluation.plots import side_by_side
+    from attnlab.studies.translator import load
+
+    looks = {}
+    for name, run in names.items():
+        translator = load(run)
+        if options.translation:
+            (scored,) = translator.score([options.sentence], [options.translation])
+            looks[name] = (scored.weights, scored.source, scored.tokens)
+        else:
+            (found,) = translator.translate([options.sentence])
+            if not found.tokens:
+                raise UserError("--sentence is empty")
+            looks[name] = (found.weights, found.source, found.tokens)
+    return side_by_side(looks, gold=parse(options.links, place="--links").possible)
+
+
+def _lengths(run: Path, test: str) -> list[dict[str, Any]]:
+    path = run / "evaluations" / "default.json"
+    if not path.is_file():
+        raise UserError(f"{run} was not evaluated yet: attnlab evaluate {run}")
+    tests = json.loads(path.read_text(encoding="utf-8"))["tests"]
+    if test not in tests:
+        raise UserError(f"{path} has no test set {test!r}: there is {', '.join(tests)}")
+    buckets: list[dict[str, Any]] = tests[test]["by_length"]
+    return buckets
+
+
+def _record(run: Path, metric: str) -> list[dict[str, float]]:
+    path = run / "metrics.jsonl"
+    if not path.is_file():
+        raise UserError(f"{run} holds no metrics.jsonl: name the folder of a run, runs/NAME/VARIANT/seed=N")
+    lines: list[dict[str, float]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    known = sorted({name for line in lines for name in line} - {"epoch", "step"})
+    if metric not in known:
+        raise UserError(f"{path} has no metric {metric!r}: there is {', '.join(known)}")
+    return lines
 
 
 def compare(arguments: Sequence[str], conf: Path) -> int:

@@ -3,7 +3,9 @@
 from collections.abc import Collection, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from torch import Tensor
 
 
@@ -27,6 +29,18 @@ def heatmap(
     rows, columns = len(hypothesis), len(source)
     figure = Figure(figsize=(1.8 + 0.32 * columns, 1.6 + 0.27 * rows), layout="constrained")
     axes = figure.add_subplot()
+    image = draw(axes, weights, source, hypothesis, gold=gold)
+    if title:
+        axes.set_title(title)
+    figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
+    return figure
+
+
+def draw(
+    axes: Axes, weights: Tensor, source: Sequence[str], hypothesis: Sequence[str], *, gold: Collection[tuple[int, int]] = ()
+) -> AxesImage:
+    """Draw one heatmap into axes; see :func:`heatmap`."""
+    rows, columns = len(hypothesis), len(source)
     image = axes.imshow(np.asarray(weights.float())[:rows, :columns], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     axes.set_xticks(range(columns), source, rotation=90)
     axes.set_yticks(range(rows), hypothesis)
@@ -42,7 +56,4 @@ def heatmap(
     if inside:
         x, y = zip(*inside, strict=True)
         axes.scatter(x, y, s=60, facecolors="none", edgecolors="tab:orange", linewidths=1.4)
-    if title:
-        axes.set_title(title)
-    figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
-    return figure
+    return image

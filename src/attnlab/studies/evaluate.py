@@ -8,9 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from attnlab.data.corpora import ParallelText
 from attnlab.data.links import WORDS, runs
-from attnlab.evaluation.alignment import AlignmentScore, Gold, Links, from_weights, score
+from attnlab.evaluation.alignment import Gold, Links, from_weights, score
 from attnlab.evaluation.bleu import bleu, chrf, ter, tokenized_bleu
 from attnlab.evaluation.looks import looks
 from attnlab.studies.translator import Scored, Translator
@@ -93,33 +95,60 @@ def alignment(translator: Translator, text: ParallelText, scored: Sequence[Score
     Row t of the weights may be read as about the token that it wrote or about the one before. The reading is chosen on the
     validation set; without one it is the first.
     """
-    shift = 0
-    if val is not None and val.alignments is not None:
-        on_val = translator.score(val.source, val.target)
-        shift = min(SHIFTS, key=lambda s: error_rate(translator, val, on_val, s).aer)
-    return {**asdict(error_rate(translator, text, scored, shift)), "shift": shift}
+    shift = chosen_shift(translator, val)
+    result = score(text_links(translator, text, [s.weights for s in scored], scored, shift), _gold(text))
+    return {**asdict(result), "shift": shift}
 
 
-def error_rate(translator: Translator, text: ParallelText, scored: Sequence[Scored], shift: int) -> AlignmentScore:
-    """Compare the attention's links with the known ones."""
-    assert text.alignments is not None
-    gold = [Gold(set(links), set(links)) for links in text.alignments]
-    return score(word_links(translator, text, scored, shift), gold)
+def chosen_shift(translator: Translator, val: ParallelText | None) -> int:
+    """Return the reading of the weights that agrees best with the alignments of the validation set; 0 if it has none."""
+    if val is None or val.alignments is None:
+        return 0
+    scored = translator.score(val.source, val.target)
+    weights, gold = [s.weights for s in scored], _gold(val)
+    return min(SHIFTS, key=lambda shift: score(text_links(translator, val, weights, scored, shift), gold).aer)
 
 
-def word_links(translator: Translator, text: ParallelText, scored: Sequence[Scored], shift: int) -> list[Links]:
-    """Turn weights over tokens into links between the words that the text's alignments count.
+def text_links(
+    translator: Translator, text: ParallelText, weights: Sequence[Tensor], scored: Sequence[Scored], shift: int
+) -> list[Links]:
+    """Turn weights over tokens into links between the words that the text's alignments count."""
+    split = WORDS[text.words]
+    source, target = (
+        split(code).tokenize(side) for code, side in zip(translator.languages, (text.source, text.target), strict=True)
+    )
+    return word_links(source, target, weights, scored, shift)
+
+
+def word_links(
+    source: Sequence[Sequence[str]],
+    target: Sequence[Sequence[str]],
+    weights: Sequence[Tensor],
+    scored: Sequence[Scored],
+    shift: int,
+) -> list[Links]:
+    """Turn weights over tokens into links between words.
 
     A sentence whose tokens do not spell its words, as when lowering the case changed a length, gets no link.
+
+    Args:
+        source: words of each source sentence.
+        target: words of each target sentence.
+        weights: of each sentence, (target tokens, source tokens), the end symbols included.
+        scored: whose tokens they are.
+        shift: how to read them, see :func:`attnlab.evaluation.alignment.from_weights`.
     """
-    split = WORDS[text.words]
-    words = [split(code).tokenize(side) for code, side in zip(translator.languages, (text.source, text.target), strict=True)]
     found: list[Links] = []
-    for source_words, target_words, sentence in zip(*words, scored, strict=True):
-        source, target = runs(source_words, sentence.source[:-1]), runs(target_words, sentence.tokens[:-1])
-        known = source is not None and target is not None
-        found.append(from_weights(sentence.weights, source or [], target or [], shift=shift) if known else set())
+    for source_words, target_words, looked, sentence in zip(source, target, weights, scored, strict=True):
+        start, end = runs(source_words, sentence.source[:-1]), runs(target_words, sentence.tokens[:-1])
+        known = start is not None and end is not None
+        found.append(from_weights(looked, start or [], end or [], shift=shift) if known else set())
     return found
+
+
+def _gold(text: ParallelText) -> list[Gold]:
+    assert text.alignments is not None
+    return [Gold(set(links), set(links)) for links in text.alignments]
 
 
 def save(run: Path, label: str, measures: Mapping[str, Any], hypotheses: Mapping[str, Sequence[str]]) -> Path:

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -12,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 import attnlab
+from attnlab.attention.heads import every_head
 from attnlab.data import ParallelDataModule
 from attnlab.data.batching import cut
 from attnlab.data.copying import Copies, ExtendedIds
@@ -51,6 +53,7 @@ class Scored:
         unknown: target tokens that the vocabulary lacks.
         weights: attention weights (len(tokens), source_len), the source's end symbol included.
         source: source tokens, ending with the end symbol.
+        heads: where asked for, the weights of each head by name, such as "layers.0.attention, head 1".
     """
 
     tokens: list[str]
@@ -59,6 +62,7 @@ class Scored:
     unknown: int
     weights: Tensor
     source: list[str]
+    heads: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def log_probability(self) -> float:
@@ -135,12 +139,13 @@ class Translator:
         return done
 
     @torch.inference_mode()
-    def score(self, sentences: Sequence[str], translations: Sequence[str]) -> list[Scored]:
+    def score(self, sentences: Sequence[str], translations: Sequence[str], *, heads: bool = False) -> list[Scored]:
         """Score given translations by forced decoding, in the order of the sentences.
 
         Args:
             sentences: raw source text.
             translations: raw target text, as many.
+            heads: return the weights of every head of every layer too.
 
         Raises:
             UserError: not as many, a source sentence of nothing but white space or too long for the model, or an ensemble.
@@ -163,7 +168,14 @@ class Translator:
             target = target.to(self.device)
             labels = (copies.labels if copies else target)[:, 1:]
             memory, state = model.encode(source, lengths, copies.source if copies else None)
-            decoded = model.decode(target[:, :-1], memory, state)
+            collecting: AbstractContextManager[dict[str, list[Tensor]]] = nullcontext({})
+            with every_head(model.decoder) if heads else collecting as collected:
+                decoded = model.decode(target[:, :-1], memory, state)
+            by_head = {
+                f"{name}, head {head}": weights.float().cpu()
+                for name, calls in collected.items()
+                for head, weights in enumerate(torch.cat(calls, dim=2).unbind(1))
+            }
             log_probabilities = torch.log_softmax(model.scores(decoded, memory).float(), dim=-1)
             own = log_probabilities.gather(2, labels.unsqueeze(2)).squeeze(2).tolist()
             right = (log_probabilities.argmax(dim=-1) == labels).tolist()
@@ -178,6 +190,7 @@ class Translator:
                     unknown[place],
                     weights[place, :n, :length],
                     [*tokens[row], self.vocabularies[0].tokens[EOS]],
+                    {name: kept[place, :n, :length] for name, kept in by_head.items()},
                 )
         return [done[row] for row in range(len(tokens))]
 

@@ -1,0 +1,106 @@
+"""Figures: quality by sentence length, learning curves, and the same sentence under several attentions."""
+
+import logging
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from attnlab.evaluation.heatmaps import draw
+
+log = logging.getLogger(__name__)
+
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+"""Okabe and Ito's, told apart by readers with any kind of colour vision."""
+MARKERS = "os^Dv*P"
+FONTS = ["DejaVu Sans", "Noto Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans Devanagari", "Arial Unicode MS"]
+"""Looked through for every letter, so that any script is readable whose font is installed."""
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as the ending of the path says; in SVG text stays text, which a viewer draws with its own fonts."""
+    with mpl.rc_context({"svg.fonttype": "none", "font.family": FONTS}), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        figure.savefig(path, dpi=150)
+    if any("missing from font" in str(warning.message) for warning in told):
+        log.warning("no installed font has all letters of %s: write SVG, or install the Noto fonts of the script", path)
+
+
+def by_length(buckets: Mapping[str, Sequence[Mapping[str, Any]]], *, title: str = "") -> Figure:
+    """Draw BLEU by source length, a line for each system: the classic figure that shows what attention is for.
+
+    Args:
+        buckets: of each system, as :func:`attnlab.studies.evaluate.by_length` makes them.
+        title: above the figure.
+    """
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    spans = sorted({(int(b["from"]), int(b["to"])) for found in buckets.values() for b in found})
+    places = {low: place for place, low in enumerate(sorted({low for low, _ in spans}))}
+    for (name, found), color, marker in zip(buckets.items(), cycle(COLORS), cycle(MARKERS)):
+        axes.plot([places[b["from"]] for b in found], [b["bleu"] for b in found], color=color, marker=marker, label=name)
+    labels = {low: max(to for start, to in spans if start == low) for low in places}
+    axes.set_xticks(list(places.values()), [f"{low}-{to}" for low, to in labels.items()])
+    axes.set_xlabel("source length in tokens")
+    axes.set_ylabel("BLEU")
+    axes.set_ylim(bottom=0)
+    _finish(axes, title)
+    return figure
+
+
+def curves(records: Mapping[str, Sequence[Mapping[str, float]]], metric: str, *, title: str = "") -> Figure:
+    """Draw a metric by epoch, a line for each run.
+
+    Args:
+        records: of each run, the lines of its ``metrics.jsonl``.
+        metric: such as ``val/bleu``.
+        title: above the figure.
+    """
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    for (name, lines), color, marker in zip(records.items(), cycle(COLORS), cycle(MARKERS)):
+        known = [(line["epoch"] + 1, line[metric]) for line in lines if metric in line]
+        axes.plot([epoch for epoch, _ in known], [value for _, value in known], color=color, marker=marker, label=name)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("epoch")
+    axes.set_ylabel(metric)
+    _finish(axes, title)
+    return figure
+
+
+def _finish(axes: Any, title: str) -> None:
+    axes.grid(color="0.9", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize="small")
+    if title:
+        axes.set_title(title)
+
+
+def side_by_side(
+    looks: Mapping[str, tuple[Tensor, Sequence[str], Sequence[str]]], *, title: str = "", gold: Collection[tuple[int, int]] = ()
+) -> Figure:
+    """Draw the attention of several systems on one sentence beside each other.
+
+    Args:
+        looks: of each system its weights (hypothesis length, source length), source tokens and hypothesis tokens.
+        title: above the figure.
+        gold: known links (source position, hypothesis position), marked by a ring; for a hypothesis that is given.
+    """
+    rows = max(len(hypothesis) for _, _, hypothesis in looks.values())
+    columns = max(len(source) for _, source, _ in looks.values())
+    width = (1.6 + 0.32 * columns) * len(looks) + 0.8
+    figure = Figure(figsize=(width, 2.0 + 0.27 * rows), layout="constrained")
+    panels = figure.subplots(1, len(looks), squeeze=False)[0]
+    for axes, (name, (weights, source, hypothesis)) in zip(panels, looks.items(), strict=True):
+        image = draw(axes, weights, source, hypothesis, gold=gold)
+        axes.set_title(name, fontsize="medium")
+    figure.colorbar(image, ax=list(panels), label="attention weight", shrink=0.8)
+    if title:
+        figure.suptitle(title)
+    return figure
