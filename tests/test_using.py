@@ -287,4 +287,4 @@ def test_pictures_are_drawn(ending: str, runs: dict[str, Path], attnlab: Attnlab
     assert all((tmp_path / f"{name}.{ending}").stat().st_size > 2000 for name in "hcl")
     if ending == "svg":
         assert "走る" in (tmp_path / "h.svg").read_text(encoding="utf-8")
-        assert "output=pointer_generator" in (tmp_path / "c.svg").read_text(encoding="utf-8")
+        assert "copying" in (tmp_path / "c.svg").read_text(encoding="utf-8")
