@@ -129,7 +129,7 @@ def evaluate(arguments: Sequence[str], conf: Path) -> int:
     parser.add_argument("--files", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="two line-aligned files instead")
     parser.add_argument("--bootstrap", type=int, default=1000, metavar="N", help="samples for confidence intervals (1000)")
     parser.add_argument("--label", default="default", help="name of what is written below evaluations/ in the run's folder")
-    options = parser.parse_intermixed_args(arguments)
+    options = parser.parse_intermixed_args([f"--{a}" if a.startswith("test=") else a for a in arguments])
     if options.bootstrap < 1 or options.batch_size < 1:
         raise UserError("--bootstrap and --batch-size must be 1 or more")
     if not re.fullmatch(r"[\w.-]+", options.label):
@@ -193,6 +193,11 @@ def _show(results: Mapping[str, Mapping[str, Any]]) -> None:
     if any("alignment" in test for test in results.values()):
         rates = (f"{test['alignment']['aer']:.1%}" if "alignment" in test else "" for test in results.values())
         table.add_row("alignment error rate", *rates)
+    looks = {"entropy, of 1": "relative_entropy", "largest weight": "sharpness", "source covered": "coverage"}
+    looks |= {"monotonic steps": "monotonicity", "on punctuation": "punctuation", "on the end symbol": "end"}
+    if all("attention" in test for test in results.values()):
+        for label, key in looks.items():
+            table.add_row(f"attention: {label}", *(f"{test['attention'][key]:.2f}" for test in results.values()))
     lengths = ("\n".join(_bucket(bucket) for bucket in test["by_length"]) for test in results.values())
     table.add_row("BLEU by source length", *lengths)
     Console().print(table)
