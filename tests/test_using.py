@@ -101,6 +101,7 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
     assert attnlab("evaluate", str(run), "--bootstrap", "50") == 0
     shown = capsys.readouterr().out
     assert "alignment error rate" in shown
+    assert "attention: largest weight" in shown
     told = json.loads((run / "evaluations" / "default.json").read_text())["tests"]
     recorded = json.loads((run / "result.json").read_text())["tests"]
     for name in ("test", "test_long"):
@@ -282,7 +283,7 @@ def test_pictures_are_drawn(ending: str, runs: dict[str, Path], attnlab: Attnlab
     assert attnlab("draw", "heatmaps", *both, *sentence, "--output", f"h.{ending}") == 0
     assert attnlab("draw", "curves", *both, "--metric", "val/loss", "--output", f"c.{ending}") == 0
     for run in both:
-        assert attnlab("evaluate", run, "--bootstrap", "1", "--test", "test,val") == 0
+        assert attnlab("evaluate", run, "--bootstrap", "1", "test=test,val") == 0
     assert attnlab("draw", "lengths", *both, "--output", f"l.{ending}") == 0
     assert all((tmp_path / f"{name}.{ending}").stat().st_size > 2000 for name in "hcl")
     if ending == "svg":
