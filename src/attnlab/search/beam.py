@@ -115,10 +115,12 @@ class BeamSearch(Search):
             log_probabilities, weights, state = model.step(tokens, memory, state)
             source_lengths = lengths[sentences].repeat_interleave(open_width)
             log_probabilities = self.constrain(log_probabilities, history.flatten(0, 1), source_lengths, eos)
-            vocabulary = log_probabilities.shape[-1]
-            candidates = (scores.view(-1, 1) + log_probabilities).view(len(sentences), -1)
+            # No hypothesis has more than width extensions among the best: the rest of the vocabulary is not looked at again.
+            best, extensions = log_probabilities.topk(min(width, log_probabilities.shape[-1]), dim=-1)
+            candidates = (scores.view(-1, 1) + best).view(len(sentences), -1)
             scores, flat = candidates.topk(min(width, candidates.shape[1]), dim=-1)
-            parents, next_tokens = flat // vocabulary, flat % vocabulary
+            parents = flat // best.shape[1]
+            next_tokens = extensions.view(len(sentences), -1).gather(1, flat)
 
             rows = torch.arange(len(sentences), device=device).unsqueeze(1)
             history = torch.cat([history[rows, parents], next_tokens.unsqueeze(-1)], dim=-1)

@@ -114,17 +114,22 @@ class Search(ABC):
         Returns:
             The log-probabilities, -inf for what is forbidden.
         """
+        coming = history.shape[1] + 1
+        if self.min_length_factor or self.min_length_offset or self.no_repeat_ngram:
+            forbidden = self._forbidden(log_probabilities, history, lengths, eos)
+            log_probabilities = log_probabilities.masked_fill(forbidden, -torch.inf)
+        return only(log_probabilities, eos, self.limits(lengths) == coming)
+
+    def _forbidden(self, log_probabilities: Tensor, history: Tensor, lengths: Tensor, eos: int) -> Tensor:
         coming, size = history.shape[1] + 1, self.no_repeat_ngram
         forbidden = torch.zeros_like(log_probabilities, dtype=torch.bool)
-        if self.min_length_factor or self.min_length_offset:
-            forbidden[:, eos] = coming < (self.min_length_factor * lengths).long() + self.min_length_offset
+        forbidden[:, eos] = coming < (self.min_length_factor * lengths).long() + self.min_length_offset
         if size and history.shape[1] >= size:
             spans = history.unfold(1, size, 1)
             again = (spans[..., :-1] == history[:, history.shape[1] - size + 1 :].unsqueeze(1)).all(-1)
             rows, where = again.nonzero(as_tuple=True)
             forbidden[rows, spans[rows, where, -1]] = True
-        log_probabilities = log_probabilities.masked_fill(forbidden, -torch.inf)
-        return only(log_probabilities, eos, self.limits(lengths) == coming)
+        return forbidden
 
 
 def select(tree: Any, rows: Tensor) -> Any:
