@@ -6,14 +6,15 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import MakeAttention, Memory, Query
-from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.decoders.decoder import Decoded, DecoderState
 from attnlab.decoders.initial import InitialState
 from attnlab.decoders.readout import Readout
-from attnlab.encoders import Encoded, Encoder
+from attnlab.decoders.recurrent import RecurrentDecoder
+from attnlab.encoders import Encoder
 from attnlab.layers.recurrence import Recurrence, StateSizes
 
 
-class BahdanauDecoder(Decoder):
+class BahdanauDecoder(RecurrentDecoder):
     """The previous state asks; the context enters the cell and the readout (Bahdanau et al. 2015, section 3.1).
 
     c_t = attention(s_{t-1}); s_t = f([E y_{t-1}; c_t], s_{t-1}); readout_t = g(s_{t-1}, s_t, E y_{t-1}, c_t). With several
@@ -59,12 +60,6 @@ class BahdanauDecoder(Decoder):
         self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
         self.readout = readout(hidden_size, embedding_size, context_size)
         self.hidden_size = self.readout_size = hidden_size
-
-    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
-        """See :meth:`Decoder.start`."""
-        memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
-        nothing = encoded.states.new_zeros(len(encoded.states), 0)
-        return memory, DecoderState(self.initial_state(encoded), nothing, self.attention.start(memory))
 
     def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
         """See :meth:`Decoder.forward`."""

@@ -6,15 +6,16 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import MakeAttention, Memory, Query
-from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.decoders.decoder import Decoded, DecoderState
 from attnlab.decoders.initial import InitialState
 from attnlab.decoders.readout import Readout
-from attnlab.encoders import Encoded, Encoder
+from attnlab.decoders.recurrent import RecurrentDecoder
+from attnlab.encoders import Encoder
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import Recurrence, StateSizes
 
 
-class ConditionalDecoder(Decoder):
+class ConditionalDecoder(RecurrentDecoder):
     """Two cells a step, the attention between them (Sennrich et al. 2017, section 2, "conditional GRU with attention").
 
     s'_t = f_1(E y_{t-1}, s_{t-1}); c_t = attention(s'_t); s_t = f_2(c_t, s'_t); readout_t = g(s_{t-1}, s_t, E y_{t-1}, c_t).
@@ -62,12 +63,6 @@ class ConditionalDecoder(Decoder):
         self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
         self.readout = readout(hidden_size, embedding_size, context_size)
         self.hidden_size = self.readout_size = hidden_size
-
-    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
-        """See :meth:`Decoder.start`."""
-        memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
-        nothing = encoded.states.new_zeros(len(encoded.states), 0)
-        return memory, DecoderState(self.initial_state(encoded), nothing, self.attention.start(memory))
 
     def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
         """See :meth:`Decoder.forward`."""

@@ -8,14 +8,15 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from attnlab.attention import MakeAttention, Memory, Query
-from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.decoders.decoder import Decoded, DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.encoders import Encoded, Encoder
+from attnlab.decoders.recurrent import RecurrentDecoder
+from attnlab.encoders import Encoder
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import Recurrence, StateSizes
 
 
-class GNMTDecoder(Decoder):
+class GNMTDecoder(RecurrentDecoder):
     """The first layer asks, all layers receive (Wu et al. 2016, sections 3 and 3.1, equations 4 and 6).
 
     c_t = attention(s^1_{t-1}); s^1_t = f([E y_{t-1}; c_t], s^1_{t-1}); s^l_t = f([x^l_t; c_t], s^l_{t-1}) x^l_t being the
@@ -63,12 +64,6 @@ class GNMTDecoder(Decoder):
         self.initial_state = initial_state(encoder, self.recurrence.state_sizes._replace(layers=num_layers))
         self.dropout = dropout
         self.hidden_size = self.readout_size = hidden_size
-
-    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
-        """See :meth:`Decoder.start`."""
-        memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
-        nothing = encoded.states.new_zeros(len(encoded.states), 0)
-        return memory, DecoderState(self.initial_state(encoded), nothing, self.attention.start(memory))
 
     def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
         """See :meth:`Decoder.forward`."""

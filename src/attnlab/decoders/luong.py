@@ -6,13 +6,14 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.attention import MakeAttention, Memory, Query
-from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.decoders.decoder import Decoded, DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.encoders import Encoded, Encoder
+from attnlab.decoders.recurrent import RecurrentDecoder
+from attnlab.encoders import Encoder
 from attnlab.layers.recurrence import Recurrence, StateSizes
 
 
-class LuongDecoder(Decoder):
+class LuongDecoder(RecurrentDecoder):
     """The current state asks; the context enters after the cell (Luong et al. 2015, sections 3 and 3.3).
 
     s_t = f(E y_{t-1}, s_{t-1}), or with input feeding s_t = f([E y_{t-1}; h̃_{t-1}], s_{t-1}); c_t = attention(s_t);
@@ -50,22 +51,16 @@ class LuongDecoder(Decoder):
         input_feeding: bool = False,
     ) -> None:
         super().__init__()
-        self.fed_size = hidden_size if input_feeding else 0
-        self.recurrence = cell(embedding_size, self.fed_size, hidden_size, num_layers=num_layers, dropout=dropout)
+        self.carried_size = hidden_size if input_feeding else 0
+        self.recurrence = cell(embedding_size, self.carried_size, hidden_size, num_layers=num_layers, dropout=dropout)
         self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
         self.attention = attention(hidden_size, encoder.output_size, embedding_size)
         self.combine = nn.Linear(self.attention.context_size + hidden_size, hidden_size, bias=False)
         self.hidden_size = self.readout_size = hidden_size
 
-    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
-        """See :meth:`Decoder.start`; h̃_0 = 0."""
-        memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
-        fed = encoded.states.new_zeros(len(encoded.states), self.fed_size)
-        return memory, DecoderState(self.initial_state(encoded), fed, self.attention.start(memory))
-
     def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
         """See :meth:`Decoder.forward`."""
-        if self.fed_size:
+        if self.carried_size:
             return self._step_by_step(embeddings, memory, state)
         states, hidden = self.recurrence.sequence(embeddings, state.hidden)
         contexts, weights, attention = self.attention(Query(states, embeddings), memory, state.attention)

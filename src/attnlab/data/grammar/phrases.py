@@ -4,6 +4,7 @@ Every phrase and clause is one abstract object with two linearisations. A word c
 that it expresses; two words are aligned if they share a key.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -43,7 +44,7 @@ COMMA = Word(",")
 
 
 @dataclass(eq=False, kw_only=True)
-class Phrase:
+class Phrase(ABC):
     """Something that a clause can be about, third person.
 
     Attributes:
@@ -68,13 +69,13 @@ class Phrase:
         """The column of a German table that the phrase agrees with."""
         return "p" if self.plural else self.gender
 
+    @abstractmethod
     def english(self, case: str) -> list[Word]:
         """Say it in English; the case matters to pronouns alone."""
-        raise NotImplementedError
 
+    @abstractmethod
     def german(self, case: str) -> list[Word]:
         """Say it in German."""
-        raise NotImplementedError
 
 
 @dataclass(eq=False, kw_only=True)
