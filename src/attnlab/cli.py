@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 import attnlab
 from attnlab import using
-from attnlab.errors import UserError, unknown_key
+from attnlab.errors import StoppedError, UserError, unknown_key
 from attnlab.studies.identity import variant
 
 USAGE = """\
@@ -66,6 +66,9 @@ def main() -> int:
         return _tell(error)
     except KeyboardInterrupt:
         print("attnlab: stopped", file=sys.stderr)
+        return 130
+    except StoppedError as error:
+        print(f"attnlab: {error}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -149,6 +152,8 @@ def _hydra(arguments: Sequence[str], config_name: str) -> int:
             from attnlab.studies.run import execute  # torch and Lightning: seconds
 
             execute(config, folder, list(hydra_config.overrides.task))
+        except StoppedError:
+            raise
         except Exception as error:
             failures.append(error)
             (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
@@ -197,9 +202,10 @@ def _check_sweep(config: DictConfig, *, is_sweep: bool) -> None:
 def _compare(folder: Path) -> None:
     from rich.console import Console
 
+    from attnlab.studies.collection import collect
     from attnlab.studies.comparison import compare
 
-    comparison = compare(folder)
+    comparison = compare(collect(folder))
     path = folder / "comparison.md"
     path.write_text(comparison.markdown(), encoding="utf-8")
     console = Console()

@@ -1,4 +1,4 @@
-"""The one exception that means: the user can fix this."""
+"""What is told in one line: mistakes that the user can fix, and what is no mistake at all."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,6 +9,14 @@ class UserError(Exception):
 
     The command line prints the message alone and exits with status 2; nothing else is ever shown without a traceback.
     """
+
+
+class BusyError(Exception):
+    """Another process does the same run already."""
+
+
+class StoppedError(Exception):
+    """Asked to stop, a run has written a checkpoint and stopped; the same command goes on from there."""
 
 
 def unknown_key(key: str, known: Iterable[object], where: str = "") -> UserError:

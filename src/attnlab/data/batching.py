@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 from attnlab.data.copying import Copies, ExtendedIds
 from attnlab.data.ids import Ids
@@ -116,6 +116,10 @@ class BucketSampler(Sampler[list[int]]):
         pool: batches in a pool, by sentences: more is less padding, fewer is more random.
         rank: of this process.
         world_size: processes.
+
+    Attributes:
+        epoch: whose batches come next.
+        skipped: batches at the beginning of the epoch that are left out, as a run that is resumed has seen them.
     """
 
     def __init__(
@@ -140,6 +144,7 @@ class BucketSampler(Sampler[list[int]]):
         self.rank = rank
         self.world_size = world_size
         self.epoch = 0
+        self.skipped = 0
         self._drawn: tuple[int, list[list[int]]] | None = None
 
     def set_epoch(self, epoch: int) -> None:
@@ -152,7 +157,7 @@ class BucketSampler(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yield the positions of each batch's sentences."""
-        for batch in self._batches():
+        for batch in self._batches()[self.skipped :]:
             yield batch[self.rank :: self.world_size]
 
     def _batches(self) -> list[list[int]]:
@@ -204,3 +209,48 @@ class LengthSampler(Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         """Yield the positions of each batch's sentences."""
         yield from self._batches
+
+
+class BatchLoader(DataLoader[Batch]):
+    """Loads the batches of a sampler; draws nothing from the global random numbers, as torch's own does.
+
+    Args:
+        dataset: the pairs.
+        sampler: says which stand together.
+        num_workers: processes that load.
+    """
+
+    def __init__(self, dataset: PairDataset, sampler: Sampler[list[int]], *, num_workers: int) -> None:
+        super().__init__(
+            dataset,
+            sampler=sampler,
+            batch_size=None,
+            num_workers=num_workers,
+            persistent_workers=num_workers > 0,
+            generator=torch.Generator(),
+        )
+
+
+class TrainingLoader(BatchLoader):
+    """A loader that can go on in the midst of an epoch; Lightning keeps its state in checkpoints."""
+
+    def __init__(self, dataset: PairDataset, sampler: BucketSampler, *, num_workers: int) -> None:
+        super().__init__(dataset, sampler, num_workers=num_workers)
+        self._bucket_sampler = sampler
+        self._served = self._seen = 0
+
+    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
+        """Serve the rest of the epoch that a checkpoint broke off, or a whole one."""
+        self._bucket_sampler.skipped = self._served = self._seen
+        self._seen = 0
+        for batch in super().__iter__():
+            self._served += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        """Return how many batches of the epoch were served."""
+        return {"served": self._served}
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        """Let the next epoch begin after the batches that were served."""
+        self._seen = state_dict["served"]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from lightning import LightningDataModule
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
 import attnlab
-from attnlab.data.batching import Batch, BucketSampler, LengthSampler, PairDataset
+from attnlab.data.batching import Batch, BatchLoader, BucketSampler, LengthSampler, PairDataset, TrainingLoader
 from attnlab.data.cache import FORMAT, TokenizedCorpus, VocabularyOptions, cache_folder, cached, tokenize
 from attnlab.data.copying import ExtendedIds
 from attnlab.data.corpora import Corpus, ParallelText
@@ -140,7 +140,7 @@ class ParallelDataModule(LightningDataModule):
             rank=self._rank,
             world_size=self._world_size,
         )
-        return self._loader("train", sampler)
+        return TrainingLoader(self._dataset("train"), sampler, num_workers=self.num_workers)
 
     def val_dataloader(self) -> DataLoader[Batch]:
         """Return the validation batches."""
@@ -207,16 +207,7 @@ class ParallelDataModule(LightningDataModule):
         sampler = LengthSampler(
             source.lengths, target.lengths, size=self.eval_batch_size, rank=self._rank, world_size=self._world_size
         )
-        return self._loader(split, sampler)
-
-    def _loader(self, split: str, sampler: Sampler[list[int]]) -> DataLoader[Batch]:
-        return DataLoader(
-            self._dataset(split),
-            sampler=sampler,
-            batch_size=None,
-            num_workers=self.num_workers,
-            persistent_workers=self.num_workers > 0,
-        )
+        return BatchLoader(self._dataset(split), sampler, num_workers=self.num_workers)
 
     @property
     def _rank(self) -> int:

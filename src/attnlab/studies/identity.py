@@ -10,8 +10,14 @@ from omegaconf import DictConfig, OmegaConf
 
 import attnlab
 
-NOT_IDENTITY = {"data", "logger", "callbacks"}
+NOT_IDENTITY = {"data", "logger", "callbacks", "resume", "study"}
 """Parts of a config that do not decide a run's numbers, or, like ``data``, are known better by the data's fingerprint."""
+
+
+NOT_TELLING = re.compile(
+    r"[+~]*(seed|name|resume|logger([./]\w+)*|trainer\.enable_progress_bar|datamodule\.(cache_dir|num_workers))(=|$)"
+)
+"""Overrides that make no other variant: they stand elsewhere in a run's path, or decide nothing."""
 
 
 def variant(overrides: Sequence[str]) -> str:
@@ -29,8 +35,23 @@ def variant(overrides: Sequence[str]) -> str:
 
 
 def telling(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides that make a variant, in alphabetical order."""
-    return sorted(o for o in overrides if o.partition("=")[0].lstrip("+~") not in {"seed", "name"})
+    """Return the overrides that make a variant, in alphabetical order, without a sign that they add a key."""
+    return sorted(o.lstrip("+") for o in overrides if not NOT_TELLING.match(o))
+
+
+def labels(variants: Sequence[Sequence[str]]) -> tuple[str, dict[tuple[str, ...], str]]:
+    """Name variants by the overrides that tell them apart.
+
+    Returns:
+        What the names are values of, and the name of each variant: if one key tells all apart, the key and its values, else
+        "variant" and the overrides.
+    """
+    common = set.intersection(*(set(asked) for asked in variants)) if len(variants) > 1 else set()
+    apart = {tuple(asked): [o for o in asked if o not in common] for asked in variants}
+    keys = {o.partition("=")[0] for asked in apart.values() for o in asked}
+    if len(keys) == 1 and all(len(asked) == 1 for asked in apart.values()):
+        return keys.pop(), {name: asked[0].partition("=")[2] for name, asked in apart.items()}
+    return "variant", {name: " ".join(asked) or "default" for name, asked in apart.items()}
 
 
 def _speakable(value: str) -> str:

@@ -3,33 +3,34 @@
 import json
 import logging
 import os
-import shutil
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning import Callback, Trainer, seed_everything
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from omegaconf import DictConfig, OmegaConf
 
 import attnlab
 from attnlab.data import ParallelDataModule
 from attnlab.data.vocabulary import PAD, UNK
-from attnlab.errors import UserError
-from attnlab.evaluation.bleu import bleu, tokenized_bleu
+from attnlab.errors import StoppedError, UserError
 from attnlab.model import Seq2Seq
 from attnlab.studies.environment import environment
-from attnlab.studies.evaluate import alignment
 from attnlab.studies.identity import identity, telling, variant
-from attnlab.studies.translator import Translator, save_text
+from attnlab.studies.outcome import outcome, summary
+from attnlab.studies.resuming import Begun, alone, begin, found, write_atomically
+from attnlab.studies.translator import save_text
 from attnlab.studies.wiring import blame, build, check
 from attnlab.training import TranslationModule
 from attnlab.training.auxiliary import AuxiliaryLoss
-from attnlab.training.callbacks import Record, Throughput
+from attnlab.training.callbacks import Finite, Record, Resumption, Throughput
 from attnlab.training.loggers import RunInfo
 from attnlab.training.memory import keep_freed_memory
 
@@ -37,21 +38,22 @@ log = logging.getLogger(__name__)
 
 GROUPS = (
     "data tokenizer encoder attention decoder output auxiliary optimizer scheduler search trainer callbacks logger "
-    "model datamodule training"
+    "model datamodule training study"
 )
-CONFIG_KEYS = {"name": str, "seed": int, **dict.fromkeys(GROUPS.split(), Any)}
+CONFIG_KEYS = {"name": str, "seed": int, "threads": int | None, "resume": bool, **dict.fromkeys(GROUPS.split(), Any)}
 
 
 def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """Carry out one run.
 
     Everything that can be wrong with the config, the files or the combination of components is found before the training
-    starts. The folder then holds ``config.yaml``, ``environment.json``, ``metrics.jsonl``, ``best.ckpt``, ``last.ckpt``,
-    ``hypotheses/``, ``heatmaps/`` and, written last and at once, ``result.json``.
+    starts. The folder then holds ``run.json``, ``config.yaml``, ``environment.json``, ``metrics.jsonl``, ``best.ckpt``,
+    ``last.ckpt``, ``hypotheses/``, ``texts/``, ``heatmaps/``, ``attention.json`` and, written last and at once,
+    ``result.json``. A run that was interrupted goes on from its last checkpoint; one that is done is not done again.
 
     Args:
         config: composed from ``conf/train.yaml``.
-        folder: the run's own; what an earlier run left there is replaced.
+        folder: the run's own; what another run left there is set aside.
         overrides: what was asked for on the command line or by a sweep.
 
     Returns:
@@ -59,11 +61,13 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
 
     Raises:
         UserError: a mistake in the config or the files, or components that do not go together.
+        BusyError: another process does this run.
+        StoppedError: the run was asked to stop, and can go on.
     """
     check(config, CONFIG_KEYS)
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
     keep_freed_memory()
-    # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder.
-    first = int(os.environ.get("LOCAL_RANK", "0")) == 0
     data = build_data(config)
     model = build_model(config, data)
     serve_what_is_needed(data, model, auxiliary := build(config.auxiliary))
@@ -78,61 +82,86 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
     )
     with blame("optimizer or scheduler"):
         module.configure_optimizers()
-    run_id, name = identity(config, data.fingerprint), variant(overrides)
-    resolved = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(resolved, dict)
-    callbacks = build_callbacks(config, folder)
-    throughput = Throughput()
-    if first:
-        _clear(folder)
-        OmegaConf.save(OmegaConf.create(resolved), folder / "config.yaml")
+    run = Begun(identity(config, data.fingerprint), config.name, variant(overrides), telling(overrides), config.seed)
+    # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its lock.
+    if int(os.environ.get("LOCAL_RANK", "0")):
+        return _carry_out(config, found(folder) or run, module, folder)
+    with alone(folder):
+        run, result = begin(folder, run, resume=config.resume)
+        if result is not None:
+            log.info("%s seed=%s: done before, in %s", run.variant, run.seed, folder)
+            return result
+        OmegaConf.save(OmegaConf.create(_resolved(config)), folder / "config.yaml")
         save_text(data, folder)
         (folder / "environment.json").write_text(json.dumps(environment(), indent=1), encoding="utf-8")
-        log.info("%s seed=%s: %s parameters, in %s", name, config.seed, f"{model.size:,}", folder)
+        going_on = f", going on from {folder}/last.ckpt" if run.restarts else f", in {folder}"
+        log.info("%s seed=%s: %s parameters%s", run.variant, run.seed, f"{model.size:,}", going_on)
+        return _carry_out(config, run, module, folder)
 
-    info = RunInfo(run_id, config.name, f"{name}/s{config.seed}", folder, {str(k): v for k, v in resolved.items()})
+
+def _carry_out(config: DictConfig, run: Begun, module: TranslationModule, folder: Path) -> dict[str, Any]:
+    callbacks = build_callbacks(config, folder)
+    throughput = Throughput()
+    info = RunInfo(run.id, run.name, f"{run.variant}/s{run.seed}", folder, {**_resolved(config), "variant": run.variant})
     session: AbstractContextManager[Logger | bool] = build(config.logger)(info)
-    started = time.perf_counter()
     with session as logger, warnings.catch_warnings():
         _silence()
         # Here and not earlier: what building drew must not shift the dropout masks of a variant.
         seed_everything(config.seed, workers=True, verbose=False)
         with blame("trainer"):
             trainer: Trainer = build(config.trainer)(
-                logger=logger, callbacks=[*callbacks, throughput, Record(folder)], default_root_dir=folder
+                logger=logger,
+                callbacks=[*callbacks, throughput, Finite(), Record(folder), Resumption(folder, config.seed)],
+                default_root_dir=folder,
             )
-        trainer.fit(module, datamodule=data)
-        checkpoint = next((c for c in callbacks if isinstance(c, ModelCheckpoint)), None)
-        best = checkpoint.best_model_path if checkpoint else ""
-        measured = trainer.test(module, datamodule=data, ckpt_path=best or None, verbose=False, weights_only=True)
-        tests = _score(module, data, measured, folder, write=trainer.is_global_zero)
+        if not run.fitted:
+            checkpoint = next((c for c in callbacks if isinstance(c, ModelCheckpoint)), None)
+            try:
+                trainer.fit(
+                    module,
+                    datamodule=module.data,
+                    ckpt_path=folder / "last.ckpt" if run.restarts else None,
+                    weights_only=True,
+                )
+            except SIGTERMException:
+                raise StoppedError(f"stopped; the same command goes on from {folder}/last.ckpt") from None
+            run.fitted = {
+                "epochs": trainer.current_epoch,
+                "steps": trainer.global_step,
+                "monitor": checkpoint.monitor if checkpoint else None,
+                "best": float(checkpoint.best_model_score) if checkpoint and checkpoint.best_model_score is not None else None,
+                "train_seconds": throughput.seconds,
+                "train_tokens_per_second": throughput.rate * trainer.world_size,
+                "checkpoint": Path(checkpoint.best_model_path).name if checkpoint and checkpoint.best_model_path else None,
+            }
+            if trainer.is_global_zero:
+                run.save(folder)
+        best = run.fitted["checkpoint"]
+        trainer.test(
+            module, datamodule=module.data, ckpt_path=folder / best if best else None, verbose=False, weights_only=True
+        )
+        tests = outcome(module, folder, write=trainer.is_global_zero)
         result = {
-            "id": run_id,
-            "name": config.name,
-            "variant": name,
-            "overrides": telling(overrides),
-            "seed": config.seed,
+            **asdict(run),
+            **run.fitted,
             "version": attnlab.__version__,
-            "data": data.fingerprint,
-            "parameters": model.size,
-            "epochs": trainer.current_epoch,
-            "steps": trainer.global_step,
-            "monitor": checkpoint.monitor if checkpoint else None,
-            "best": float(checkpoint.best_model_score) if checkpoint and checkpoint.best_model_score is not None else None,
-            "train_seconds": throughput.seconds,
-            "train_tokens_per_second": throughput.rate * trainer.world_size,
-            "seconds": time.perf_counter() - started,
+            "data": module.data.fingerprint,
+            "parameters": module.model.size,
+            "seconds": throughput.wall,
             "tests": tests,
         }
+        del result["fitted"]
         if isinstance(logger, Logger):
-            scores = {f"{name}/{metric}": test[metric]["value"] for name, test in tests.items() for metric in BLEUS}
-            logger.log_metrics({**scores, "parameters": model.size}, step=trainer.global_step)
+            logger.log_metrics({**summary(tests), "parameters": module.model.size}, step=run.fitted["steps"])
         if trainer.is_global_zero:
-            _write_atomically(folder / "result.json", json.dumps(result, indent=1))
+            write_atomically(folder / "result.json", json.dumps(result, indent=1))
     return result
 
 
-BLEUS = ("bleu", "bleu_tok_lc")
+def _resolved(config: DictConfig) -> dict[str, Any]:
+    resolved = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(resolved, dict)
+    return {str(key): value for key, value in resolved.items()}
 
 
 def build_data(config: DictConfig) -> ParallelDataModule:
@@ -199,52 +228,6 @@ def build_callbacks(config: DictConfig, folder: Path) -> list[Callback]:
     return made
 
 
-def _score(
-    module: TranslationModule,
-    data: ParallelDataModule,
-    measured: Sequence[Mapping[str, float]],
-    folder: Path,
-    *,
-    write: bool,
-) -> dict[str, Any]:
-    """Score every test set; write its hypotheses, a line a sentence in the order of the test set."""
-    metrics = {name: value for part in measured for name, value in part.items()}
-    tests = {}
-    for name, translations in module.translations.items():
-        hypotheses = [translation.text for translation in translations]
-        references = [data.text(name).target[translation.index] for translation in translations]
-        tests[name] = {
-            "sentences": len(hypotheses),
-            "bleu": vars(bleu(hypotheses, references, lowercase=data.target_tokenizer.lowercase)),
-            "bleu_tok_lc": vars(tokenized_bleu(hypotheses, references, language=data.languages[1])),
-            **{metric: metrics[f"{name}/{metric}"] for metric in ("loss", "perplexity", "accuracy")},
-        }
-        if write:
-            if data.text(name).alignments is not None and module.model.decoder.attention.context_size:
-                tests[name]["alignment"] = _align(module, data, name)
-            path = folder / "hypotheses" / f"{name}.txt"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("".join(f"{hypothesis}\n" for hypothesis in hypotheses), encoding="utf-8")
-    return tests
-
-
-def _align(module: TranslationModule, data: ParallelDataModule, name: str) -> dict[str, Any]:
-    """Score the attention on a test set with known alignments."""
-    tokenizers = (data.source_tokenizer, data.target_tokenizer)
-    vocabularies = (data.source_vocabulary, data.target_vocabulary)
-    translator = Translator([module.model], tokenizers, vocabularies, module.search, batch_size=data.eval_batch_size)
-    text = data.text(name)
-    return alignment(translator, text, translator.score(text.source, text.target), data.text("val"))
-
-
-def _clear(folder: Path) -> None:
-    """Remove what an earlier run left, so that nothing of two runs is mixed."""
-    for name in ("result.json", "metrics.jsonl", "best.ckpt", "last.ckpt", "text.json", "error.txt"):
-        (folder / name).unlink(missing_ok=True)
-    for name in ("hypotheses", "heatmaps", "evaluations", "csv", "tensorboard", "wandb"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-
-
 def _silence() -> None:
     """Keep Lightning from advising what was decided on purpose."""
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
@@ -253,9 +236,3 @@ def _silence() -> None:
     warnings.filterwarnings("ignore", ".*sync_dist=True.*")  # torchmetrics has brought the processes together already
     warnings.filterwarnings("ignore", ".*smaller than the logging interval.*")
     warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning's own use of torch
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

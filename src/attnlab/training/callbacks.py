@@ -1,14 +1,21 @@
 """What happens beside the training: speed, a record of every epoch, samples and pictures."""
 
 import json
+import os
+import signal
+import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import WandbLogger
+from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_only
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 from matplotlib.figure import Figure
 from rich.console import Console
@@ -16,6 +23,7 @@ from rich.table import Table
 
 from attnlab.data.batching import Batch
 from attnlab.evaluation.heatmaps import heatmap
+from attnlab.seeding import derive_seed
 from attnlab.training.module import TranslationModule
 from attnlab.training.outputs import Translation
 
@@ -34,6 +42,8 @@ class Throughput(Callback):
     def __init__(self) -> None:
         self.tokens = 0
         self.seconds = 0.0
+        self._before = 0.0
+        self._begun = time.perf_counter()
         self._started: float | None = None
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -50,15 +60,38 @@ class Throughput(Callback):
         """Stop the clock."""
         self._stop()
 
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Start the clock again, for what is left of the epoch."""
+        if trainer.state.fn == TrainerFn.FITTING:
+            self._start()
+
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Stop the clock and log the rate so far."""
         self._stop()
         pl_module.log("train/tokens_per_second", self.rate * trainer.world_size)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps, so that a resumed run counts on."""
+        running = time.perf_counter() - self._started if self._started is not None else 0.0
+        return {"tokens": self.tokens, "seconds": self.seconds + running, "wall": self.wall}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Count on from a checkpoint."""
+        self.tokens, self.seconds, self._before = (state_dict[name] for name in ("tokens", "seconds", "wall"))
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Start the clock; an epoch that goes on in its midst does not start anew."""
+        self._start()
+
     @property
     def rate(self) -> float:
         """Target tokens a second of this process, from the start until now."""
         return self.tokens / self.seconds if self.seconds else 0.0
+
+    @property
+    def wall(self) -> float:
+        """Seconds of everything so far, validation and tests included, and what was done before the last checkpoint."""
+        return self._before + time.perf_counter() - self._begun
 
     def _start(self) -> None:
         self._started = time.perf_counter()
@@ -83,10 +116,11 @@ class Record(Callback):
         self.path = Path(folder) / "metrics.jsonl"
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin a new file, unless a checkpoint is being resumed."""
-        if trainer.ckpt_path is None:
-            self.path.unlink(missing_ok=True)
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin a new file; of a run that is resumed, keep the epochs before the one that it goes on with."""
+        lines = self.path.read_text(encoding="utf-8").splitlines() if trainer.ckpt_path and self.path.is_file() else []
+        kept = [line for line in lines if json.loads(line)["epoch"] < trainer.current_epoch]
+        self.path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -95,6 +129,94 @@ class Record(Callback):
         line = {"epoch": trainer.current_epoch, "step": trainer.global_step, **metrics}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+
+class Finite(Callback):
+    """Ends a training whose loss is no number any more, instead of letting it go on in vain.
+
+    Args:
+        every: steps from one look to the next, since a look waits for the device.
+
+    Raises:
+        FloatingPointError: the loss is NaN or infinite.
+    """
+
+    def __init__(self, every: int = 20) -> None:
+        self.every = every
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
+    ) -> None:
+        """Look at the loss."""
+        if batch_idx % self.every == 0:
+            assert isinstance(outputs, Mapping)
+            self._refuse("train/loss", outputs["loss"], trainer)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Look at the loss of the validation set."""
+        self._refuse("val/loss", trainer.callback_metrics["val/loss"], trainer)
+
+    def _refuse(self, name: str, loss: torch.Tensor, trainer: Trainer) -> None:
+        if not bool(torch.isfinite(loss)):
+            at = f"{name} is {float(loss)} at step {trainer.global_step}"
+            raise FloatingPointError(f"{at}: a lower optimizer.lr or trainer.gradient_clip_val may help")
+
+
+class Resumption(Callback):
+    """Lets a run that was stopped go on as if it had not been, to the last bit on a CPU.
+
+    Random numbers of an epoch start from (seed, epoch, process); a checkpoint in the midst of an epoch holds where they were.
+    Ctrl-C or SIGTERM lets the current batch end, writes ``last.ckpt`` and stops; asked twice, the run stops at once.
+
+    Args:
+        folder: the run's folder.
+        seed: the run's.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = Path(folder)
+        self.seed = seed
+        self._states: dict[str, Any] = {}
+        self._handler: Any = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states of the random number generators."""
+        return {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Remember the states until the training begins."""
+        self._states = state_dict
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take Ctrl-C for a wish to stop, where signals are this thread's to take."""
+        if threading.current_thread() is threading.main_thread():
+            self._handler = signal.signal(signal.SIGINT, self._stop)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Give Ctrl-C back."""
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            self._handler = None
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Go on in the midst of an epoch with the random numbers that would have come next."""
+        if self._states:
+            torch.set_rng_state(self._states["cpu"].cpu())
+            if self._states["cuda"] and torch.cuda.is_available():
+                torch.cuda.set_rng_state_all([state.cpu() for state in self._states["cuda"]])
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Start an epoch's random numbers."""
+        torch.manual_seed(derive_seed(self.seed, f"epoch {trainer.current_epoch}, rank {trainer.global_rank}"))
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Write a checkpoint when the run was asked to stop."""
+        if isinstance(exception, SIGTERMException):
+            trainer.save_checkpoint(self.folder / "last.ckpt")
+
+    def _stop(self, signum: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.kill(os.getpid(), signal.SIGTERM)  # which Lightning waits for, to stop between two batches
 
 
 class Samples(Callback):
