@@ -1,25 +1,29 @@
 """The command line. Nothing heavy is imported before a run starts, so that help and completion answer at once."""
 
+import argparse
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import attnlab
 from attnlab import using
-from attnlab.errors import StoppedError, UserError, unknown_key
+from attnlab.errors import BusyError, StoppedError, UserError, unknown_key
 from attnlab.studies.identity import variant
+from attnlab.studies.jobs import job
+
+if TYPE_CHECKING:
+    from attnlab.studies.plan import Known, Plan
 
 USAGE = """\
 attnlab: which attention, and why?
@@ -28,8 +32,9 @@ usage: attnlab COMMAND [ARGUMENTS]
 
   train [KEY=VALUE ...]       train one model, test it, write everything into runs/
   train -m KEY=A,B ...        train every combination, and compare them
-  study NAME [KEY=VALUE ...]  run experiments/NAME.yaml, a sweep with a name, and compare its runs
-  report FOLDER               compare the runs below FOLDER, runs/NAME, again
+  study                       list the studies in experiments/, their questions, and how much of each is done
+  study NAME [KEY=VALUE ...]  run a study, or what is missing of it, and report it; --dry-run only says what it would do
+  report NAME                 report the runs in runs/NAME again, or for the first time while they run
   translate RUN               translate lines of text with a trained model
   evaluate RUN                measure a trained model on any test set
   align RUN                   align words by what a trained model looks at; score that against known links
@@ -45,6 +50,8 @@ usage: attnlab COMMAND [ARGUMENTS]
 PACKAGE = Path(__file__).resolve().parent
 CONF = next(path for path in (PACKAGE / "conf", PACKAGE.parents[1] / "conf") if path.is_dir())
 """The config groups: inside the package when installed from a wheel, beside ``src`` in a checkout."""
+EXPERIMENTS = (Path("experiments"), CONF.with_name("experiments"))
+"""Where studies are: the user's own, and those that ship, beside ``conf``."""
 
 OmegaConf.register_new_resolver("variant", variant, replace=True)
 
@@ -70,31 +77,120 @@ def main() -> int:
     except StoppedError as error:
         print(f"attnlab: {error}", file=sys.stderr)
         return 130
+    except BusyError as error:
+        print(f"attnlab: {error}", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
 def _train(arguments: Sequence[str]) -> int:
+    if {"-m", "--multirun"} & set(arguments):
+        return _sweep(CONF, "train", arguments, ["attnlab", "train", *arguments])
     return _hydra(arguments, config_name="train")
 
 
 def _study(arguments: Sequence[str]) -> int:
-    if not arguments or arguments[0].startswith("-"):
-        raise UserError("name a study: attnlab study NAME, for a file experiments/NAME.yaml")
-    path = Path(arguments[0])
-    path = path if path.suffix == ".yaml" else Path("experiments", f"{path}.yaml")
-    if not path.is_file():
-        raise UserError(f"no study {arguments[0]!r}: there is no file {path}")
-    return _hydra(["--multirun", "--config-dir", str(path.parent), *arguments[1:]], config_name=path.stem)
+    from attnlab.studies import plan
+
+    places = [place for place in EXPERIMENTS if place.is_dir()]
+    if not arguments:
+        _list(plan.studies(places))
+        return 0
+    if arguments[0].startswith("-") or "=" in arguments[0]:
+        raise UserError("name a study first: attnlab study NAME [KEY=VALUE ...]; attnlab study alone lists what there is")
+    root, name = plan.find(arguments[0], places)
+    return _sweep(root, name, arguments[1:], ["attnlab", "study", *arguments])
+
+
+def _list(studies: Sequence["Known"]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from attnlab.studies.collection import collect, tally
+
+    table = Table("study", "question", "runs")
+    for study in studies:
+        try:
+            done = tally(run.state for run in collect(study.folder).runs)
+        except UserError:
+            done = "not begun"
+        table.add_row(study.name, study.question, done)
+    Console().print(table)
+
+
+def _sweep(root: Path, config_name: str, arguments: Sequence[str], command: Sequence[str]) -> int:
+    """Plan a sweep, let Hydra run it, and report it."""
+    from attnlab.studies.plan import plan
+
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.error = _refuse  # type: ignore[method-assign]
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--config-dir", "-cd", type=Path)
+    parser.add_argument("-m", "--multirun", action="store_true")
+    options, rest = parser.parse_known_args(arguments)
+    flags = [argument for argument in rest if argument.startswith("-")]
+    if flags:
+        return _hydra(["--multirun", "--config-dir", str(root), *rest], config_name=config_name)
+    if options.config_dir and not options.config_dir.is_dir():
+        raise UserError(f"--config-dir: no folder {options.config_dir}")
+    places = [place for place in (options.config_dir, *EXPERIMENTS, CONF) if place and place.is_dir() and place != root]
+    planned = plan(root, config_name, rest, places, command=command)
+    if options.dry_run:
+        return _dry_run(planned)
+    planned.save()
+    try:
+        _hydra(["--multirun", "--config-dir", str(root), *planned.arguments], config_name=config_name)
+    except KeyboardInterrupt:
+        from attnlab.studies.collection import collect
+        from attnlab.studies.jobs import progress
+
+        print(f"attnlab: stopped, with {progress(collect(planned.folder))}; the same command goes on", file=sys.stderr)
+        return 130
+    return _finish(planned.folder)
+
+
+def _dry_run(planned: "Plan") -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from attnlab.studies.identity import labels, telling
+    from attnlab.studies.prospect import prospect
+
+    asked = [tuple(telling(run.overrides)) for run in planned.runs]
+    axis, names = labels(asked)
+    table = Table(axis, "seed", "", title=f"{planned.folder}: {len(planned.runs)} runs", title_justify="left")
+    for run, overrides, told in zip(planned.runs, asked, prospect(planned), strict=True):
+        table.add_row(names[overrides], str(run.seed), told)
+    Console().print(table)
+    return 0
+
+
+def _finish(folder: Path) -> int:
+    """Report a sweep; returns 1 if a run crashed or is not done, 2 if all that failed are mistakes in their configs."""
+    from attnlab.studies.collection import collect, tally
+
+    study = collect(folder)
+    if study.count("done"):
+        _compare(folder)
+    failed = [run for run in study.runs if run.state == "failed"]
+    if failed:
+        print(f"attnlab: {len(failed)} runs failed; error.txt in a run's folder says how", file=sys.stderr)
+        return 1 if any("Traceback" in run.error or run.error.startswith("killed") for run in failed) else 2
+    if study.count("done") < len(study.runs):
+        print(f"attnlab: {tally(run.state for run in study.runs)}; the same command goes on", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _report(arguments: Sequence[str]) -> int:
     if len(arguments) != 1:
-        raise UserError("name one folder: attnlab report runs/NAME")
+        raise UserError("name one study, or its folder: attnlab report NAME")
     folder = Path(arguments[0])
+    folder = folder if folder.is_dir() else Path("runs", arguments[0])
     if not folder.is_dir():
-        raise UserError(f"no folder {folder}")
+        raise UserError(f"no runs of a study {arguments[0]!r}: there is no folder {folder}")
     _compare(folder)
     return 0
 
@@ -134,69 +230,44 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 
 
 def _hydra(arguments: Sequence[str], config_name: str) -> int:
-    """Hand over to Hydra, which composes the config and calls :func:`_job` for every run."""
+    """Hand over to Hydra, which composes the config and calls a task for every run."""
     original = list(sys.argv)
-    failures: list[BaseException] = []
-    folders: set[Path] = set()
+    status = 0
 
-    def job(config: DictConfig) -> None:
+    def single(config: DictConfig) -> None:
+        nonlocal status
         # Lightning starts the other ranks of a distributed run with this process' own arguments, "train" included.
         sys.argv = original
-        hydra_config = HydraConfig.get()
-        folder = Path(hydra_config.runtime.output_dir)
-        is_sweep = hydra_config.mode == RunMode.MULTIRUN
-        if is_sweep:
-            folders.add(folder.parents[1])
-        try:
-            _check_sweep(config, is_sweep=is_sweep)
-            from attnlab.studies.run import execute  # torch and Lightning: seconds
+        folder = Path(HydraConfig.get().runtime.output_dir)
+        from attnlab.studies.run import execute  # torch and Lightning: seconds
 
-            execute(config, folder, list(hydra_config.overrides.task))
-        except StoppedError:
+        try:
+            execute(config, folder, list(HydraConfig.get().overrides.task))
+        except (StoppedError, BusyError):
             raise
         except Exception as error:
-            failures.append(error)
-            (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
-            _tell(error, context=f"{folder.parent.name}/{folder.name}" if is_sweep else "")
-            if is_sweep:  # for Hydra's launchers and callbacks; of a single run Hydra would print what was printed already
-                raise
+            (folder / "error.txt").write_text(
+                f"{error}\n" if isinstance(error, UserError) else traceback.format_exc(), encoding="utf-8"
+            )
+            status = _tell(error)
 
     # Hydra's parser wants its flags together; a user writes them where they come to mind.
     arguments = sorted(arguments, key=lambda argument: "=" in argument and not argument.startswith("-"))
     parser = get_args_parser()
     parser.error = _refuse  # type: ignore[method-assign]
-    parser.parse_args(arguments)
+    multirun = parser.parse_args(arguments).multirun
     # Hydra would print its errors itself, in several lines, and exit.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sys.argv = [f"{Path(original[0]).name} train", *arguments]
     try:
-        hydra.main(config_path=str(CONF), config_name=config_name, version_base="1.3")(job)()
-    except Exception as error:
-        if error not in failures:
-            raise
+        hydra.main(config_path=str(CONF), config_name=config_name, version_base="1.3")(job if multirun else single)()
     finally:
         sys.argv = original
-    for folder in folders:
-        if any(folder.glob("*/*/result.json")):
-            _compare(folder)
-    if failures:
-        if folders:
-            print(f"attnlab: {len(failures)} runs failed; error.txt in a run's folder says how", file=sys.stderr)
-        return 2 if all(isinstance(failure, UserError) for failure in failures) else 1
-    return 0
+    return status
 
 
 def _refuse(message: str) -> NoReturn:
     raise UserError(f"{message}: see attnlab train --help")
-
-
-def _check_sweep(config: DictConfig, *, is_sweep: bool) -> None:
-    """Refuse what would start a sweep again from within."""
-    if is_sweep and str(config.trainer.strategy).startswith("ddp") and "_spawn" not in str(config.trainer.strategy):
-        raise UserError(
-            "trainer.strategy=ddp would start the whole sweep again in every process: "
-            "use trainer.strategy=ddp_spawn, or run the variants one by one without -m"
-        )
 
 
 def _compare(folder: Path) -> None:

@@ -171,9 +171,10 @@ def collect(folder: Path) -> Study:
 
 
 def _baseline(asked: str | None, names: Mapping[tuple[str, ...], str]) -> str | None:
-    """Return the label of the variant that a label or overrides name."""
+    """Return the label of the variant that is named by it, by its overrides, or by the value of its one override."""
     for overrides, label in names.items():
-        if asked is not None and (asked == label or set(asked.split()) == {*label.split()} or asked.split() == [*overrides]):
+        values = [override.partition("=")[2] for override in label.split()]
+        if asked is not None and (asked == label or sorted(asked.split()) in (sorted(label.split()), values, [*overrides])):
             return label
     return None
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,12 +34,19 @@ class Cell:
         value: what is sorted by, and written in CSV; None where there is nothing.
         best: whether it is the best value of its column.
         more: further numbers for CSV, by the ending of their columns' names.
+        short: the text where there is little room.
     """
 
     text: str
     value: float | str | None = None
     best: bool = False
     more: Mapping[str, float] = field(default_factory=dict)
+    short: str = ""
+
+    @property
+    def brief(self) -> str:
+        """The text where there is little room."""
+        return self.short or self.text
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,7 @@ class Comparison:
             "\\midrule",
         ]
         for row in self.rows:
-            cells = (f"\\textbf{{{_tex(row[i].text)}}}" if row[i].best else _tex(row[i].text) for i in self.brief)
+            cells = (f"\\textbf{{{_tex(row[i].brief)}}}" if row[i].best else _tex(row[i].brief) for i in self.brief)
             lines.append(" & ".join(cells) + " \\\\")
         lines += ["\\bottomrule", "\\end{tabular}", *(f"% {note}" for note in self.notes)]
         return "\n".join(lines) + "\n"
@@ -103,7 +111,7 @@ class Comparison:
         for i in self.brief:
             table.add_column(escape(self.header[i]), justify="right" if i else "left", no_wrap=not i)
         for row in self.rows:
-            table.add_row(*(f"[bold]{escape(row[i].text)}[/]" if row[i].best else escape(row[i].text) for i in self.brief))
+            table.add_row(*(f"[bold]{escape(row[i].brief)}[/]" if row[i].best else escape(row[i].brief) for i in self.brief))
         return table
 
 
@@ -152,19 +160,19 @@ def compare(study: Study, *, samples: int = SAMPLES) -> Comparison:
         raise UserError(f"study.metrics has no {unknown[0]!r}: there is {', '.join(NAMES)}")
     columns = [
         _Column("seeds", {label: _seeds(runs) for label, runs in study.variants.items()}, brief=True),
-        _column("parameters", done, lambda run: run.result["parameters"], form="{:,.0f}", spread=False),
+        _column("parameters", done, lambda run: run.result["parameters"], form="{:,.0f}", spread=False, brief=False),
     ]
     first = study.metrics[0]
     for metric in study.metrics:
         for test in study.tests:
-            brief = metric == first or test == study.tests[0]
+            brief = metric == first or (test == study.tests[0] and metric != "chrf")
             reader = _reader(test, metric)
             if any(reader(run) is not None for runs in done.values() for run in runs):
                 columns.append(_column(f"{test} {NAMES[metric]}", done, reader, better=_better(metric), brief=brief))
             if metric == first and study.baseline in done and len(done) > 1:
                 columns.append(_differences(study, test, samples))
     columns += [
-        _column("tokens/s", done, lambda run: run.result["train_tokens_per_second"], form="{:,.0f}", spread=False),
+        _column("tokens/s", done, lambda run: run.result["train_tokens_per_second"], form="{:,.0f}", spread=False, brief=False),
         _column("seconds", done, lambda run: run.result["seconds"], form="{:,.0f}", spread=False),
     ]
     ranking = next(column for column in columns if column.name == f"{study.tests[0]} {NAMES[first]}")
@@ -219,13 +227,14 @@ def _column(
     best = better(list(means.values())) if better and len(means) > 1 else None
     cells = {}
     for label, value in means.items():
-        text, more = form.format(value), {}
+        text, more, short = form.format(value), {}, ""
         if spread and len(values[label]) > 1:
             deviation = stdev(values[label])
             low, high = interval(values[label])
-            text += f" ± {form.format(deviation)} [{form.format(low)}, {form.format(high)}]"
+            short = f"{text} ± {form.format(deviation)}"
+            text = f"{short} [{form.format(low)}, {form.format(high)}]"
             more = {"sd": deviation, "low": low, "high": high}
-        cells[label] = Cell(text, value, value == best, more)
+        cells[label] = Cell(text, value, value == best, more, short)
     return _Column(name, cells, brief)
 
 
@@ -242,6 +251,7 @@ def _seeds(runs: Sequence[Run]) -> Cell:
 
 def _differences(study: Study, test: str, samples: int) -> _Column:
     """Compare BLEU with the baseline's on the same sentences of the same seeds."""
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     done = study.done()
     assert study.baseline is not None
     own = {run.seed: run for run in done.pop(study.baseline)}

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -63,11 +63,18 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def identity(config: DictConfig, fingerprint: str) -> str:
-    """Return a run's identity: 16 hex digits of its resolved config, its data's fingerprint and the package's version."""
+def identity(config: DictConfig, fingerprint: str, *, leave_out: Collection[str] = ()) -> str:
+    """Return a run's identity: 16 hex digits of its resolved config, its data's fingerprint and the package's version.
+
+    Args:
+        config: of the run.
+        fingerprint: of its data.
+        leave_out: further parts of the config that shall not count.
+    """
     resolved = OmegaConf.to_container(config, resolve=True)
     assert isinstance(resolved, Mapping)
-    decisive: dict[str, Any] = {str(key): value for key, value in resolved.items() if key not in NOT_IDENTITY}
+    out = NOT_IDENTITY.union(leave_out)
+    decisive: dict[str, Any] = {str(key): value for key, value in resolved.items() if key not in out}
     decisive["datamodule"] = {k: v for k, v in decisive["datamodule"].items() if k not in {"cache_dir", "num_workers"}}
     decisive["trainer"] = {k: v for k, v in decisive["trainer"].items() if k != "enable_progress_bar"}
     text = json.dumps([decisive, fingerprint, attnlab.__version__], sort_keys=True)

@@ -15,6 +15,7 @@ from attnlab.errors import BusyError
 from attnlab.studies.collection import LOCK
 
 RECORD = "run.json"
+TRAINED = ("best.ckpt", "last.ckpt", "metrics.jsonl")
 KEPT = (".hydra", LOCK, "run.log", ".replaced")
 
 
@@ -28,6 +29,7 @@ class Begun:
         variant: what it is called there.
         overrides: what makes the variant.
         seed: of weights, batches and dropout.
+        training: identity of its training, which runs that differ in their search alone share.
         restarts: how often it went on from a checkpoint.
         fitted: once it is trained, what the training came to; only the tests are left then.
     """
@@ -37,6 +39,7 @@ class Begun:
     variant: str
     overrides: list[str]
     seed: int
+    training: str
     restarts: int = 0
     fitted: dict[str, Any] = field(default_factory=dict)
 
@@ -86,8 +89,22 @@ def begin(folder: Path, run: Begun, *, resume: bool) -> tuple[Begun, dict[str, A
             there.save(folder)
             return there, None
     _set_aside(folder, there)
+    if resume:
+        _share_training(folder, run)
     run.save(folder)
     return run, None
+
+
+def _share_training(folder: Path, run: Begun) -> None:
+    """Take over what another run of the same name has trained, if only the search is to be another one."""
+    for path in sorted(folder.parents[1].glob(f"*/*/{RECORD}")):
+        other = found(path.parent)
+        if other is not None and other.training == run.training and other.fitted and path.parent != folder:
+            for name in TRAINED:
+                if (path.parent / name).is_file():
+                    shutil.copy2(path.parent / name, folder / name)
+            run.fitted = other.fitted
+            return
 
 
 def found(folder: Path) -> Begun | None:

@@ -82,7 +82,14 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
     )
     with blame("optimizer or scheduler"):
         module.configure_optimizers()
-    run = Begun(identity(config, data.fingerprint), config.name, variant(overrides), telling(overrides), config.seed)
+    run = Begun(
+        identity(config, data.fingerprint),
+        config.name,
+        variant(overrides),
+        telling(overrides),
+        config.seed,
+        training=identity(config, data.fingerprint, leave_out=["search", "name"]),
+    )
     # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its lock.
     if int(os.environ.get("LOCAL_RANK", "0")):
         return _carry_out(config, found(folder) or run, module, folder)
