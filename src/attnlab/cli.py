@@ -35,6 +35,7 @@ usage: attnlab COMMAND [ARGUMENTS]
   study                       list the studies in experiments/, their questions, and how much of each is done
   study NAME [KEY=VALUE ...]  run a study, or what is missing of it, and report it; --dry-run only says what it would do
   report NAME                 report the runs in runs/NAME again, or for the first time while they run
+  reproduce RUN               run a recorded run again, and tell whether every figure is the same
   translate RUN               translate lines of text with a trained model
   evaluate RUN                measure a trained model on any test set
   align RUN                   align words by what a trained model looks at; score that against known links
@@ -148,6 +149,11 @@ def _sweep(root: Path, config_name: str, arguments: Sequence[str], command: Sequ
 
         print(f"attnlab: stopped, with {progress(collect(planned.folder))}; the same command goes on", file=sys.stderr)
         return 130
+    except (UserError, HydraException, OmegaConfBaseException):
+        raise
+    except Exception as error:  # runs fail in their own processes; a launcher gives up when one that it started is gone
+        told = (str(error).strip().splitlines() or [""])[0]
+        print(f"attnlab: the launcher gave up ({type(error).__name__}: {told})", file=sys.stderr)
     return _finish(planned.folder)
 
 
@@ -173,7 +179,7 @@ def _finish(folder: Path) -> int:
 
     study = collect(folder)
     if study.count("done"):
-        _compare(folder)
+        _show_report(folder, log=True)
     failed = [run for run in study.runs if run.state == "failed"]
     if failed:
         print(f"attnlab: {len(failed)} runs failed; error.txt in a run's folder says how", file=sys.stderr)
@@ -185,13 +191,46 @@ def _finish(folder: Path) -> int:
 
 
 def _report(arguments: Sequence[str]) -> int:
-    if len(arguments) != 1:
-        raise UserError("name one study, or its folder: attnlab report NAME")
-    folder = Path(arguments[0])
-    folder = folder if folder.is_dir() else Path("runs", arguments[0])
+    names = [argument for argument in arguments if argument != "--wandb"]
+    if len(names) != 1 or names[0].startswith("-"):
+        raise UserError("name one study, or its folder: attnlab report NAME; --wandb also logs the comparison there")
+    folder = Path(names[0])
+    folder = folder if folder.is_dir() else Path("runs", names[0])
     if not folder.is_dir():
-        raise UserError(f"no runs of a study {arguments[0]!r}: there is no folder {folder}")
-    _compare(folder)
+        raise UserError(f"no runs of a study {names[0]!r}: there is no folder {folder}")
+    _show_report(folder, log="--wandb" in arguments)
+    return 0
+
+
+def _show_report(folder: Path, *, log: bool) -> None:
+    from rich.console import Console
+
+    from attnlab.studies.publish import publish
+    from attnlab.studies.report import PAGE, report
+
+    study, comparison = report(folder)
+    console = Console()
+    console.print(comparison.rich())
+    console.print(f"written to {folder / PAGE}, and the table to comparison.md, .csv and .tex beside it", soft_wrap=True)
+    if log:
+        publish(study, comparison)
+
+
+def _reproduce(arguments: Sequence[str]) -> int:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        raise UserError("name one run: attnlab reproduce runs/NAME/VARIANT/seed=N")
+    from attnlab.studies.reproduce import FOLDER, reproduce
+
+    compared, differences, elsewhere = reproduce(Path(arguments[0]))
+    for difference in differences[:20]:
+        print(f"{difference.name}: {difference.recorded!r} was recorded, and is {difference.found!r} now")
+    if elsewhere:
+        named = ", ".join(f"{d.name} ({d.recorded} then, {d.found} now)" for d in elsewhere[:10])
+        print(f"it ran elsewhere: {named}{' and more' if len(elsewhere) > 10 else ''}")
+    if differences:
+        print(f"{len(differences)} of {compared} figures differ; the new run is in {Path(arguments[0]) / FOLDER}")
+        return 1
+    print(f"all {compared} figures are the same, to the last digit")
     return 0
 
 
@@ -220,6 +259,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "train": _train,
     "study": _study,
     "report": _report,
+    "reproduce": _reproduce,
     "translate": lambda arguments: using.translate(arguments, CONF),
     "evaluate": lambda arguments: using.evaluate(arguments, CONF),
     "align": lambda arguments: using.align(arguments, CONF),
@@ -268,20 +308,6 @@ def _hydra(arguments: Sequence[str], config_name: str) -> int:
 
 def _refuse(message: str) -> NoReturn:
     raise UserError(f"{message}: see attnlab train --help")
-
-
-def _compare(folder: Path) -> None:
-    from rich.console import Console
-
-    from attnlab.studies.collection import collect
-    from attnlab.studies.comparison import compare
-
-    comparison = compare(collect(folder))
-    path = folder / "comparison.md"
-    path.write_text(comparison.markdown(), encoding="utf-8")
-    console = Console()
-    console.print(comparison.rich())
-    console.print(f"written to {path}", soft_wrap=True)
 
 
 def _tell(error: BaseException, context: str = "") -> int:

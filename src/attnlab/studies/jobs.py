@@ -34,7 +34,7 @@ def job(config: DictConfig) -> float:
         The best of what the run monitored on the validation set, for a sweeper that wants to know; NaN if it failed.
 
     Raises:
-        KeyboardInterrupt: the run was asked to stop.
+        KeyboardInterrupt: the sweep was asked to stop, and this run has stopped.
     """
     hydra_config = HydraConfig.get()
     folder = Path(hydra_config.runtime.output_dir)
@@ -43,8 +43,8 @@ def job(config: DictConfig) -> float:
     told = _in_its_own_process(resolved, folder, list(hydra_config.overrides.task), logs)
     place = f"{folder.parent.name}/{folder.name}"
     if told == STOPPED:
-        raise KeyboardInterrupt
-    if told == BUSY:
+        print(f"attnlab: {place}: stopped, with a checkpoint", flush=True)
+    elif told == BUSY:
         print(f"attnlab: {place}: another process works on it", flush=True)
     elif told < 0:
         name = signal.Signals(-told).name
@@ -61,6 +61,8 @@ def _in_its_own_process(config: Any, folder: Path, overrides: list[str], logs: A
     # A fork of this process would inherit threads that no longer run; the server imports what is heavy once for all runs.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["attnlab.studies.run"])
+    # A child takes over the default method by its name, and that of joblib's workers is known to joblib alone.
+    multiprocessing.set_start_method("forkserver", force=True)
     process = context.Process(target=_work, args=(config, folder, overrides, logs, dict(os.environ), os.getcwd()))
     process.start()
     while process.is_alive():
@@ -75,7 +77,7 @@ def _in_its_own_process(config: Any, folder: Path, overrides: list[str], logs: A
             except KeyboardInterrupt:
                 process.kill()
                 process.join()
-            return STOPPED
+            raise
     assert process.exitcode is not None
     return int(process.exitcode)
 
@@ -84,6 +86,8 @@ def _work(config: Any, folder: Path, overrides: list[str], logs: Any, environmen
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
+    if "SLURM_JOB_ID" in os.environ:  # Lightning would take over from the launcher, and put a stopped run into the queue again
+        os.environ["SLURM_JOB_NAME"] = "interactive"
     logging.config.dictConfig(logs)
     threading.Thread(target=_follow_parent, daemon=True).start()
     place = f"{folder.parent.name}/{folder.name}"

@@ -239,6 +239,7 @@ def _silence() -> None:
     """Keep Lightning from advising what was decided on purpose."""
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", ".*does not have many workers.*")
+    warnings.filterwarnings("ignore", ".*srun. command is available.*")  # SLURM may be there for others
     warnings.filterwarnings("ignore", ".*exists and is not empty.*")
     warnings.filterwarnings("ignore", ".*sync_dist=True.*")  # torchmetrics has brought the processes together already
     warnings.filterwarnings("ignore", ".*smaller than the logging interval.*")

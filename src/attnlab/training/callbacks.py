@@ -143,14 +143,20 @@ class Finite(Callback):
 
     def __init__(self, every: int = 20) -> None:
         self.every = every
+        self._last = torch.zeros(())
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
     ) -> None:
         """Look at the loss."""
+        assert isinstance(outputs, Mapping)
+        self._last = outputs["loss"]
         if batch_idx % self.every == 0:
-            assert isinstance(outputs, Mapping)
-            self._refuse("train/loss", outputs["loss"], trainer)
+            self._refuse("train/loss", self._last, trainer)
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Look at the loss, before it is asked for translations."""
+        self._refuse("train/loss", self._last, trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look at the loss of the validation set."""

@@ -1,0 +1,216 @@
+"""Sweeps that fail, are killed, stopped, started again and started twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from attnlab.studies.collection import LOCK, collect
+from attnlab.studies.plan import Planned, plan
+from attnlab.studies.reproduce import MEASURES_TIME
+from commands import TINY, Attnlab, attnlab
+from conftest import ROOT
+from saboteur import SABOTEUR
+
+__all__ = ["attnlab"]
+
+SMALL = [*TINY, "logger=none", "threads=1", "datamodule.batch_size=16", "scheduler=cosine"]
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    """Everything that a run measured, but for time."""
+    result = json.loads((folder / "result.json").read_text())
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for part in (result, *lines):
+        for name in (*MEASURES_TIME, "id", "name", "training"):
+            part.pop(name, None)
+    return {"result": result, "curve": lines}
+
+
+@pytest.mark.parametrize("step", [6, 8, 10])  # an epoch has 6 steps, and after 9 the validation set is looked at
+def test_a_run_that_is_stopped_anywhere_goes_on_as_if_it_had_not_been(
+    step: int, attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", *SMALL, SABOTEUR, "trainer.max_epochs=3", "training.teacher_forcing.ratio=0.5", "model.dropout=0.3"]
+    command += ["trainer.val_check_interval=0.5", "auxiliary=coverage"]
+    assert attnlab(*command, "name=undisturbed") == 0
+    monkeypatch.setenv("SABOTAGE", f"seed=1=interrupt@{step}")
+    assert attnlab(*command, "name=stopped") == 130
+    assert "goes on from" in capsys.readouterr().err
+    monkeypatch.delenv("SABOTAGE")
+    assert attnlab(*command, "name=stopped") == 0
+    (one,), (other,) = (list(tmp_path.glob(f"runs/{name}/*/*")) for name in ("undisturbed", "stopped"))
+    assert json.loads((other / "result.json").read_text())["restarts"] == 1
+    assert outcome(one) == outcome(other)
+    assert (one / "hypotheses" / "test.txt").read_text() == (other / "hypotheses" / "test.txt").read_text()
+
+
+def test_whatever_ends_a_run_the_others_run_on_and_a_second_start_does_what_is_missing(
+    attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sweep = ["train", "-m", *SMALL, SABOTEUR, "trainer.max_epochs=2", "attention=none,dot,general,additive,concat"]
+    sabotage = {"none": "kill@8", "dot": "nan@7", "general": "crash@2", "additive": "exhaust@9"}
+    monkeypatch.setenv("SABOTAGE", " ".join(f"attention={name}={deed}" for name, deed in sabotage.items()))
+    assert attnlab(*sweep, "name=disturbed") == 1
+    folder = tmp_path / "runs" / "disturbed"
+    told = {label: (runs[0].state, runs[0].error) for label, runs in collect(folder).variants.items()}
+    assert told["concat"][0] == "done"
+    assert "killed by SIGKILL" in told["none"][1]
+    assert "FloatingPointError: train/loss is nan" in told["dot"][1]
+    assert "RuntimeError: out of luck" in told["general"][1]
+    assert "allocate" in told["additive"][1]
+    report = (folder / "comparison.md").read_text()
+    assert report.count("failed: ") == 4
+    assert "4 runs failed" in capfd.readouterr().err
+
+    finished = (folder / collect(folder).variants["concat"][0].folder / "result.json").stat().st_mtime_ns
+    monkeypatch.delenv("SABOTAGE")
+    assert attnlab(*sweep, "name=disturbed") == 0
+    assert (folder / collect(folder).variants["concat"][0].folder / "result.json").stat().st_mtime_ns == finished
+    assert attnlab(*sweep, "name=undisturbed") == 0
+    one, other = collect(folder), collect(tmp_path / "runs" / "undisturbed")
+    assert {label: outcome(runs[0].folder) for label, runs in one.variants.items()} == {
+        label: outcome(runs[0].folder) for label, runs in other.variants.items()
+    }
+    assert "failed" not in (folder / "comparison.md").read_text()
+
+
+def test_a_run_that_another_process_works_on_is_left_to_it(
+    attnlab: Attnlab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    sweep = ["train", "-m", *SMALL, "name=twice", "attention=none,dot"]
+    assert attnlab(*sweep, "--dry-run") == 0
+    out = capfd.readouterr().out
+    assert out.count("to do (missing)") == 2
+    assert not list(tmp_path.glob("runs/*/*"))
+    (busy,) = (tmp_path / "runs" / "twice" / run.folder for run in plan_of(sweep) if "attention=dot" in run.overrides)
+    busy.mkdir(parents=True)
+    with FileLock(busy / LOCK):
+        assert attnlab(*sweep) == 1
+        captured = capfd.readouterr()
+        assert "another process works on it" in captured.out
+        assert "1 done, 1 running" in captured.err
+    assert attnlab(*sweep) == 0
+
+
+def plan_of(sweep: list[str]) -> list[Planned]:
+    return plan(ROOT / "conf", "train", sweep[2:], [], command=[]).runs
+
+
+def test_another_config_in_the_same_folder_is_another_run(
+    attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "experiments" / "mine.yaml"
+    path.parent.mkdir()
+    text = "defaults: [train, _self_]\nname: mine\ntrainer: {max_epochs: 1}\nhydra: {sweeper: {params: {encoder: 'gru,rnn'}}}\n"
+    path.write_text(text)
+    command = ["study", "mine", *(override for override in SMALL if "max_epochs" not in override)]
+    assert attnlab(*command) == 0
+    path.write_text(text.replace("max_epochs: 1", "max_epochs: 2"))
+    assert attnlab(*command, "--dry-run") == 0
+    assert capsys.readouterr().out.count("will be set") == 2
+    assert attnlab(*command) == 0
+    epochs = [run.result["epochs"] for run in collect(tmp_path / "runs" / "mine").runs]
+    assert epochs == [2, 2]
+    aside = sorted((tmp_path / "runs" / "mine" / ".replaced").glob("*/*/result.json"))
+    assert [json.loads(path.read_text())["epochs"] for path in aside] == [1, 1]
+
+
+def test_named_variants_are_a_list_in_the_studys_file(
+    attnlab: Attnlab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "experiments" / "where" / "study.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "defaults: [train, override /scheduler: constant, _self_]\n"
+        "name: where\n"
+        "study:\n"
+        "  question: Where does the context enter?\n"
+        "  baseline: none\n"
+        "  variants:\n"
+        "    none: [attention=none]\n"
+        "    feeding: [attention=additive, decoder=luong_feeding, 'attention.asks=[state,embedding]', model.dropout=0.2]\n"
+        "hydra: {sweeper: {params: {seed: '1,2'}}}\n"
+    )
+    assert attnlab("study") == 0
+    assert "Where does the context enter?" in capfd.readouterr().out
+    assert attnlab("study", "where", *SMALL) == 0
+    study = collect(tmp_path / "runs" / "where")
+    assert {label: [run.seed for run in runs] for label, runs in study.variants.items()} == {"none": [1, 2], "feeding": [1, 2]}
+    assert study.baseline == "none"
+    assert "input_feeding: true" in study.variants["feeding"][0].config
+    assert "- embedding" in study.variants["feeding"][0].config
+    table = (tmp_path / "runs" / "where" / "comparison.md").read_text()
+    assert "ΔBLEU" in table
+    assert "Holm-corrected" in table
+    assert "baseline" in table
+    assert "Where does the context enter?" in (tmp_path / "runs" / "where" / "report.html").read_text()
+    assert attnlab("study", "where", *SMALL, "variant=none", "seed=3") == 0
+    assert [run.seed for run in collect(tmp_path / "runs" / "where").runs if "variant=none" in run.overrides][-1] == 3
+
+
+def test_runs_that_differ_in_their_search_alone_are_trained_once(attnlab: Attnlab, tmp_path: Path) -> None:
+    assert attnlab("train", "-m", *SMALL, "name=widths", "search.width=1,3") == 0
+    narrow, wide = (runs[0].result for runs in collect(tmp_path / "runs" / "widths").variants.values())
+    assert narrow["train_seconds"] == wide["train_seconds"]
+    assert narrow["tests"]["test"]["loss"] == wide["tests"]["test"]["loss"]
+    assert attnlab("train", *SMALL, "name=alone", "search.width=3") == 0
+    ((alone,),) = collect(tmp_path / "runs" / "alone").variants.values()
+    assert alone.result["tests"] == wide["tests"]
+
+
+def test_a_sweep_whose_process_is_killed_leaves_a_run_that_stops_and_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=orphan", "trainer.max_epochs=200", "seed=1"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: any(tmp_path.glob("runs/orphan/*/*/last.ckpt")))
+        (folder,) = tmp_path.glob("runs/orphan/*/*")
+        before = (folder / "last.ckpt").stat().st_mtime_ns
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    wait_for(lambda: collect(tmp_path / "runs" / "orphan").runs[0].state == "interrupted")
+    assert (folder / "last.ckpt").stat().st_mtime_ns > before
+
+
+def test_ctrl_c_ends_a_sweep_with_a_checkpoint_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=stop", "trainer.max_epochs=100", "seed=1,2"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    wait_for(lambda: any(tmp_path.glob("runs/stop/*/*/last.ckpt")))
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, out
+    assert "0 of 2 done, 1 interrupted" in out
+    assert "Traceback" not in out
+
+
+def wait_for(condition: Any, seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def test_a_recorded_run_comes_out_the_same_and_a_changed_figure_is_told(
+    attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert attnlab("train", *SMALL, "attention=dot") == 0
+    (folder,) = tmp_path.glob("runs/train/*/*")
+    assert attnlab("reproduce", str(folder)) == 0
+    assert "are the same, to the last digit" in capsys.readouterr().out
+    path = folder / "result.json"
+    result = json.loads(path.read_text())
+    result["tests"]["test"]["bleu"]["value"] += 1e-9
+    path.write_text(json.dumps(result))
+    assert attnlab("reproduce", str(folder)) == 1
+    assert "tests.test.bleu.value: " in capsys.readouterr().out
+    assert attnlab("reproduce", str(tmp_path)) == 2
