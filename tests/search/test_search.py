@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
@@ -55,11 +57,10 @@ def test_search_properties(overrides: tuple[str, ...]) -> None:
                 assert len(hypothesis.tokens) <= 1.5 * length + 2
                 expected = forced(made, source[row, :length], hypothesis.tokens)
                 assert hypothesis.log_probability == pytest.approx(expected, abs=1e-4)
-            best = found[row][0]
-            target = torch.tensor([[BOS, *best.tokens[:-1]]])
-            decoded = made.decode(target, *made.encode(own, size, copyable(own)))
-            torch.testing.assert_close(best.weights[:, :length].double(), decoded.weights[0], rtol=0, atol=1e-6)
-            assert (best.weights[:, length:] == 0).all()
+                target = torch.tensor([[BOS, *hypothesis.tokens[:-1]]])
+                decoded = made.decode(target, *made.encode(own, size, copyable(own)))
+                torch.testing.assert_close(hypothesis.weights[:, :length].double(), decoded.weights[0], rtol=0, atol=1e-6)
+                assert (hypothesis.weights[:, length:] == 0).all()
 
     narrow = BeamSearch(width=1, max_length_factor=1.5, max_length_offset=2)
     words = copyable(source)
@@ -218,3 +219,55 @@ def test_an_ensemble_averages_probabilities() -> None:
     assert [h.tokens for h in alone[0]] == [h.tokens for h in one[0]]
     with pytest.raises(UserError, match="same vocabularies"):
         Ensemble([models[0], model("output=pointer_generator")])
+
+
+class Ending:
+    """A model that ends every sentence at some step, and looks at one position after the other."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def encode(self, source: Tensor, lengths: Tensor, copyable: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return source, torch.zeros(len(source), dtype=torch.long)
+
+    def step(self, tokens: Tensor, memory: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        scores = torch.linspace(0.0, 1.0, VOCABULARY).repeat(len(tokens), 1)
+        scores[:, EOS] = torch.where(state + 1 >= self.steps, 50.0, -50.0)
+        weights = torch.zeros(len(tokens), memory.shape[1])
+        return scores.log_softmax(-1), weights.scatter(1, state.unsqueeze(1) % memory.shape[1], 1.0), state + 1
+
+
+class Weights(TorchDispatchMode):
+    """Counts the elements that are made of tensors with a given last dimension."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.made = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
+        made = function(*arguments, **(named or {}))
+        if isinstance(made, Tensor) and made.dim() > 1 and made.shape[-1] == self.size:
+            self.made += made.numel()
+        return made
+
+
+@pytest.mark.parametrize("kind", [BeamSearch, GreedySearch, SamplingSearch])
+def test_weights_cost_as_much_as_was_written(kind: type[Search]) -> None:
+    """Not as much as might have been, and not again at every step: else one long line takes all the memory there is."""
+    source, lengths = torch.full((4, 211), 5), torch.full((4,), 211)
+
+    def cost(steps: int, limit: int) -> int:
+        search = kind(max_length_factor=0.0, max_length_offset=limit)
+        with Weights(211) as counted:
+            found = search(Ending(steps), source, lengths, bos=BOS, eos=EOS)
+        assert {len(h.tokens) for hypotheses in found for h in hypotheses} <= {steps, steps + 1}
+        return counted.made
+
+    assert cost(3, limit=3000) == cost(3, limit=30)
+    assert cost(80, limit=80) < 2.5 * cost(40, limit=40)
+
+
+def test_a_length_penalty_that_is_none_is_refused_with_the_way_to_choose_one() -> None:
+    with pytest.raises(UserError, match="search/length_penalty=gnmt"):
+        BeamSearch(length_penalty="gnmt")  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnlab.errors import UserError
-from attnlab.search.search import Hypothesis, Model, Penalty, Search, select
+from attnlab.search.search import Hypothesis, Model, Penalty, Search, select, unbatch
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,9 @@ class BeamSearch(Search):
     Args:
         width: places for a sentence.
         length_penalty: divides the log-probability when finished hypotheses are ranked.
-        coverage_penalty: β; β Σ_j log(min(Σ_t a_tj, 1)) is added when finished hypotheses are ranked (Wu et al. 2016, equation
-        14),
-            a sum over the source tokens, their end symbol included. A position that was never looked at counts as one in a
-            million.
+        coverage_penalty: β; β Σ_j log(min(Σ_t a_tj, 1)) is added when finished hypotheses are ranked (Wu et al. 2016,
+            equation 14), a sum over the source tokens, their end symbol included. A position that was never looked at counts
+            as one in a million.
         max_length_factor: see :class:`Search`.
         max_length_offset: see :class:`Search`.
         min_length_factor: see :class:`Search`.
@@ -61,7 +60,7 @@ class BeamSearch(Search):
         no_repeat_ngram: see :class:`Search`.
 
     Raises:
-        UserError: a width below 1, or a negative penalty.
+        UserError: a width below 1, a negative penalty, or a length penalty that is no function of a length.
     """
 
     def __init__(
@@ -87,9 +86,19 @@ class BeamSearch(Search):
             raise UserError(f"search.width must be 1 or more, not {width}")
         if coverage_penalty < 0:
             raise UserError(f"search.coverage_penalty must not be negative, as {coverage_penalty} is")
+        if length_penalty is not None and not callable(length_penalty):
+            raise UserError(
+                f"search.length_penalty={length_penalty} is no length penalty: choose one of its group by a slash, as "
+                "in search/length_penalty=gnmt"
+            )
         self.coverage_penalty = coverage_penalty
         self.width = width
         self.length_penalty: Callable[[int], float] = length_penalty or NoPenalty()
+
+    @property
+    def kept(self) -> int:
+        """See :attr:`Search.kept`."""
+        return self.width
 
     @torch.inference_mode()
     def __call__(
@@ -105,10 +114,9 @@ class BeamSearch(Search):
         sentences = torch.arange(len(source), device=device)
         tokens = source.new_full((len(source),), bos)
         history = source.new_empty(len(source), 1, 0)
-        attended = torch.zeros(len(source), 1, 0, source.shape[1], dtype=torch.float32, device=device)
         scores = torch.zeros(len(source), 1, dtype=torch.float32, device=device)
         places = torch.full((len(source),), width, device=device)
-        finished: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+        finished = _Finished()
 
         for _ in range(longest):
             open_width = scores.shape[1]
@@ -124,12 +132,13 @@ class BeamSearch(Search):
 
             rows = torch.arange(len(sentences), device=device).unsqueeze(1)
             history = torch.cat([history[rows, parents], next_tokens.unsqueeze(-1)], dim=-1)
-            attended = torch.cat([attended, weights.float().view(len(sentences), open_width, 1, -1)], dim=2)[rows, parents]
+            parents = rows * open_width + parents
 
             has_place = torch.arange(scores.shape[1], device=device) < places.unsqueeze(1)
             valid = has_place & scores.isfinite()
             ended = valid & (next_tokens == eos)
-            self._collect(finished, sentences, ended, scores, history, attended, lengths)
+            where = ended.nonzero(as_tuple=True)
+            finished.add(weights, sentences[where[0]], scores[where], history[where], parents[where])
             places = places - ended.sum(dim=1)
             alive = valid & ~ended
             scores = scores.masked_fill(~alive, -torch.inf)
@@ -137,34 +146,64 @@ class BeamSearch(Search):
             going_on = alive.any(dim=1).nonzero().squeeze(1)
             if not len(going_on):
                 break
-            hypotheses = (rows * open_width + parents)[going_on].flatten()
+            hypotheses = parents[going_on].flatten()
+            finished.origins.append(hypotheses)
             state = select(state, hypotheses)
             if len(going_on) < len(sentences) or scores.shape[1] != open_width:
                 memory_rows = (rows * open_width).expand_as(parents)[going_on].flatten()
                 memory = select(memory, memory_rows)
             sentences, scores, places = sentences[going_on], scores[going_on], places[going_on]
-            history, attended = history[going_on], attended[going_on]
-            tokens = next_tokens[going_on].flatten()
-        return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in finished]
+            history, tokens = history[going_on], next_tokens[going_on].flatten()
+        return self._ranked(finished, lengths)
 
-    def _collect(
-        self,
-        finished: list[list[Hypothesis]],
-        sentences: Tensor,
-        ended: Tensor,
-        scores: Tensor,
-        history: Tensor,
-        attended: Tensor,
-        lengths: Tensor,
-    ) -> None:
-        rows, columns = ended.nonzero(as_tuple=True)
-        where = sentences[rows].tolist()
-        ended_scores = scores[rows, columns].tolist()
-        ended_tokens = history[rows, columns].tolist()
-        ended_weights = attended[rows, columns].cpu()
-        for sentence, score, tokens, weights in zip(where, ended_scores, ended_tokens, ended_weights, strict=True):
+    def _ranked(self, finished: "_Finished", lengths: Tensor) -> list[list[Hypothesis]]:
+        found: list[list[Hypothesis]] = [[] for _ in lengths]
+        sizes = lengths.tolist()
+        each = zip(finished.sentences, finished.scores, finished.tokens, finished.weights(), strict=True)
+        for sentence, score, tokens, weights in each:
             ranked = score / self.length_penalty(len(tokens))
             if self.coverage_penalty:
-                covered = weights[:, : int(lengths[sentence])].sum(dim=0).clamp(min=1e-6, max=1.0)
+                covered = weights[:, : sizes[sentence]].sum(dim=0).clamp(min=1e-6, max=1.0)
                 ranked += self.coverage_penalty * float(covered.log().sum())
-            finished[sentence].append(Hypothesis(tokens, score, ranked, weights))
+            found[sentence].append(Hypothesis(tokens, score, ranked, weights))
+        return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
+
+
+class _Finished:
+    """What ended in a search, and where it came from: attention weights are gathered at the end alone, by going back.
+
+    Attributes:
+        sentences: of each hypothesis, in the order in which they ended.
+        scores: its log-probability.
+        tokens: its own.
+        origins: for each row of the second step, of the third, …, its row in the step before.
+    """
+
+    def __init__(self) -> None:
+        self.sentences: list[int] = []
+        self.scores: list[float] = []
+        self.tokens: list[list[int]] = []
+        self.origins: list[Tensor] = []
+        self._weights: list[Tensor] = []
+        self._last: list[Tensor] = []
+
+    def add(self, weights: Tensor, sentences: Tensor, scores: Tensor, tokens: Tensor, rows: Tensor) -> None:
+        """Take a step's weights (rows, source_len), and of what ended in it the row that it grew from."""
+        self._weights.append(weights.float())
+        self._last.append(rows)
+        self.sentences += sentences.tolist()
+        self.scores += scores.tolist()
+        self.tokens += tokens.tolist()
+
+    def weights(self) -> list[Tensor]:
+        """Return the weights of every hypothesis (its length, source_len), on the CPU."""
+        rows = self._last[-1]
+        steps = [rows]
+        for last, origins in zip(reversed(self._last[:-1]), reversed(self.origins), strict=True):
+            # Those that ended earlier come first, so that the order stays that in which they ended.
+            rows = torch.cat([last, origins[rows]])
+            steps.append(rows)
+        steps.reverse()
+        count = len(self.sentences)
+        owners = [torch.arange(count - len(rows), count, device=rows.device) for rows in steps]
+        return unbatch([weights[rows] for weights, rows in zip(self._weights, steps, strict=True)], owners)

@@ -1,7 +1,7 @@
 """What a search is, and what it finds."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -80,6 +80,11 @@ class Search(ABC):
         self.min_length_offset = min_length_offset
         self.no_repeat_ngram = no_repeat_ngram
 
+    @property
+    @abstractmethod
+    def kept(self) -> int:
+        """How many hypotheses of a sentence there are at most."""
+
     @abstractmethod
     def __call__(
         self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
@@ -135,6 +140,21 @@ class Search(ABC):
 def select(tree: Any, rows: Tensor) -> Any:
     """Pick rows of every tensor in a tree, batch first."""
     return apply_to_collection(tree, Tensor, lambda tensor: tensor.index_select(0, rows))
+
+
+def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:
+    """Give back to every hypothesis what the steps of a search computed for it.
+
+    Args:
+        steps: of each step (rows, n).
+        owners: of each step the hypotheses (rows,), counted from 0, each of which has a row somewhere.
+
+    Returns:
+        For each hypothesis its rows in the order of the steps, on the CPU.
+    """
+    whose = torch.cat(list(owners))
+    order = whose.argsort(stable=True)
+    return list(torch.split(torch.cat(list(steps))[order].cpu(), whose.bincount().tolist()))
 
 
 def only(log_probabilities: Tensor, token: int, rows: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attnlab.errors import UserError
-from attnlab.search.search import Hypothesis, Model, Search, select
+from attnlab.search.search import Hypothesis, Model, Search, select, unbatch
 from attnlab.seeding import derive_seed
 
 
@@ -18,6 +18,11 @@ class SinglePathSearch(Search):
     """
 
     paths = 1
+
+    @property
+    def kept(self) -> int:
+        """See :attr:`Search.kept`."""
+        return self.paths
 
     @abstractmethod
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
@@ -49,25 +54,26 @@ class SinglePathSearch(Search):
         chosen = source.new_full((len(rows), longest), eos)
         # Not the default dtype, which half precision changes.
         scores = torch.zeros(len(rows), dtype=torch.float32, device=source.device)
-        weights = torch.zeros(len(rows), longest, source.shape[1], dtype=torch.float32, device=source.device)
+        attended: list[Tensor] = []
+        owners: list[Tensor] = []
         for step in range(longest):
             log_probabilities, step_weights, state = model.step(tokens, memory, state)
             log_probabilities = self.constrain(log_probabilities, chosen[rows, :step], lengths[rows], eos)
             tokens = self.choose(log_probabilities, draws[rows, step])
             chosen[rows, step] = tokens
             scores[rows] += log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)
-            weights[rows, step] = step_weights.float()
+            attended.append(step_weights.float())
+            owners.append(rows)
             going_on = (tokens != eos).nonzero().squeeze(1)
             if not len(going_on):
                 break
             if len(going_on) < len(tokens):
                 rows, tokens = rows[going_on], tokens[going_on]
                 memory, state = select(memory, going_on), select(state, going_on)
-        weights = weights.cpu()
         found: list[list[Hypothesis]] = [[] for _ in range(len(source))]
-        for row, (ids, score) in enumerate(zip(chosen.tolist(), scores.tolist(), strict=True)):
-            length = ids.index(eos) + 1
-            found[row // self.paths].append(Hypothesis(ids[:length], score, score, weights[row, :length]))
+        each = zip(chosen.tolist(), scores.tolist(), unbatch(attended, owners), strict=True)
+        for row, (ids, score, weights) in enumerate(each):
+            found[row // self.paths].append(Hypothesis(ids[: len(weights)], score, score, weights))
         return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
 
 
