@@ -1,0 +1,253 @@
+"use strict";
+
+const { variants, charts, sentences } = JSON.parse(document.getElementById("data").textContent);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const coarse = matchMedia("(pointer: coarse)");
+const hidden = new Set();
+
+// Okabe and Ito's colours without the yellow, which is too pale on white; null is the ink of the page.
+const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", null];
+const SYMBOLS = [
+  ["circle", "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0Z"],
+  ["square", "M-3.6,-3.6H3.6V3.6H-3.6Z"],
+  ["diamond", "M0,-5L5,0L0,5L-5,0Z"],
+  ["triangle-up", "M0,-4.6L4.6,3.6H-4.6Z"],
+  ["triangle-down", "M0,4.6L4.6,-3.6H-4.6Z"],
+  ["cross", "M-4.5,-1.6H-1.6V-4.5H1.6V-1.6H4.5V1.6H1.6V4.5H-1.6V1.6H-4.5Z"],
+  ["hexagon", "M-4.5,0L-2.2,-3.9H2.2L4.5,0L2.2,3.9H-2.2Z"],
+];
+const DASHES = [["solid", ""], ["dash", "6,3"], ["dot", "2,2.5"], ["dashdot", "7,3,2,3"]];
+
+function look(variant) {
+  const place = variants.indexOf(variant);
+  const round = Math.floor(place / COLOURS.length);
+  return {
+    colour: COLOURS[place % COLOURS.length] ?? token("--ink"),
+    symbol: SYMBOLS[(place + round) % SYMBOLS.length],
+    dash: DASHES[round % DASHES.length],
+    open: round % 2 === 1,
+  };
+}
+
+function token(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function make(name, attributes = {}, ...children) {
+  const svg = ["svg", "path", "line", "circle", "image", "rect", "text"].includes(name);
+  const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+// Plotly reads a subset of HTML in all of its texts, and names are anybody's.
+const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+function number(value) {
+  const digits = Math.abs(value) >= 1000 ? 0 : Math.abs(value) >= 1 ? 2 : 4;
+  return value.toLocaleString("en", { maximumFractionDigits: digits });
+}
+
+function told({ mean, low, high, runs }) {
+  return runs > 1 ? `${number(mean)} (${number(low)} to ${number(high)}, ${runs} seeds)` : number(mean);
+}
+
+function line({ variant, x, y }, _, { length }) {
+  const { colour, symbol, dash, open } = look(variant);
+  const bounds = y.some(({ runs }) => runs > 1) && {
+    x: [...x, ...[...x].reverse()],
+    y: [...y.map(({ high }) => high), ...y.map(({ low }) => low).reverse()],
+    fill: "toself",
+    fillcolor: colour,
+    opacity: Math.min(0.14, 0.7 / length),
+    line: { width: 0 },
+    mode: "lines",
+    hoverinfo: "skip",
+  };
+  const middle = {
+    x,
+    y: y.map(({ mean }) => mean),
+    text: y.map((spread, place) => `${plain(variant)}<br>${plain(x[place])}: ${told(spread)}`),
+    hoverinfo: "text",
+    mode: "lines+markers",
+    line: { color: colour, width: 2, dash: dash[0] },
+    marker: { color: colour, size: 7, symbol: symbol[0] + (open ? "-open" : ""), maxdisplayed: 16 },
+  };
+  return bounds ? [bounds, middle] : [middle];
+}
+
+function point({ variant, x, y }) {
+  const { colour, symbol, open } = look(variant);
+  const bars = ([{ mean, low, high, runs }]) => ({
+    visible: runs > 1,
+    symmetric: false,
+    array: [high - mean],
+    arrayminus: [mean - low],
+    color: colour,
+    thickness: 1.3,
+    width: 3,
+  });
+  return {
+    x: [x[0].mean],
+    y: [y[0].mean],
+    error_x: bars(x),
+    error_y: bars(y),
+    text: [`${plain(variant)}<br>BLEU ${told(y[0])}<br>${told(x[0])}`],
+    hoverinfo: "text",
+    mode: "markers",
+    marker: { color: colour, size: 11, symbol: symbol[0] + (open ? "-open" : ""), line: { width: open ? 2 : 0 } },
+  };
+}
+
+function axis(title) {
+  return {
+    title: { text: plain(title), standoff: 12 },
+    automargin: true,
+    gridcolor: token("--line"),
+    linecolor: token("--line"),
+    zeroline: false,
+    ticks: "outside",
+    tickcolor: token("--line"),
+    fixedrange: coarse.matches,
+  };
+}
+
+function drawChart(figure) {
+  const id = figure.dataset.chart;
+  const chart = charts[id][figure.querySelector("select")?.value ?? 0];
+  const shown = chart.series.filter(({ variant }) => !hidden.has(variant));
+  const traces = id === "costs" ? shown.map(point) : shown.flatMap(line);
+  const [x, y] = [axis(chart.x), axis(chart.y)];
+  if (chart.ticks.length) Object.assign(x, { type: "category", categoryorder: "array", categoryarray: chart.ticks });
+  const last = Math.max(...chart.series.flatMap((series) => series.x));
+  if (id === "curves" && last <= 12) x.dtick = 1;
+  const font = { family: token("--sans"), size: 13, color: token("--ink") };
+  const layout = {
+    font,
+    showlegend: false,
+    xaxis: x,
+    yaxis: y,
+    margin: { l: 8, r: 12, t: 8, b: 8 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    hovermode: "closest",
+    hoverlabel: { bgcolor: token("--soft"), bordercolor: token("--line"), font, align: "left" },
+    dragmode: coarse.matches ? false : "zoom",
+    uirevision: chart.name,
+  };
+  const config = {
+    responsive: true,
+    displaylogo: false,
+    modeBarButtons: [["toImage", "resetScale2d"]],
+    toImageButtonOptions: { format: "svg", filename: `${document.querySelector("h1").textContent}-${id}` },
+  };
+  Plotly.react(figure.querySelector(".plot"), traces, layout, config);
+  figure.querySelector(".key").replaceChildren(...chart.series.map(({ variant }) => key(variant, id !== "costs")));
+}
+
+function key(variant, lined) {
+  const { colour, symbol, dash, open } = look(variant);
+  const swatch = make("svg", { width: lined ? 34 : 14, height: 14, viewBox: lined ? "-17 -7 34 14" : "-7 -7 14 14", "aria-hidden": "true" });
+  if (lined) swatch.append(make("line", { x1: -17, x2: 17, stroke: colour, "stroke-width": 2, "stroke-dasharray": dash[1] }));
+  swatch.append(make("path", { d: symbol[1], fill: open ? token("--paper") : colour, stroke: colour, "stroke-width": open ? 1.6 : 0 }));
+  const button = make("button", { type: "button", "aria-pressed": String(!hidden.has(variant)) }, swatch, variant);
+  button.addEventListener("click", () => {
+    if (!hidden.delete(variant)) hidden.add(variant);
+    const figure = button.closest("figure");
+    const place = [...figure.querySelectorAll(".key button")].indexOf(button);
+    draw();
+    figure.querySelectorAll(".key button")[place].focus();
+  });
+  return make("li", {}, button);
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+
+function widest(tokens, font) {
+  pen.font = font;
+  return Math.ceil(Math.max(0, ...tokens.map((text) => pen.measureText(text).width)));
+}
+
+function picture(weights, columns) {
+  const canvas = make("canvas", { width: columns, height: weights.length });
+  const context = canvas.getContext("2d");
+  weights.forEach((row, y) => row.slice(0, columns).forEach((weight, x) => {
+    context.fillStyle = `rgba(${token("--cell")}, ${Math.min(1, Math.max(0, weight))})`;
+    context.fillRect(x, y, 1, 1);
+  }));
+  return canvas.toDataURL();
+}
+
+function drawMap({ variant, source, target, weights, links }) {
+  const [cell, size] = source.length > 24 ? [11, 10] : [16, 11];
+  const font = `${size}px ${token("--sans")}`;
+  const left = widest(target, font) + 8;
+  const top = widest(source, font) + 8;
+  const [width, height] = [source.length * cell, target.length * cell];
+  const svg = make("svg", { width: left + width + 4, height: top + height + 2, role: "img", "aria-label": `attention of ${variant}` });
+  svg.style.font = font;
+  svg.append(
+    make("image", { x: left, y: top, width, height, preserveAspectRatio: "none", href: picture(weights, source.length) }),
+    make("rect", { class: "border", x: left - 0.5, y: top - 0.5, width: width + 1, height: height + 1 }),
+  );
+  source.forEach((text, place) => {
+    svg.append(make("text", { transform: `translate(${left + (place + 0.75) * cell},${top - 5}) rotate(-90)` }, text));
+  });
+  target.forEach((text, place) => {
+    svg.append(make("text", { x: left - 5, y: top + (place + 0.75) * cell, "text-anchor": "end" }, text));
+  });
+  for (const [from, to] of links) {
+    const middle = { cx: left + (from + 0.5) * cell, cy: top + (to + 0.5) * cell, r: 0.34 * cell };
+    svg.append(make("circle", { class: "halo", ...middle }), make("circle", { class: "gold", ...middle }));
+  }
+  const output = make("output");
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.x - left, event.clientY - box.y - top].map((at) => Math.floor(at / cell));
+    const weight = weights[y]?.[x];
+    output.textContent = weight === undefined ? "" : `${target[y]} ← ${source[x]}: ${weight.toFixed(3)}`;
+  });
+  return make("div", { class: "map" }, make("h3", {}, variant), make("div", { class: "frame" }, svg), output);
+}
+
+function drawMaps() {
+  const place = document.getElementById("choose-sentence")?.value ?? 0;
+  const shown = sentences[place]?.maps.filter(({ variant }) => !hidden.has(variant)) ?? [];
+  document.querySelector(".maps")?.replaceChildren(...shown.map(drawMap));
+}
+
+function draw() {
+  document.querySelectorAll("[data-chart]").forEach(drawChart);
+  drawMaps();
+}
+
+for (const figure of document.querySelectorAll("[data-chart]")) {
+  figure.querySelector("select")?.addEventListener("change", () => drawChart(figure));
+}
+document.getElementById("choose-sentence")?.addEventListener("change", drawMaps);
+document.getElementById("choose-sample")?.addEventListener("change", ({ target }) => {
+  document.querySelectorAll("ol.samples").forEach((list, place) => { list.hidden = place !== Number(target.value); });
+});
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.querySelectorAll("thead th")];
+  heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
+    const rows = [...table.tBodies[0].rows].map((row) => ({ row, value: row.cells[column].dataset.value }));
+    const numeric = rows.every(({ value }) => value === undefined || !Number.isNaN(Number(value)));
+    const first = numeric ? "descending" : "ascending";
+    const order = head.getAttribute("aria-sort") !== first ? first : numeric ? "ascending" : "descending";
+    const sign = order === "ascending" ? 1 : -1;
+    rows.sort((a, b) => {
+      if (a.value === undefined || b.value === undefined) return (a.value === undefined) - (b.value === undefined);
+      return sign * (numeric ? a.value - b.value : a.value.localeCompare(b.value, "en", { numeric: true }));
+    });
+    heads.forEach((other) => other.setAttribute("aria-sort", other === head ? order : "none"));
+    table.tBodies[0].append(...rows.map(({ row }) => row));
+  }));
+}
+
+dark.addEventListener("change", draw);
+// Colours are read from the page, which prints in the light ones.
+matchMedia("print").addEventListener("change", draw);
+draw();

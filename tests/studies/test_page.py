@@ -1,0 +1,262 @@
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from attnlab.studies.collection import LOCK, Study, collect
+from attnlab.studies.comparison import Cell, Comparison, compare
+from attnlab.studies.page import page
+from attnlab.studies.page.contents import Piece, curves, differences, facts, pieces, samples
+from studies.folders import NASTY, TRACEBACK, environment, write_run, write_study
+
+CHROMIUM = shutil.which("chromium")
+in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH (Debian: apt-get install chromium)")
+WIDTHS = (360, 1600)
+
+
+class Reader(HTMLParser):
+    """What a browser would make of a page: its text, its tags, and the scripts that are data."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text, self.data, self.tags = "", "", list[tuple[str, dict[str, str | None]]]()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        inside, attributes = self.tags[-1] if self.tags else ("", {})
+        if attributes.get("type") == "application/json":
+            self.data += data
+        elif inside not in ("script", "style"):
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return collect(write_study(tmp_path_factory.mktemp("runs") / "demo"))
+
+
+@pytest.fixture(scope="module")
+def html(study: Study) -> str:
+    return page(study, compare(study, samples=50))
+
+
+def test_page_holds_every_part_and_shows_all_that_runs_wrote_literally(html: str) -> None:
+    reader = Reader(html)
+    ids = [attributes["id"] for tag, attributes in reader.tags if tag == "section"]
+    assert ids == ["comparison", "curves", "lengths", "costs", "attention", "samples", "unfinished", "reproduce"]
+    assert "What does <attention> buy, on short sentences & on long ones?" in reader.text
+    assert "3 variants, 9 runs: 7 done, 1 failed, 1 missing" in reader.text
+    assert TRACEBACK.strip() in reader.text
+    assert all(" ".join(side) in reader.text for side in (NASTY, NASTY[::-1]))
+    # Plotly, the page's own script and the data: a hypothesis has opened no fourth.
+    assert [tag for tag, _ in reader.tags].count("script") == 3
+    assert not {"b", "i"} & {tag for tag, _ in reader.tags}
+    assert json.loads(reader.data)["sentences"][0]["maps"][0]["target"] == [*NASTY, "</s>"]
+
+
+def test_page_asks_for_nothing_outside_itself(html: str) -> None:
+    outside = [
+        attributes[name] for _, attributes in Reader(html).tags for name in ("src", "href", "action") if attributes.get(name)
+    ]
+    assert all(address.startswith(("#", "data:")) for address in outside if address)
+    style = html[html.index("<style>") : html.index("</style>")]
+    assert not re.search(r"url\(|@import", style)
+
+
+def test_reference_and_hypothesis_are_told_apart_by_word() -> None:
+    assert pieces("a b c d", "a x c d e") == [
+        Piece("a", ""),
+        Piece("b", "del"),
+        Piece("x", "ins"),
+        Piece("c d", ""),
+        Piece("e", "ins"),
+    ]
+    assert pieces("a", "") == [Piece("a", "del")]
+
+
+def test_variants_that_wrote_the_same_stand_together(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "same", skills={"attention=dot": 1.0, "attention=additive": 1.0}, seeds=(1,), states={})
+    (first, *_) = samples(collect(folder), "test")
+    assert [translation.variants for translation in first.translations] == [["dot", "additive"]]
+    assert first.translations[0].pieces == [Piece(first.reference, "")]
+
+
+def test_curves_are_means_of_finished_runs_with_what_lies_between(study: Study) -> None:
+    chart = curves(study)[0]
+    assert (chart.name, [series.variant for series in chart.series]) == ("val/bleu", ["none", "dot", "additive"])
+    dot = chart.series[1]
+    values = [run.curve[-1]["val/bleu"] for run in study.variants["dot"] if run.state == "done"]
+    assert dot.y[-1].mean == pytest.approx(sum(values) / 2)
+    assert (dot.y[-1].low, dot.y[-1].high, dot.y[-1].runs) == (min(values), max(values), 2)
+    perplexity = next(chart for chart in curves(study) if chart.name == "val/perplexity")
+    assert perplexity.series[0].x[0] == 2, "an epoch whose value is no number is left out"
+
+
+def test_page_names_what_differs(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "mixed", seeds=(1, 2), states={})
+    study = collect(folder)
+    assert differences(study) == (
+        ["none", "dot", "additive"],
+        {"attention.score": ["none", "dot", "additive"], "attention.hidden_size": [None, None, "128"]},
+    )
+    assert "Not all runs are alike" not in page(study, None)
+    path = study.runs[0].folder / "environment.json"
+    path.write_text(json.dumps(environment(gpus=["Example GPU"], dirty=True)), encoding="utf-8")
+    study = collect(folder)
+    assert {fact.name for fact in facts(study) if len(fact.values) > 1} == {"commit", "GPUs"}
+    text = Reader(page(study, None)).text
+    assert "they differ in commit, GPUs" in text
+    assert "Example GPU 1 run" in text
+    assert "with uncommitted changes" in text
+
+
+def test_study_without_a_finished_run_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "young"
+    write_run(folder / "attention=dot" / "seed=1", ["attention=dot"], 1, state="interrupted")
+    write_run(folder / "attention=none" / "seed=1", ["attention=none"], 1, state="running")
+    with FileLock(folder / "attention=none" / "seed=1" / LOCK):
+        reader = Reader(page(collect(folder), None))
+    assert "No run is finished yet" in reader.text
+    assert "1 running, 1 interrupted" in reader.text
+    ids = [attributes["id"] for tag, attributes in reader.tags if tag == "section"]
+    assert ids == ["comparison", "curves", "unfinished", "reproduce"], "learning curves are shown as far as they are"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with more variants than colours, and with numbers that sort otherwise than their text."""
+    names = ["none", "dot", "scaled_dot", "general", "additive", "concat", "cosine", "local_m", "local_p"]
+    skills = {f"attention={name}": 0.5 + 0.05 * place for place, name in enumerate(names)} | {"attention=<b>odd</b>": 0.9}
+    study = collect(write_study(tmp_path_factory.mktemp("runs") / "many", skills=skills, seeds=(1, 2)))
+    values = [None, 9.5, 10.25, -1.0, 100.0, 33.0, -3.0, 5.0, 6.0, 7.0]
+    rows = [
+        [Cell(label, label), Cell("-" if value is None else f"{value} ± 1.0", value, value == 100.0)]
+        for label, value in zip(study.variants, values, strict=True)
+    ]
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    path.write_text(page(study, Comparison("many", ["attention", "test BLEU"], rows, ["a note"], [0, 1])), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def opened(browser: Browser, address: str) -> Iterator[Page]:
+    """The page, which may neither complain nor ask for anything else."""
+    context = browser.new_context(viewport={"width": 1000, "height": 800})
+    tab = context.new_page()
+    asked, complaints = list[str](), list[str]()
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
+    tab.goto(address)
+    yield tab
+    assert [url for url in asked if not url.startswith("data:")] == [address]
+    assert complaints == []
+    context.close()
+
+
+def paths(tab: Page, chart: str) -> int:
+    return tab.locator(f"[data-chart={chart}] .plot svg .trace path").count()
+
+
+@in_a_browser
+def test_header_sorts_by_number_and_holes_stay_last(opened: Page) -> None:
+    def column() -> list[str]:
+        return [text.split()[0] for text in opened.locator("#comparison tbody td").all_inner_texts()]
+
+    button = opened.get_by_role("button", name="test BLEU")
+    button.click()
+    falling = ["100.0", "33.0", "10.25", "9.5", "7.0", "6.0", "5.0", "-1.0", "-3.0"]
+    assert column() == [*falling, "-"]
+    assert opened.locator("#comparison th[aria-sort=descending]").inner_text() == "test BLEU"
+    button.press("Enter")
+    assert column() == [*reversed(falling), "-"]
+    opened.get_by_role("button", name="attention", exact=True).click()
+    labels = opened.locator("#comparison tbody th").all_inner_texts()
+    assert labels == sorted(labels)
+    assert opened.locator("#comparison th[aria-sort=none]").count() == 1
+    assert opened.locator("#comparison strong").all_inner_texts() == ["100.0"]
+
+
+@in_a_browser
+def test_charts_are_drawn_and_their_selectors_change_them(opened: Page) -> None:
+    for chart in ("curves", "lengths", "costs"):
+        drawing = opened.locator(f"[data-chart={chart}] .plot svg").first
+        assert paths(opened, chart) >= 10, "a line or a marker for each variant"
+        before = drawing.inner_html()
+        opened.select_option(f"#choose-{chart}", index=1)
+        assert drawing.inner_html() != before
+        assert paths(opened, chart) >= 10
+    assert opened.locator("[data-chart=costs] .plot .xtitle").text_content() == "parameters"
+    assert opened.locator("[data-chart=curves] .key button").all_inner_texts()[-1] == "<b>odd</b>"
+
+
+@in_a_browser
+def test_variant_can_be_hidden_from_all_charts(opened: Page) -> None:
+    before = [paths(opened, chart) for chart in ("curves", "costs")]
+    maps = opened.locator(".map").count()
+    opened.locator("[data-chart=curves] .key button", has_text="general").click()
+    assert all(paths(opened, chart) < count for chart, count in zip(("curves", "costs"), before, strict=True))
+    assert opened.locator(".map").count() == maps - 1
+    assert opened.locator("[data-chart=costs] .key [aria-pressed=false]").all_inner_texts() == ["general"]
+
+
+@in_a_browser
+def test_heatmaps_show_the_chosen_sentence_with_its_labels_uncut(opened: Page) -> None:
+    assert opened.locator(".map").count() == 9, "all but the variant without attention"
+    for place, length in enumerate((10, 17, 45)):
+        opened.select_option("#choose-sentence", index=place)
+        first = opened.locator(".map svg").first
+        assert first.locator("text").count() == 2 * length
+        assert first.locator("circle.gold").count() == length - 1
+        cut = first.evaluate(
+            "svg => { const box = svg.getBoundingClientRect();"
+            " return [...svg.querySelectorAll('text')].filter(text => { const b = text.getBoundingClientRect();"
+            " return b.left < box.left || b.top < box.top || b.right > box.right; }).length; }"
+        )
+        assert cut == 0
+    opened.locator(".map svg").first.hover()
+    assert re.fullmatch(r"\S+ ← \S+: [01]\.\d{3}", opened.locator(".map output").first.inner_text())
+
+
+@in_a_browser
+def test_samples_of_one_test_set_are_shown_literally(opened: Page) -> None:
+    assert opened.locator("ol.samples:visible").count() == 1
+    assert opened.locator("ol.samples:visible .reference").first.inner_text() == " ".join(NASTY)
+    first = opened.locator("ol.samples:visible").inner_text()
+    opened.select_option("#choose-sample", label="test_long")
+    assert opened.locator("ol.samples:visible").count() == 1
+    assert opened.locator("ol.samples:visible").inner_text() != first
+    for name, line in (("ins", "underline"), ("del", "line-through")):
+        style = opened.locator(f"ol.samples:visible {name}").first.evaluate("e => getComputedStyle(e).textDecorationLine")
+        assert style == line, "not by colour alone"
+
+
+@in_a_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_fits_phones_and_wide_screens_and_follows_the_scheme(opened: Page, scheme: str) -> None:
+    opened.emulate_media(color_scheme="dark" if scheme == "light" else "light")
+    opened.emulate_media(color_scheme="light" if scheme == "light" else "dark")
+    ink = opened.evaluate("getComputedStyle(document.body).color")
+    assert opened.locator("[data-chart=curves] .plot .xtitle").evaluate("e => getComputedStyle(e).fill") == ink
+    for width in WIDTHS:
+        opened.set_viewport_size({"width": width, "height": 800})
+        opened.select_option("#choose-sentence", index=2)
+        opened.wait_for_function("[...document.querySelectorAll('.plot svg')].every(e => e.clientWidth <= innerWidth)")
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
