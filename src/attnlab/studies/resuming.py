@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -31,6 +32,7 @@ class Begun:
         seed: of weights, batches and dropout.
         training: identity of its training, which runs that differ in their search alone share.
         restarts: how often it went on from a checkpoint.
+        process: host and process that worked on it last.
         fitted: once it is trained, what the training came to; only the tests are left then.
     """
 
@@ -41,6 +43,7 @@ class Begun:
     seed: int
     training: str
     restarts: int = 0
+    process: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     fitted: dict[str, Any] = field(default_factory=dict)
 
     def save(self, folder: Path) -> None:
@@ -85,7 +88,7 @@ def begin(folder: Path, run: Begun, *, resume: bool) -> tuple[Begun, dict[str, A
             return there, result
         (folder / "error.txt").unlink(missing_ok=True)
         if (folder / "last.ckpt").is_file():
-            there.restarts += 1
+            there.restarts, there.process = there.restarts + 1, run.process
             there.save(folder)
             return there, None
     _set_aside(folder, there)

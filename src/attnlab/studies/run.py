@@ -157,7 +157,8 @@ def _carry_out(config: DictConfig, run: Begun, module: TranslationModule, folder
             "seconds": throughput.wall,
             "tests": tests,
         }
-        del result["fitted"]
+        for name in ("fitted", "process"):
+            del result[name]
         if isinstance(logger, Logger):
             logger.log_metrics({**summary(tests), "parameters": module.model.size}, step=run.fitted["steps"])
         if trainer.is_global_zero:
