@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest, Result
+
+from attnlab.evaluation.bleu import bleu_metric
 
 Test = Literal["bootstrap", "randomization"]
 
@@ -35,6 +36,7 @@ def compare(
     *,
     test: Test = "randomization",
     lowercase: bool = False,
+    language: str = "",
     samples: int = 10_000,
     seed: int = 12345,
 ) -> dict[str, Comparison]:
@@ -48,14 +50,16 @@ def compare(
         references: as many.
         test: paired bootstrap resampling (Koehn 2004) or paired approximate randomization (Riezler and Maxwell 2005).
         lowercase: ignore case.
+        language: code of the target language; see :func:`attnlab.evaluation.bleu.bleu_metric`.
         samples: resamplings or shufflings.
         seed: of these.
     """
     os.environ["SACREBLEU_SEED"] = str(seed)
     named: list[tuple[str, Sequence[str]]] = [("baseline", list(baseline))]
     named += [(name, list(hypotheses)) for name, hypotheses in systems.items()]
+    metric = bleu_metric(lowercase=lowercase, language=language)
     kind = {"bootstrap": "bs", "randomization": "ar"}[test]
-    _, results = PairedTest(named, {"BLEU": BLEU(lowercase=lowercase)}, [list(references)], kind, samples)()
+    _, results = PairedTest(named, {"BLEU": metric}, [list(references)], kind, samples)()
     scores = [result for result in results["BLEU"] if isinstance(result, Result)]
     # sacreBLEU counts what is strictly larger than no difference at all, and finds two equal systems different.
     p_values = {

@@ -16,6 +16,7 @@ from attnlab.data.datamodule import ParallelDataModule
 from attnlab.data.vocabulary import BOS, EOS, PAD
 from attnlab.decoders import Decoded, DecoderState
 from attnlab.errors import UserError
+from attnlab.evaluation.bleu import tokenizer_name
 from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.search import GreedySearch, Search
 from attnlab.seeding import derive_seed
@@ -131,7 +132,8 @@ class TranslationModule(LightningModule):
         self.teacher_forcing = teacher_forcing or TeacherForcing()
         self.greedy = GreedySearch()
         self.translations: dict[str, list[Translation]] = {}
-        self.val_bleu = SacreBLEUScore(tokenize="13a", lowercase=data.target_tokenizer.lowercase)
+        tokenizer = tokenizer_name(data.languages[1])
+        self.val_bleu = SacreBLEUScore(tokenize=tokenizer, lowercase=data.target_tokenizer.lowercase)
         splits = ("val", *data.test_names)
         self.measures = nn.ModuleDict({split: Measures() for split in splits})
 
