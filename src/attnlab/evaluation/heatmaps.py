@@ -31,7 +31,7 @@ def heatmap(
     axes = figure.add_subplot()
     image = draw(axes, weights, source, hypothesis, gold=gold)
     if title:
-        axes.set_title(title)
+        axes.set_title(title, parse_math=False)
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
     return figure
 
@@ -42,8 +42,9 @@ def draw(
     """Draw one heatmap into axes; see :func:`heatmap`."""
     rows, columns = len(hypothesis), len(source)
     image = axes.imshow(np.asarray(weights.float())[:rows, :columns], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    axes.set_xticks(range(columns), source, rotation=90)
-    axes.set_yticks(range(rows), hypothesis)
+    # A token with two dollar signs is no formula.
+    axes.set_xticks(range(columns), source, rotation=90, parse_math=False)
+    axes.set_yticks(range(rows), hypothesis, parse_math=False)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.set_xlabel("source")

@@ -9,9 +9,12 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.font_manager import get_font_names
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from attnlab.errors import UserError
 from attnlab.evaluation.heatmaps import draw
 
 log = logging.getLogger(__name__)
@@ -20,14 +23,26 @@ COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 """Okabe and Ito's, told apart by readers with any kind of colour vision."""
 MARKERS = "os^Dv*P"
 FONTS = ["DejaVu Sans", "Noto Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans Devanagari", "Arial Unicode MS"]
-"""Looked through for every letter, so that any script is readable whose font is installed."""
+"""Looked through for every letter, those that are installed, so that any script is readable whose font is."""
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as the ending of the path says; in SVG text stays text, which a viewer draws with its own fonts."""
-    with mpl.rc_context({"svg.fonttype": "none", "font.family": FONTS}), warnings.catch_warnings(record=True) as told:
+    """Write a figure as the ending of the path says; in SVG text stays text, which a viewer draws with its own fonts.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    known = set(get_font_names())
+    fonts = [font for font in FONTS if font in known]
+    # A text takes its fonts when it is made: most are made already, and some, such as ticks, not before they are drawn.
+    for text in figure.findobj(Text):
+        text.set_fontfamily(fonts)
+    with mpl.rc_context({"svg.fonttype": "none", "font.family": fonts}), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        figure.savefig(path, dpi=150)
+        try:
+            figure.savefig(path, dpi=150)
+        except OSError as error:
+            raise UserError(f"cannot write {path}: {error.strerror}") from error
     if any("missing from font" in str(warning.message) for warning in told):
         log.warning("no installed font has all letters of %s: write SVG, or install the Noto fonts of the script", path)
 
@@ -77,9 +92,10 @@ def curves(records: Mapping[str, Sequence[Mapping[str, float]]], metric: str, *,
 def _finish(axes: Any, title: str) -> None:
     axes.grid(color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize="small")
+    for label in axes.legend(frameon=False, fontsize="small").get_texts():
+        label.set_parse_math(False)
     if title:
-        axes.set_title(title)
+        axes.set_title(title, parse_math=False)
 
 
 def side_by_side(
@@ -99,8 +115,8 @@ def side_by_side(
     panels = figure.subplots(1, len(looks), squeeze=False)[0]
     for axes, (name, (weights, source, hypothesis)) in zip(panels, looks.items(), strict=True):
         image = draw(axes, weights, source, hypothesis, gold=gold)
-        axes.set_title(name, fontsize="medium")
+        axes.set_title(name, fontsize="medium", parse_math=False)
     figure.colorbar(image, ax=list(panels), label="attention weight", shrink=0.8)
     if title:
-        figure.suptitle(title)
+        figure.suptitle(title, parse_math=False)
     return figure

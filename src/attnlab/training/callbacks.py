@@ -23,6 +23,7 @@ from rich.table import Table
 
 from attnlab.data.batching import Batch
 from attnlab.evaluation.heatmaps import heatmap
+from attnlab.evaluation.plots import save
 from attnlab.seeding import derive_seed
 from attnlab.training.module import TranslationModule
 from attnlab.training.outputs import Translation
@@ -271,7 +272,7 @@ class Samples(Callback):
         figures: list[Figure] = []
         for translation in self.last[: self.heatmaps]:
             figure = heatmap(translation.weights, translation.source, translation.tokens)
-            figure.savefig(self.folder / f"val-{translation.index}.png", dpi=120)
+            save(figure, self.folder / f"val-{translation.index}.png")
             figures.append(figure)
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
