@@ -30,3 +30,10 @@ def test_of_one_position_and_of_all() -> None:
 def test_averages_are_over_tokens_of_all_sentences() -> None:
     one, two = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.5]] * 3)
     assert looks([(one, ["a", "</s>"]), (two, ["b", "</s>"])]).sharpness == pytest.approx((1 + 3 * 0.5) / 4)
+
+
+def test_marks_are_marks_with_or_without_what_stands_for_white_space() -> None:
+    source = ["▁.", "▁", "▁▁", ",»", "a.", "</s>"]
+    for position, punctuation in enumerate([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]):
+        weights = torch.nn.functional.one_hot(torch.tensor([position]), len(source)).float()
+        assert looks([(weights, source)]).punctuation == punctuation

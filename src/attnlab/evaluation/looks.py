@@ -41,9 +41,7 @@ def looks(sentences: Iterable[tuple[Tensor, Sequence[str]]]) -> Looks:
             continue
         weights = weights.double()
         entropy = -(weights * weights.clamp(min=1e-12).log()).sum(dim=1)
-        marks = [
-            all(unicodedata.category(c).startswith("P") for c in token.strip("▁")) and token != "▁" for token in source[:-1]
-        ]
+        marks = [position for position, token in enumerate(source[:-1]) if _is_punctuation(token)]
         best = weights.argmax(dim=1)
         tokens += len(weights)
         steps += len(weights) - 1
@@ -52,7 +50,7 @@ def looks(sentences: Iterable[tuple[Tensor, Sequence[str]]]) -> Looks:
         sums["entropy"] += float(entropy.sum())
         sums["relative"] += float(entropy.sum()) / math.log(len(source)) if len(source) > 1 else 0.0
         sums["sharpness"] += float(weights.amax(dim=1).sum())
-        sums["punctuation"] += float(sum(weights[:, j].sum() for j, mark in enumerate(marks) if mark))
+        sums["punctuation"] += float(weights[:, marks].sum())
         sums["end"] += float(weights[:, -1].sum())
         sums["forward"] += float((best[1:] >= best[:-1]).sum())
     per_token = {name: value / max(tokens, 1.0) for name, value in sums.items()}
