@@ -178,8 +178,7 @@ def _finish(folder: Path) -> int:
     from attnlab.studies.collection import collect, tally
 
     study = collect(folder)
-    if study.count("done"):
-        _show_report(folder, log=True)
+    _show_report(folder, log=True)
     failed = [run for run in study.runs if run.state == "failed"]
     if failed:
         print(f"attnlab: {len(failed)} runs failed; error.txt in a run's folder says how", file=sys.stderr)
@@ -210,6 +209,9 @@ def _show_report(folder: Path, *, log: bool) -> None:
 
     study, comparison = report(folder)
     console = Console()
+    if comparison is None:
+        console.print(f"no run is finished; what there is: {folder / PAGE}", soft_wrap=True)
+        return
     console.print(comparison.rich())
     console.print(f"written to {folder / PAGE}, and the table to comparison.md, .csv and .tex beside it", soft_wrap=True)
     if log:

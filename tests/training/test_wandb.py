@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from commands import TINY, Attnlab, attnlab
+from saboteur import SABOTEUR
 
 __all__ = ["attnlab"]
 
@@ -28,6 +29,7 @@ def inspected(folder: Path) -> list[dict[str, Any]]:
 def test_a_sweep_logs_one_run_for_each_job(attnlab: Attnlab, tmp_path: Path) -> None:
     assert attnlab("train", "-m", *TINY, "name=tracked", "attention=none,dot", "seed=1,2", "trainer.log_every_n_steps=1") == 0
     runs = inspected(tmp_path)
+    runs = [run for run in runs if "comparison" not in run["name"]]
     assert len(runs) == 4
     assert len({run["run_id"] for run in runs}) == 4
     assert {run["group"] for run in runs} == {"tracked"}
@@ -50,3 +52,25 @@ def test_a_crash_is_recorded_as_failed(attnlab: Attnlab, tmp_path: Path, monkeyp
     assert attnlab("train", *TINY) == 1
     (run,) = inspected(tmp_path)
     assert (run["state"], run["exit_code"]) == ("failed", 1)
+
+
+def test_a_study_logs_its_comparison_beside_its_runs(attnlab: Attnlab, tmp_path: Path) -> None:
+    assert attnlab("train", "-m", *TINY, "name=tracked", "attention=none,dot") == 0
+    runs = {run["name"]: run for run in inspected(tmp_path)}
+    assert len(runs) == 3
+    table = runs["tracked: comparison"]
+    assert table["group"] == "tracked"
+    assert {"comparison", "curves", "test by length"} <= set(table["summary"])
+    scores = [set(run["summary"]) for name, run in runs.items() if name != "tracked: comparison"]
+    assert all({"test/bleu", "test/chrf", "test/perplexity"} <= summary for summary in scores)
+
+
+def test_a_run_that_goes_on_is_the_same_run_there(attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["train", *TINY, SABOTEUR, "trainer.max_epochs=2", "datamodule.batch_size=16"]
+    monkeypatch.setenv("SABOTAGE", "seed=1=interrupt@8")
+    assert attnlab(*command) == 130
+    monkeypatch.delenv("SABOTAGE")
+    assert attnlab(*command) == 0
+    first, second = inspected(tmp_path)
+    assert first["run_id"] == second["run_id"]
+    assert "test/bleu" in second["summary"]

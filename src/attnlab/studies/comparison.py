@@ -57,7 +57,8 @@ class Comparison:
         title: the study's name.
         header: names of the columns.
         rows: cells.
-        notes: what the figures are, such as the signatures of the scores, and every run that is not finished.
+        notes: what the figures are, such as the signatures of the scores.
+        pending: every run that is not finished, and how far it is.
         brief: positions of the columns that a narrow table shows.
     """
 
@@ -65,6 +66,7 @@ class Comparison:
     header: list[str]
     rows: list[list[Cell]]
     notes: list[str]
+    pending: list[str]
     brief: list[int]
 
     def markdown(self) -> str:
@@ -72,7 +74,7 @@ class Comparison:
         rows = [[f"**{_pipe(cell.text)}**" if cell.best else _pipe(cell.text) for cell in row] for row in self.rows]
         lines = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *rows]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return "\n".join([f"# {self.title}\n", table, "", *(f"- {note}" for note in self.notes), ""])
+        return "\n".join([f"# {self.title}\n", table, "", *(f"- {note}" for note in [*self.notes, *self.pending]), ""])
 
     def csv(self) -> str:
         """Return the table as comma-separated values: numbers to the last digit, spreads in columns of their own."""
@@ -99,12 +101,12 @@ class Comparison:
         for row in self.rows:
             cells = (f"\\textbf{{{_tex(row[i].brief)}}}" if row[i].best else _tex(row[i].brief) for i in self.brief)
             lines.append(" & ".join(cells) + " \\\\")
-        lines += ["\\bottomrule", "\\end{tabular}", *(f"% {note}" for note in self.notes)]
+        lines += ["\\bottomrule", "\\end{tabular}", *(f"% {note}" for note in [*self.notes, *self.pending])]
         return "\n".join(lines) + "\n"
 
     def rich(self) -> Table:
         """Return the table for a terminal."""
-        notes = escape("\n".join(self.notes))
+        notes = escape("\n".join([*self.notes, *self.pending]))
         table = Table(
             title=self.title, caption=notes, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
         )
@@ -191,6 +193,7 @@ def compare(study: Study, *, samples: int = SAMPLES) -> Comparison:
             for label in sorted(study.variants, key=rank)
         ],
         _notes(study),
+        [f"{run.state}: {run.folder.relative_to(study.folder)}" for run in study.runs if run.state != "done"],
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
     )
 
@@ -305,4 +308,4 @@ def _notes(study: Study) -> list[str]:
     for kind in ("data", "version"):
         if len(kinds := {result[kind] for result in results}) > 1:
             notes.append(f"not comparable: these runs differ in {kind} ({', '.join(sorted(kinds))})")
-    return [*notes, *(f"{run.state}: {run.folder.relative_to(study.folder)}" for run in study.runs if run.state != "done")]
+    return notes

@@ -1,0 +1,55 @@
+"""Two processes on one machine: the same training as one process, and every sentence counted once."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import TINY
+
+SETTINGS = [*TINY, "logger=csv", "threads=1", "model.dropout=0", "trainer.max_epochs=2", "trainer.log_every_n_steps=1"]
+SETTINGS += ["data.val_size=15", "data.test_size=17", "datamodule.batch_size=16", "attention=dot"]
+
+
+def losses(folder: Path) -> list[float]:
+    lines = (folder / "csv" / "metrics.csv").read_text().splitlines()
+    column = lines[0].split(",").index("train/loss")
+    return [float(cells[column]) for line in lines[1:] if (cells := line.split(","))[column]]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """A run by one process and one by two, with the same batches over all processes."""
+    folder = tmp_path_factory.mktemp("distributed")
+    found = {}
+    for devices in (1, 2):
+        trainer = ["trainer=ddp", f"trainer.devices={devices}", "trainer.accelerator=cpu"]
+        command = [sys.executable, "-m", "attnlab", "train", *trainer, *SETTINGS, f"name=by{devices}"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (found[devices],) = folder.glob(f"runs/by{devices}/*/*")
+    return found
+
+
+def test_two_processes_learn_what_one_learns(runs: dict[int, Path]) -> None:
+    one, two = losses(runs[1]), losses(runs[2])
+    assert len(one) == 12
+    assert two == pytest.approx(one, rel=1e-4)
+
+
+def test_metrics_are_over_all_sentences_each_counted_once(runs: dict[int, Path]) -> None:
+    def result(devices: int) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((runs[devices] / "result.json").read_text())
+        return content
+
+    one, two = result(1), result(2)
+    assert (one["tests"]["test"]["sentences"], two["tests"]["test"]["sentences"]) == (17, 17)
+    assert two["best"] == pytest.approx(one["best"], rel=1e-3)
+    for name in ("test", "test_long"):
+        for metric in ("loss", "perplexity", "accuracy"):
+            assert two["tests"][name][metric] == pytest.approx(one["tests"][name][metric], rel=1e-3)
+        texts = [(runs[devices] / "hypotheses" / f"{name}.txt").read_text() for devices in (1, 2)]
+        assert texts[0] == texts[1]
