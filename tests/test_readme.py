@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from attnlab.cli import COMMANDS
+from attnlab.studies.plan import studies
 from commands import TINY, Attnlab, attnlab
 from conftest import CONF, ROOT
 
@@ -69,11 +70,14 @@ def test_every_option_and_study_is_listed() -> None:
         "scheduler",
         "trainer",
         "logger",
+        "hydra/launcher",
     ):
         for path in (CONF / group).glob("*.yaml"):
             assert f"`{path.stem}`" in README, path
-    for path in (ROOT / "experiments").glob("*.yaml"):
-        assert f"`{path.stem}`" in README, path
+    for study in studies([ROOT / "experiments"]):
+        folder, _, form = study.name.partition("/")
+        assert f"`{folder}`" in README, study.name
+        assert form in ("", "full"), study.name
 
 
 def test_every_mistake_shown_is_what_is_said(attnlab: Attnlab, capsys: pytest.CaptureFixture[str]) -> None:
