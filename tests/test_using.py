@@ -2,10 +2,12 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ import attnlab as package
 from attnlab import cli
 from attnlab.attention.heads import every_head
 from attnlab.errors import UserError
+from attnlab.search import BeamSearch, GreedySearch, NoPenalty
 from commands import TINY, Attnlab, attnlab
 from composing import model, sentences
 from conftest import options
@@ -23,13 +26,19 @@ __all__ = ["attnlab"]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
-    """Two seeds of one model and one that copies, trained for a moment."""
+    """Two seeds of one model, and models that copy, do not attend, read no long sentence, or know no word; trained briefly."""
     folder = tmp_path_factory.mktemp("runs")
     patch = pytest.MonkeyPatch()
     patch.chdir(folder)
     patch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     budget = ["data.train_size=600", "trainer.max_epochs=2", "optimizer.lr=0.01", "logger=none", "data.open_names=0.2"]
-    kinds = {"plain": [], "copying": ["output=pointer_generator"], "none": ["attention=none"]}
+    kinds = {
+        "plain": [],
+        "copying": ["output=pointer_generator"],
+        "none": ["attention=none"],
+        "location": ["attention/score=location", "attention.score.max_length=80"],
+        "unknown": ["training.replace_unknown=true", "datamodule.max_size=5"],
+    }
     for name, chosen in kinds.items():
         for seed in (1, 2) if name == "plain" else (1,):
             patch.setattr(sys, "argv", ["attnlab", "train", *TINY, *budget, *chosen, f"name={name}", f"seed={seed}"])
@@ -137,6 +146,42 @@ def test_an_ensemble_of_runs_translates(
         package.load(runs["plain-1"], runs["copying-1"])
 
 
+def test_an_ensemble_scores_its_own_translations_as_its_search_did(runs: dict[str, Path], attnlab: Attnlab) -> None:
+    both = [runs["plain-1"], runs["plain-2"]]
+    translator = package.load(*both, search=BeamSearch(width=4, length_penalty=NoPenalty()))
+    source = ["The old man runs .", "The woman sings .", "The child sees a house ."]
+    spelled = 0
+    for sentence, found in zip(source, translator.n_best(source), strict=True):
+        for translation in found:
+            (scored,) = translator.score([sentence], [" ".join(translation.tokens[:-1])])
+            if scored.tokens == translation.tokens:  # not where an unknown word was written
+                spelled += 1
+                assert scored.log_probability == pytest.approx(translation.log_probability, abs=1e-4)
+                torch.testing.assert_close(scored.weights, translation.weights, rtol=0, atol=1e-5)
+    assert spelled > 4
+    with pytest.raises(UserError, match="not of an ensemble"):
+        translator.score(source[:1], source[:1], heads=True)
+    assert attnlab("evaluate", *map(str, both), "--label", "both", "--bootstrap", "1", "test=test") == 0
+
+
+def test_one_long_line_has_a_batch_of_its_own(runs: dict[str, Path]) -> None:
+    """Else all others of its batch are padded to its length."""
+    shapes = []
+
+    class Spy(GreedySearch):
+        def __call__(self, model: Any, source: torch.Tensor, *args: Any, **named: Any) -> Any:
+            shapes.append(tuple(source.shape))
+            return super().__call__(model, source, *args, **named)
+
+    translator = package.load(runs["plain-1"], search=Spy(max_length_factor=0, max_length_offset=3), batch_size=8)
+    short = ["The old man runs .", "The woman sings ."] * 6
+    found = translator.translate([*short[:5], "the house " * 1000, *short[5:]])
+    assert shapes == [(8, 6), (4, 6), (1, 2001)]
+    assert len(found) == 13
+    assert found[5].source[:2] == ["the", "house"]
+    assert [t.text for t in [*found[:5], *found[6:]]] == [t.text for t in translator.translate(short)]
+
+
 def test_compare_asks_for_the_same_seeds(runs: dict[str, Path], attnlab: Attnlab, capsys: pytest.CaptureFixture[str]) -> None:
     variant = runs["plain-1"].parent
     assert attnlab("compare", str(variant), str(variant), "--samples", "100") == 0
@@ -221,6 +266,68 @@ def test_damaged_foreign_and_newer_runs_are_refused_in_one_line(runs: dict[str, 
     (newer / "text.json").write_text("{")
     with pytest.raises(UserError, match="damaged"):
         package.load(newer)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def spoil(run: Path, tensor: object) -> None:
+    content = torch.load(run / "best.ckpt", weights_only=True)
+    content["state_dict"]["model.output.bias"] = tensor
+    torch.save(content, run / "best.ckpt")
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "yaml": (lambda run: (run / "config.yaml").write_text("model: [1, 2"), "config.yaml is damaged"),
+    "not yaml": (lambda run: (run / "config.yaml").write_bytes(b"\xff\x00"), "config.yaml is damaged"),
+    "a list": (lambda run: (run / "config.yaml").write_text("- model\n- encoder\n"), "config.yaml is damaged"),
+    "empty": (lambda run: (run / "config.yaml").write_text(""), "config.yaml is damaged"),
+    "no model": (lambda run: edit(run / "config.yaml", "\nmodel:", "\nmodell:"), "another version of attnlab, or its config"),
+    "older key": (
+        lambda run: edit(run / "config.yaml", "coverage_penalty", "coverage"),
+        "another version of attnlab.*coverage",
+    ),
+    "older class": (
+        lambda run: edit(run / "config.yaml", "attnlab.model.Seq2Seq", "attnlab.model.Rnn"),
+        "another version.*Rnn",
+    ),
+    "no text": (lambda run: (run / "text.json").write_text('{"format": 1}'), "text.json is damaged"),
+    "no words": (
+        lambda run: edit(
+            run / "text.json",
+            json.dumps(json.loads((run / "text.json").read_text())["vocabularies"][0], ensure_ascii=False),
+            "[]",
+        ),
+        "text.json is damaged",
+    ),
+    "no list": (lambda run: (run / "text.json").write_text("[]"), "text.json is damaged"),
+    "no tensor": (lambda run: spoil(run, 3), "best.ckpt is damaged, or no checkpoint"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_or_older_run_is_told_in_one_line(
+    name: str, runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage, message = DAMAGES[name]
+    damage(copy(runs["plain-1"], tmp_path / "damaged"))
+    assert attnlab("draw", "heatmaps", "damaged", "--sentence", "a b", "--output", "x.png") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(message, line)
+
+
+def test_unknown_words_are_replaced_where_the_run_did_so_in_its_test(runs: dict[str, Path], attnlab: Attnlab) -> None:
+    run = runs["unknown-1"]
+    reported = (run / "hypotheses" / "test.txt").read_text(encoding="utf-8")
+    assert reported.strip()
+    assert "<unk>" not in reported
+    for label, flags in {"own": [], "without": ["--no-replace-unknown"]}.items():
+        assert attnlab("evaluate", str(run), "test=test", "--bootstrap", "1", "--label", label, *flags) == 0
+    assert (run / "evaluations" / "own.test.txt").read_text(encoding="utf-8") == reported
+    assert "<unk>" in (run / "evaluations" / "without.test.txt").read_text(encoding="utf-8")
 
 
 def test_an_unknown_word_can_be_replaced_by_what_was_looked_at(runs: dict[str, Path]) -> None:

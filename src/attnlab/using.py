@@ -40,7 +40,11 @@ def _parser(command: str, description: str) -> _Parser:
     parser.add_argument("--checkpoint", default="best.ckpt", help="of the run: best.ckpt (default) or last.ckpt")
     parser.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1, mps")
     parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="sentences at a time (default 64)")
-    parser.add_argument("--replace-unknown", action="store_true", help="write the most attended source word for an unknown one")
+    parser.add_argument(
+        "--replace-unknown",
+        action=argparse.BooleanOptionalAction,
+        help="write the most attended source word for an unknown one (default: as in the run's own test)",
+    )
     return parser
 
 
@@ -66,7 +70,7 @@ def translate(arguments: Sequence[str], conf: Path) -> int:
     try:
         lines = _lines(options.input)
         while chunk := list(islice(lines, 1 if live else CHUNK)):
-            for line, found in zip(chunk, translator.n_best(chunk, replace_unknown=options.replace_unknown), strict=True):
+            for line, found in zip(chunk, translator.n_best(chunk), strict=True):
                 _write(line, found[: options.n_best], options, out)
             out.flush()
     finally:
@@ -142,9 +146,7 @@ def evaluate(arguments: Sequence[str], conf: Path) -> int:
     texts, val = _texts(runs[0], options)
     results, hypotheses = {}, {}
     for name, text in texts.items():
-        results[name], hypotheses[name] = measure(
-            translator, text, val=val, samples=options.bootstrap, replace_unknown=options.replace_unknown
-        )
+        results[name], hypotheses[name] = measure(translator, text, val=val, samples=options.bootstrap)
     told = {"runs": [str(run) for run in runs], "search": _overrides(options.run), "tests": results}
     path = save(runs[0], options.label, told, hypotheses)
     _show(results)
@@ -487,7 +489,14 @@ def _load(options: argparse.Namespace, conf: Path) -> "Translator":
         raise UserError(f"--device {options.device}: {str(error).splitlines()[0]}") from error
     runs = _runs(options.run)
     search = _search(runs[0], _overrides(options.run), conf)
-    return load(*runs, search=search, checkpoint=options.checkpoint, device=device, batch_size=options.batch_size)
+    return load(
+        *runs,
+        search=search,
+        checkpoint=options.checkpoint,
+        device=device,
+        batch_size=options.batch_size,
+        replace_unknown=options.replace_unknown,
+    )
 
 
 def _search(run: Path, overrides: Sequence[str], conf: Path) -> "Search | None":

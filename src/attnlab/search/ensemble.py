@@ -39,6 +39,13 @@ class Ensemble:
     ) -> tuple[Tensor, Tensor, tuple[DecoderState, ...]]:
         """See :meth:`Seq2Seq.step`."""
         steps = [model.step(tokens, m, s) for model, m, s in zip(self.models, memory, state, strict=True)]
-        log_probabilities = torch.stack([p for p, _, _ in steps]).logsumexp(dim=0) - math.log(len(steps))
-        weights = torch.stack([w for _, w, _ in steps]).mean(dim=0)
+        log_probabilities, weights = averaged([p for p, _, _ in steps], [w for _, w, _ in steps])
         return log_probabilities, weights, tuple(s for _, _, s in steps)
+
+
+def averaged(log_probabilities: Sequence[Tensor], weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Average what several models say: log((1 / n) Σ_i p_i) of their log-probabilities, and the mean of their weights."""
+    if len(log_probabilities) == 1:
+        return log_probabilities[0], weights[0]
+    mixed = torch.stack(list(log_probabilities)).logsumexp(dim=0) - math.log(len(log_probabilities))
+    return mixed, torch.stack(list(weights)).mean(dim=0)

@@ -24,7 +24,7 @@ SHIFTS = (0, 1)
 
 
 def evaluate(
-    translator: Translator, text: ParallelText, *, val: ParallelText | None, samples: int, replace_unknown: bool = False
+    translator: Translator, text: ParallelText, *, val: ParallelText | None, samples: int
 ) -> tuple[dict[str, Any], list[str]]:
     """Translate a test set and measure everything about it.
 
@@ -33,20 +33,19 @@ def evaluate(
         text: the test set.
         val: the validation set, if it has alignments: on it the reading of the attention is chosen.
         samples: of the bootstrap for confidence intervals; 1 makes none.
-        replace_unknown: write the source word that was looked at most for an unknown one.
 
     Returns:
         The measures, and the hypotheses.
     """
-    translations = translator.translate(text.source, replace_unknown=replace_unknown)
+    translations = translator.translate(text.source)
     hypotheses = [translation.text for translation in translations]
-    lowercase = translator.tokenizers[1].lowercase
+    lowercase, language = translator.tokenizers[1].lowercase, translator.languages[1]
     measures: dict[str, Any] = {
         "sentences": len(hypotheses),
-        "bleu": asdict(bleu(hypotheses, text.target, lowercase=lowercase, samples=samples)),
+        "bleu": asdict(bleu(hypotheses, text.target, lowercase=lowercase, samples=samples, language=language)),
         "chrf": asdict(chrf(hypotheses, text.target, lowercase=lowercase, samples=samples)),
         "ter": asdict(ter(hypotheses, text.target, lowercase=lowercase, samples=samples)),
-        "bleu_tok_lc": asdict(tokenized_bleu(hypotheses, text.target, language=translator.languages[1])),
+        "bleu_tok_lc": asdict(tokenized_bleu(hypotheses, text.target, language=language)),
     }
     unknown = translator.vocabularies[1].tokens[1]
     written = [translation.tokens[:-1] for translation in translations]
@@ -56,7 +55,8 @@ def evaluate(
     measures |= forced(scored)
     measures["length_ratio"] = sum(map(len, written)) / max(1, sum(len(s.tokens) - 1 for s in scored))
     lengths = dict(zip(whole, (len(s.source) - 1 for s in scored), strict=True))
-    measures["by_length"] = by_length(hypotheses, text.target, [lengths.get(i, 0) for i in range(len(hypotheses))], lowercase)
+    sizes = [lengths.get(i, 0) for i in range(len(hypotheses))]
+    measures["by_length"] = by_length(hypotheses, text.target, sizes, lowercase, language)
     if any(s.weights.abs().sum() > 0 for s in scored):
         measures["attention"] = asdict(looks((s.weights, s.source) for s in scored))
         if text.alignments is not None:
@@ -77,14 +77,15 @@ def forced(scored: Sequence[Scored]) -> dict[str, float]:
 
 
 def by_length(
-    hypotheses: Sequence[str], references: Sequence[str], lengths: Sequence[int], lowercase: bool
+    hypotheses: Sequence[str], references: Sequence[str], lengths: Sequence[int], lowercase: bool, language: str = ""
 ) -> list[dict[str, float]]:
     """Return BLEU of sentences of similar source length: the classic figure that shows what attention is for."""
     buckets = []
     for low, high in pairwise([*EDGES, 10**9]):
         chosen = [index for index, length in enumerate(lengths) if low <= length < high]
         if chosen:
-            value = bleu([hypotheses[i] for i in chosen], [references[i] for i in chosen], lowercase=lowercase).value
+            pair = [hypotheses[i] for i in chosen], [references[i] for i in chosen]
+            value = bleu(*pair, lowercase=lowercase, language=language).value
             buckets.append({"from": low, "to": min(high - 1, max(lengths)), "sentences": len(chosen), "bleu": value})
     return buckets
 

@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+import numpy as np
 import torch
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
+from yaml import YAMLError  # type: ignore[import-untyped, unused-ignore]
 
 import attnlab
 from attnlab.attention.heads import every_head
@@ -19,15 +22,19 @@ from attnlab.data.batching import cut
 from attnlab.data.copying import Copies, ExtendedIds
 from attnlab.data.ids import Ids
 from attnlab.data.tokenizers import Tokenizer
-from attnlab.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
+from attnlab.data.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
-from attnlab.search import Ensemble, Search
+from attnlab.search import Ensemble, Search, averaged
 from attnlab.studies.wiring import build
 from attnlab.training.outputs import Translation, read_out
 
 FORMAT = 1
 """Raised whenever ``text.json`` changes its meaning."""
+
+TOKENS = 128
+"""A batch of n sentences holds at most n times as many source tokens, padding included: a line of thousands, such as a text
+without line ends, stands alone and does not make all others as long as itself."""
 
 
 def save_text(data: ParallelDataModule, folder: Path) -> None:
@@ -78,7 +85,8 @@ class Translator:
         tokenizers: of source and target.
         vocabularies: of source and target.
         search: finds translations.
-        batch_size: sentences in a batch.
+        batch_size: sentences in a batch, fewer if they are very long.
+        replace_unknown: write the source word that was looked at most for an unknown one, unless told otherwise.
 
     Attributes:
         languages: codes of source and target.
@@ -92,6 +100,7 @@ class Translator:
         search: Search,
         *,
         batch_size: int = 64,
+        replace_unknown: bool = False,
     ) -> None:
         self.models = [model.eval() for model in models]
         self.model = self.models[0] if len(models) == 1 else Ensemble(self.models)
@@ -100,23 +109,26 @@ class Translator:
         self.languages = (tokenizers[0].language, tokenizers[1].language)
         self.search = search
         self.batch_size = batch_size
+        self.replace_unknown = replace_unknown
         self.device = next(self.models[0].parameters()).device
 
-    def translate(self, sentences: Sequence[str], *, replace_unknown: bool = False) -> list[Translation]:
+    def translate(self, sentences: Sequence[str], *, replace_unknown: bool | None = None) -> list[Translation]:
         """Translate; the best hypothesis of each sentence, in the order of the sentences.
 
         Args:
             sentences: raw text. Nothing but white space is translated as nothing.
-            replace_unknown: write the source word that was looked at most for an unknown one.
+            replace_unknown: write the source word that was looked at most for an unknown one; None is the translator's own
+                setting.
         """
         return [hypotheses[0] for hypotheses in self.n_best(sentences, replace_unknown=replace_unknown)]
 
-    def n_best(self, sentences: Sequence[str], *, replace_unknown: bool = False) -> list[list[Translation]]:
+    def n_best(self, sentences: Sequence[str], *, replace_unknown: bool | None = None) -> list[list[Translation]]:
         """Return all hypotheses that the search keeps, best first; see :meth:`translate`.
 
         Raises:
             UserError: a sentence that is longer than the model can read.
         """
+        replace = self.replace_unknown if replace_unknown is None else replace_unknown
         tokens = self.tokenizers[0].tokenize(sentences)
         self._check_lengths(tokens)
         done: list[list[Translation]] = [[Translation(i, "", [], [], torch.zeros(0, 0), 0.0, 0.0)] for i in range(len(tokens))]
@@ -132,10 +144,10 @@ class Translator:
                         vocabulary=self.vocabularies[1],
                         tokenizer=self.tokenizers[1],
                         beyond=copies.words[place] if copies else (),
-                        replace_unknown=replace_unknown,
+                        replace_unknown=replace,
                     )
                     for hypothesis in hypotheses
-                ]
+                ] or done[row]
         return done
 
     @torch.inference_mode()
@@ -148,18 +160,19 @@ class Translator:
             heads: return the weights of every head of every layer too.
 
         Raises:
-            UserError: not as many, a source sentence of nothing but white space or too long for the model, or an ensemble.
+            UserError: not as many, a source sentence of nothing but white space or too long for the model, or the heads of an
+                ensemble.
         """
         if len(sentences) != len(translations):
             raise UserError(f"{len(sentences)} sentences cannot be scored with {len(translations)} translations: one for each")
-        if len(self.models) > 1:
-            raise UserError("forced decoding is for one model, not for an ensemble")
+        if heads and len(self.models) > 1:
+            raise UserError("heads are those of one model, not of an ensemble")
         tokens, targets = self.tokenizers[0].tokenize(sentences), self.tokenizers[1].tokenize(translations)
         self._check_lengths(tokens)
         empty = next((number for number, sentence in enumerate(tokens, 1) if not sentence), None)
         if empty is not None:
             raise UserError(f"sentence {empty} is empty: it cannot be scored")
-        vocabulary, model = self.vocabularies[1], self.models[0]
+        vocabulary = self.vocabularies[1]
         done: dict[int, Scored] = {}
         for rows, source, lengths, copies in self._batches(tokens, targets):
             chosen = [targets[row] for row in rows]
@@ -167,20 +180,20 @@ class Translator:
             target, _ = ids.padded(range(len(rows)))
             target = target.to(self.device)
             labels = (copies.labels if copies else target)[:, 1:]
-            memory, state = model.encode(source, lengths, copies.source if copies else None)
             collecting: AbstractContextManager[dict[str, list[Tensor]]] = nullcontext({})
-            with every_head(model.decoder) if heads else collecting as collected:
-                decoded = model.decode(target[:, :-1], memory, state)
+            with every_head(self.models[0].decoder) if heads else collecting as collected:
+                copyable = copies.source if copies else None
+                forced = [_forced(model, source, lengths, copyable, target) for model in self.models]
             by_head = {
                 f"{name}, head {head}": weights.float().cpu()
                 for name, calls in collected.items()
                 for head, weights in enumerate(torch.cat(calls, dim=2).unbind(1))
             }
-            log_probabilities = torch.log_softmax(model.scores(decoded, memory).float(), dim=-1)
+            log_probabilities, weights = averaged([p for p, _ in forced], [w for _, w in forced])
             own = log_probabilities.gather(2, labels.unsqueeze(2)).squeeze(2).tolist()
             right = (log_probabilities.argmax(dim=-1) == labels).tolist()
             unknown = ((labels == UNK).sum(dim=1)).tolist()
-            weights = decoded.weights.float().cpu()
+            weights = weights.float().cpu()
             for place, (row, words) in enumerate(zip(rows, chosen, strict=True)):
                 n, length = len(words) + 1, int(lengths[place])
                 done[row] = Scored(
@@ -194,12 +207,31 @@ class Translator:
                 )
         return [done[row] for row in range(len(tokens))]
 
-    def _check_lengths(self, tokens: Sequence[Sequence[str]]) -> None:
-        limit = min((m.max_source_length for m in self.models if m.max_source_length is not None), default=None)
-        longest, number = max(((len(sentence) + 1, n) for n, sentence in enumerate(tokens, 1)), default=(0, 0))
+    @property
+    def max_source_length(self) -> int | None:
+        """The longest source sentence that every model can read, in tokens, its end symbol included, or None."""
+        return min((m.max_source_length for m in self.models if m.max_source_length is not None), default=None)
+
+    def check_lengths(self, sentences: Sequence[str], *, place: str = "sentence", first: int = 1) -> None:
+        """Refuse a sentence that is longer than the models can read.
+
+        Args:
+            sentences: raw text.
+            place: what the message calls a sentence.
+            first: number of the first one, for the message.
+
+        Raises:
+            UserError: there is one; the longest is named.
+        """
+        if self.max_source_length is not None:
+            self._check_lengths(self.tokenizers[0].tokenize(sentences), place=place, first=first)
+
+    def _check_lengths(self, tokens: Sequence[Sequence[str]], *, place: str = "sentence", first: int = 1) -> None:
+        limit = self.max_source_length
+        longest, number = max(((len(sentence) + 1, n) for n, sentence in enumerate(tokens, first)), default=(0, 0))
         if limit is not None and longest > limit:
             raise UserError(
-                f"sentence {number} has {longest} tokens, its end symbol included, but the model reads {limit} at most"
+                f"{place} {number} has {longest} tokens, its end symbol included, but the model reads {limit} at most"
             )
 
     def _batches(
@@ -212,10 +244,18 @@ class Translator:
             copies = ExtendedIds.find(tokens, targets or [[]] * len(tokens), self.vocabularies[1])
         order = source.lengths.argsort(kind="stable")
         order = order[source.lengths[order] > 1]  # a sentence of nothing but its end symbol has nothing to translate
-        for rows in cut(order, source.lengths, self.batch_size, "sentences"):
-            ids, lengths = source.padded(rows)
-            extended = copies.batch(rows).to(self.device) if copies else None
-            yield rows, ids.to(self.device), lengths, extended
+        for together in cut(order, source.lengths, self.batch_size, "sentences"):
+            for rows in cut(np.array(together), source.lengths, self.batch_size * TOKENS, "tokens"):
+                ids, lengths = source.padded(rows)
+                extended = copies.batch(rows).to(self.device) if copies else None
+                yield rows, ids.to(self.device), lengths, extended
+
+
+def _forced(model: Seq2Seq, source: Tensor, lengths: Tensor, copyable: Tensor | None, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities (batch, target_len - 1, vocabulary size) and weights of the tokens after the first."""
+    memory, state = model.encode(source, lengths, copyable)
+    decoded = model.decode(target[:, :-1], memory, state)
+    return torch.log_softmax(model.scores(decoded, memory).float(), dim=-1), decoded.weights
 
 
 def load(
@@ -224,6 +264,7 @@ def load(
     checkpoint: str = "best.ckpt",
     device: str | torch.device = "cpu",
     batch_size: int = 64,
+    replace_unknown: bool | None = None,
 ) -> Translator:
     """Open trained models.
 
@@ -232,58 +273,112 @@ def load(
         search: finds translations; None is what the first run was tested with.
         checkpoint: which one, ``best.ckpt`` or ``last.ckpt``.
         device: where the models shall be.
-        batch_size: sentences in a batch.
+        batch_size: sentences in a batch, fewer if they are very long.
+        replace_unknown: write the source word that was looked at most for an unknown one; None is what the first run was
+            tested with.
 
     Raises:
-        UserError: a folder that holds no finished run, a checkpoint that is damaged or not one of this model, a run of a newer
+        UserError: a folder that holds no finished run, a file in it that is damaged or not of this model, a run of another
             version of attnlab, or runs with other vocabularies than the first.
     """
     if not runs:
         raise UserError("name a run: the folder that attnlab train wrote, runs/NAME/VARIANT/seed=N")
-    opened = [_open(Path(run).expanduser(), checkpoint) for run in runs]
+    folders = [Path(run).expanduser() for run in runs]
+    opened = [_open(run, checkpoint) for run in folders]
     config, text, _ = opened[0]
-    for run, (_, other, _) in zip(runs, opened, strict=True):
+    for run, (_, other, _) in zip(folders, opened, strict=True):
         if (other["vocabularies"], other["tokenizers"]) != (text["vocabularies"], text["tokenizers"]):
-            raise UserError(f"{run} has other vocabularies than {runs[0]}: only models of the same text make an ensemble")
-    makers = [build(config.tokenizer)(language) for language in text["languages"]]
-    for tokenizer, state in zip(makers, text["tokenizers"], strict=True):
-        tokenizer.load_state(state)
+            raise UserError(f"{run} has other vocabularies than {folders[0]}: only models of the same text make an ensemble")
+    with _as_told_by(folders[0]):
+        makers = [build(config.tokenizer)(language) for language in text["languages"]]
+        for tokenizer, state in zip(makers, text["tokenizers"], strict=True):
+            tokenizer.load_state(state)
+        own_search: Search = search or build(config.search)
+    if replace_unknown is None:
+        replace_unknown = bool(OmegaConf.select(config, "training.replace_unknown", default=False))
     source, target = (Vocabulary(tokens) for tokens in text["vocabularies"])
     return Translator(
         [model.to(device) for _, _, model in opened],
         (makers[0], makers[1]),
         (source, target),
-        search or build(config.search),
+        own_search,
         batch_size=batch_size,
+        replace_unknown=replace_unknown,
     )
+
+
+def read_config(run: Path) -> DictConfig:
+    """Return a run's resolved config.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    path = run / "config.yaml"
+    if not path.is_file():
+        raise UserError(f"{run} holds no config.yaml: name the folder of a finished run, runs/NAME/VARIANT/seed=N")
+    try:
+        config = OmegaConf.load(path)
+    except (OSError, ValueError, YAMLError, OmegaConfBaseException) as error:
+        raise UserError(f"{path} is damaged ({_brief(error)})") from error
+    if not isinstance(config, DictConfig) or not config:
+        raise UserError(f"{path} is damaged: it holds no config of a run")
+    return config
+
+
+def _read_text(run: Path) -> dict[str, Any]:
+    """Return a run's ``text.json``."""
+    path = run / "text.json"
+    try:
+        text: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if int(text["format"]) > FORMAT:
+            newer = f"attnlab {text.get('version')}, which is newer than this one, {attnlab.__version__}"
+            raise UserError(f"{run} was made by {newer}")
+        sides = {len(text[name]) for name in ("languages", "vocabularies", "tokenizers")}
+        beginnings = {tuple(tokens[: len(SPECIAL)]) for tokens in text["vocabularies"]}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is damaged ({_brief(error)})") from error
+    if sides != {2} or beginnings != {SPECIAL}:
+        raise UserError(f"{path} is damaged: it does not hold the languages, vocabularies and tokenizers of two sides")
+    return text
+
+
+@contextmanager
+def _as_told_by(run: Path) -> Iterator[None]:
+    """Turn whatever goes wrong while a run's parts are made as its files say into one line."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # tokenizers raises nothing more special
+        raise UserError(
+            f"{run} was made by another version of attnlab, or its config.yaml was edited: {_brief(error)}"
+        ) from error
+
+
+def _brief(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
 
 
 def _open(run: Path, checkpoint: str) -> tuple[DictConfig, dict[str, Any], Seq2Seq]:
     """Return a run's config, its ``text.json``, and its model."""
-    for name in ("config.yaml", "text.json", checkpoint):
+    config = read_config(run)
+    for name in ("text.json", checkpoint):
         if not (run / name).is_file():
             raise UserError(f"{run} holds no {name}: name the folder of a finished run, runs/NAME/VARIANT/seed=N")
-    try:
-        config = OmegaConf.load(run / "config.yaml")
-        text: dict[str, Any] = json.loads((run / "text.json").read_text(encoding="utf-8"))
-        newer = int(text["format"]) > FORMAT
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise UserError(f"{run}: config.yaml or text.json is damaged ({' '.join(str(error).split())[:100]})") from error
-    if newer:
-        raise UserError(f"{run} was made by attnlab {text.get('version')}, which is newer than this one, {attnlab.__version__}")
-    assert isinstance(config, DictConfig)
+    text = _read_text(run)
     sizes = [len(vocabulary) for vocabulary in text["vocabularies"]]
-    model: Seq2Seq = build(config.model)(
-        sizes[0],
-        sizes[1],
-        PAD,
-        UNK,
-        config.seed,
-        encoder=build(config.encoder),
-        attention=build(config.attention),
-        decoder=build(config.decoder),
-        output=build(config.output),
-    )
+    with _as_told_by(run):
+        model: Seq2Seq = build(config.model)(
+            sizes[0],
+            sizes[1],
+            PAD,
+            UNK,
+            config.seed,
+            encoder=build(config.encoder),
+            attention=build(config.attention),
+            decoder=build(config.decoder),
+            output=build(config.output),
+        )
     model.load_state_dict(_weights(run / checkpoint, model))
     return config, text, model
 
@@ -295,6 +390,7 @@ def _weights(path: Path, model: Seq2Seq) -> dict[str, Tensor]:
         state: dict[str, Tensor] = {
             name.removeprefix("model."): value for name, value in content["state_dict"].items() if name.startswith("model.")
         }
+        found = {name: value.shape for name, value in state.items()}
     except (
         OSError,
         EOFError,
@@ -305,10 +401,8 @@ def _weights(path: Path, model: Seq2Seq) -> dict[str, Tensor]:
         AttributeError,
         UnpicklingError,
     ) as error:
-        reason = " ".join(str(error).split())[:100]
-        raise UserError(f"{path} is damaged, or no checkpoint of attnlab ({type(error).__name__}: {reason})") from error
+        raise UserError(f"{path} is damaged, or no checkpoint of attnlab ({_brief(error)})") from error
     expected = {name: value.shape for name, value in model.state_dict().items()}
-    found = {name: value.shape for name, value in state.items()}
     if expected != found:
         differing = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
         raise UserError(f"{path} belongs to another model than {path.parent}/config.yaml describes: {differing[0]} differs")

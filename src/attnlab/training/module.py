@@ -87,6 +87,7 @@ class TranslationModule(LightningModule):
         auxiliary: losses on the attention's weights, by name, added to the likelihood's.
         label_smoothing: probability spread evenly over the vocabulary.
         teacher_forcing: how often the right previous token is given.
+        replace_unknown: in tests, write the source word that was looked at most for an unknown one.
 
     Attributes:
         translations: after a test, the translations of each test set.
@@ -109,6 +110,7 @@ class TranslationModule(LightningModule):
         scheduler_monitor: str = "val/loss",
         label_smoothing: float = 0.0,
         teacher_forcing: TeacherForcing | None = None,
+        replace_unknown: bool = False,
     ) -> None:
         super().__init__()
         if not 0.0 <= label_smoothing < 1.0:
@@ -130,6 +132,7 @@ class TranslationModule(LightningModule):
         self.auxiliary = dict(auxiliary or {})
         self.label_smoothing = label_smoothing
         self.teacher_forcing = teacher_forcing or TeacherForcing()
+        self.replace_unknown = replace_unknown
         self.greedy = GreedySearch()
         self.translations: dict[str, list[Translation]] = {}
         tokenizer = tokenizer_name(data.languages[1])
@@ -222,7 +225,8 @@ class TranslationModule(LightningModule):
         """Measure loss and accuracy, and translate."""
         name = self.data.test_names[dataloader_idx]
         self._measure(batch, name)
-        self.translations[name] += self.translate(batch, self.search)
+        sources = [self.data.text(name).source[index] for index in batch.indices.tolist()]
+        self.translations[name] += self.translate(batch, self.search, sources if self.replace_unknown else None)
 
     def on_test_epoch_end(self) -> None:
         """Log the metrics of every test set, and bring together the translations of all processes in the order of the set."""
@@ -235,23 +239,32 @@ class TranslationModule(LightningModule):
                 translations = [translation for share in shares for translation in share]
             self.translations[name] = sorted(translations, key=lambda translation: translation.index)
 
-    def translate(self, batch: Batch, search: Search) -> list[Translation]:
-        """Translate a batch; the best hypothesis of each sentence."""
+    def translate(self, batch: Batch, search: Search, sources: Sequence[str] | None = None) -> list[Translation]:
+        """Translate a batch; the best hypothesis of each sentence.
+
+        Args:
+            batch: ids, of which those of unknown words do not tell what the words are.
+            search: finds the translations.
+            sources: the batch's sentences as text; given, an unknown word is replaced by the one that was looked at most.
+        """
         copyable = batch.copies.source if batch.copies else None
         found = search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copyable=copyable)
         types, lengths = self.data.source_vocabulary.tokens, batch.source_lengths.tolist()
+        tokens = [[types[token] for token in ids[:n]] for ids, n in zip(batch.source.tolist(), lengths, strict=True)]
+        if sources is not None:
+            tokens = [[*known, types[EOS]] for known in self.data.source_tokenizer.tokenize(sources)]
         words: Sequence[Sequence[str]] = batch.copies.words if batch.copies else [()] * len(found)
-        rows = zip(batch.indices.tolist(), found, batch.source.tolist(), lengths, words, strict=True)
         return [
             read_out(
                 hypotheses[0],
                 index=index,
-                source=[types[token] for token in ids[:length]],
+                source=source,
                 vocabulary=self.data.target_vocabulary,
                 tokenizer=self.data.target_tokenizer,
                 beyond=beyond,
+                replace_unknown=sources is not None,
             )
-            for index, hypotheses, ids, length, beyond in rows
+            for index, hypotheses, source, beyond in zip(batch.indices.tolist(), found, tokens, words, strict=True)
         ]
 
     def _measure(self, batch: Batch, split: str) -> None:

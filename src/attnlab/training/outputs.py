@@ -52,12 +52,13 @@ def read_out(
         vocabulary: of the target side.
         tokenizer: of the target side.
         beyond: words with ids beyond the vocabulary, that were copied.
-        replace_unknown: write the source word that was looked at most for an unknown one (Luong et al. 2015, section 4).
+        replace_unknown: write the source word that was looked at most for an unknown one (Luong et al. 2015, section 4), if
+            any was.
     """
     types = [*vocabulary.tokens, *beyond] if beyond else vocabulary.tokens
     tokens = [types[token] for token in hypothesis.tokens]
     weights = hypothesis.weights[:, : len(source)]
-    if replace_unknown and len(source) > 1:
+    if replace_unknown and len(source) > 1 and bool(weights.any()):
         most = weights[:, :-1].argmax(dim=-1).tolist()  # not the end symbol, which is no word
         tokens = [source[most[t]] if hypothesis.tokens[t] == UNK else token for t, token in enumerate(tokens)]
     written = [token for token, number in zip(tokens, hypothesis.tokens, strict=True) if number not in (PAD, BOS, EOS)]
