@@ -1,19 +1,28 @@
-"""Every option of every config group, found by listing conf/, and every study: composed, checked and run for a step."""
+"""Every option of every config group, found by listing conf/: run for a step, and every study, composed and built."""
 
 import gzip
 from pathlib import Path
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 
+from attnlab.data import ParallelDataModule
+from attnlab.studies.comparison import NAMES
+from attnlab.studies.identity import labels, telling
+from attnlab.studies.plan import Composer, Plan, plan
+from attnlab.studies.run import CONFIG_KEYS, build_data, build_model, serve_what_is_needed
+from attnlab.studies.wiring import build, check
 from commands import TINY, Attnlab, attnlab
+from composing import composed
 from conftest import CONF, ROOT, options
 
 __all__ = ["attnlab"]
 
 GROUPS = sorted(str(folder.relative_to(CONF)) for folder in CONF.rglob("*") if folder.is_dir() and any(folder.glob("*.yaml")))
 CHOICES = [(group, option) for group in GROUPS for option in options(group)]
-STUDIES = sorted((ROOT / "experiments").rglob("*.yaml"))
+EXPERIMENTS = ROOT / "experiments"
+STUDIES = sorted(path for path in EXPERIMENTS.rglob("*.yaml") if path.parent.name != "settings")
 
 NEEDS = {
     "data=multi30k": ["data.root=corpus", "data.tests=[test]"],
@@ -34,7 +43,15 @@ NEEDS = {
 }
 """What an option cannot do without."""
 
+NEEDED_BY_STUDIES = {"tatoeba": ["data.path=deu.txt"]}
+
+CORPUS = [override for override in TINY if override.startswith("data.")]
 GRAMMAR = [override for override in TINY if not override.startswith("data.")]
+
+
+def study_name(path: Path) -> str:
+    """What ``attnlab study`` takes."""
+    return str(path.relative_to(EXPERIMENTS).with_suffix("")).removesuffix("/study")
 
 
 def corpus(folder: Path) -> None:
@@ -63,7 +80,63 @@ def test_every_option_trains(group: str, option: str, attnlab: Attnlab, tmp_path
     assert list(tmp_path.glob("runs/train/*/seed=1/result.json"))
 
 
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_every_study_composes(path: Path, attnlab: Attnlab, capsys: pytest.CaptureFixture[str]) -> None:
-    assert attnlab("train", "--config-dir", str(path.parent), "--config-name", path.stem, "--cfg", "job") == 0
-    assert f"name: {path.stem}" in capsys.readouterr().out
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataModule:
+    """A little of the grammar, for studies of any corpus: what is built on it does not ask where it is from."""
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    return build_data(composed(*CORPUS, f"datamodule.cache_dir={cache}"))
+
+
+def planned(path: Path) -> Plan:
+    """What ``attnlab study`` would do; it writes files of variants below the working directory."""
+    return plan(path.parent, path.stem, NEEDED_BY_STUDIES.get(path.stem, []), [EXPERIMENTS, CONF], command=["attnlab", "study"])
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=study_name)
+def test_every_variant_of_every_study_is_built(path: Path, attnlab: Attnlab, data: ParallelDataModule) -> None:
+    study = planned(path)
+    composer = Composer(study.places)
+    variants = {tuple(telling(run.overrides)): run for run in study.runs}
+    for run in variants.values():
+        config, _ = composer.compose(path.stem, run.overrides)
+        check(config, CONFIG_KEYS)
+        assert run.seed == config.seed
+        assert config.threads == 1 or path.parent == EXPERIMENTS
+        build(config.data)
+        model = build_model(config, data)
+        serve_what_is_needed(data, model, build(config.auxiliary))
+        optimizer, scheduler = build(config.optimizer), build(config.scheduler)
+        module = build(config.training)(
+            model, data, build(config.search), config.seed, optimizer=optimizer, scheduler=scheduler
+        )
+        module.configure_optimizers()
+    _, names = labels(list(variants))
+    assert study.settings["question"]
+    assert study.settings["baseline"] in (None, *names.values())
+    assert set(study.settings["metrics"]) <= set(NAMES)
+
+
+def test_every_study_has_a_folder_of_its_own() -> None:
+    """Its runs are where its name says."""
+    assert [OmegaConf.load(path).name for path in STUDIES] == [study_name(path).replace("/", "-") for path in STUDIES]
+
+
+def test_every_study_is_listed(attnlab: Attnlab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert attnlab("study") == 0
+    shown = capsys.readouterr().out
+    assert [name for name in map(study_name, STUDIES) if f" {name} " not in shown] == []
+
+
+def test_every_study_in_a_folder_is_told_of() -> None:
+    for folder in {path.parent for path in STUDIES} - {EXPERIMENTS}:
+        told = (folder / "README.md").read_text(encoding="utf-8")
+        assert f"attnlab study {folder.name} " in told
+        assert f"attnlab study {folder.name}/full" in told
+        assert (folder / "study.yaml").is_file()
+        assert (folder / "full.yaml").is_file()
+
+
+def test_no_study_is_called_as_a_group_of_options() -> None:
+    """Hydra would take its files for options of that group."""
+    assert not {path.name for path in EXPERIMENTS.iterdir() if path.is_dir()} & set(GROUPS)
