@@ -123,7 +123,7 @@ def _list(studies: Sequence["Known"]) -> None:
 
 def _sweep(root: Path, config_name: str, arguments: Sequence[str], command: Sequence[str]) -> int:
     """Plan a sweep, let Hydra run it, and report it."""
-    from attnlab.studies.plan import plan
+    from attnlab.studies.plan import plan, search_path
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = _refuse  # type: ignore[method-assign]
@@ -131,12 +131,11 @@ def _sweep(root: Path, config_name: str, arguments: Sequence[str], command: Sequ
     parser.add_argument("--config-dir", "-cd", type=Path)
     parser.add_argument("-m", "--multirun", action="store_true")
     options, rest = parser.parse_known_args(arguments)
-    flags = [argument for argument in rest if argument.startswith("-")]
-    if flags:
-        return _hydra(["--multirun", "--config-dir", str(root), *rest], config_name=config_name)
     if options.config_dir and not options.config_dir.is_dir():
         raise UserError(f"--config-dir: no folder {options.config_dir}")
     places = [place for place in (options.config_dir, *EXPERIMENTS, CONF) if place and place.is_dir() and place != root]
+    if any(argument.startswith("-") for argument in rest):  # such as --cfg job, which shows and runs nothing
+        return _hydra(["--config-dir", str(root), search_path(places), *rest], config_name=config_name)
     planned = plan(root, config_name, rest, places, command=command)
     if options.dry_run:
         return _dry_run(planned)

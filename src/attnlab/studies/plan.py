@@ -142,12 +142,17 @@ def plan(root: Path, config_name: str, overrides: Sequence[str], places: Sequenc
     return Plan(
         places=(root, *places),
         config_name=config_name,
-        arguments=[*overrides, f"hydra.searchpath=[{','.join(f'file://{place.resolve()}' for place in places)}]"],
+        arguments=[*overrides, search_path(places)],
         folder=folder,
         settings={str(key): value for key, value in settings.items()},
         runs=runs,
         command=shlex.join(command),
     )
+
+
+def search_path(places: Sequence[Path]) -> str:
+    """Return the override by which Hydra searches further folders of configs."""
+    return f"hydra.searchpath=[{','.join(f'file://{place.resolve()}' for place in places)}]"
 
 
 def _planned(overrides: Sequence[str], *, default_seed: int) -> Planned:
@@ -239,4 +244,4 @@ def studies(places: Sequence[Path]) -> list[Known]:
             if question and name not in found:
                 run_name = OmegaConf.select(content, "name") or name
                 found[name] = Known(name, " ".join(str(question).split()), Path("runs", str(run_name)))
-    return list(found.values())
+    return sorted(found.values(), key=lambda study: study.name)
