@@ -2,7 +2,9 @@
 
 import io
 import json
+import math
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,10 +15,14 @@ import pytest
 import torch
 
 import attnlab as package
-from attnlab import cli
+from attnlab import cli, using
 from attnlab.attention.heads import every_head
+from attnlab.data.corpora import ParallelText
 from attnlab.errors import UserError
-from attnlab.search import BeamSearch, GreedySearch, NoPenalty
+from attnlab.evaluation.alignment import Links
+from attnlab.search import BeamSearch, GNMTPenalty, GreedySearch, NoPenalty
+from attnlab.studies.evaluate import REPORTED, chosen_shifts, word_links
+from attnlab.studies.translator import Scored
 from commands import TINY, Attnlab, attnlab
 from composing import model, sentences
 from conftest import options
@@ -197,6 +203,8 @@ def test_any_search_can_be_asked_for(
     assert spoken(attnlab, monkeypatch, capsys, b"The old man runs .\n", str(runs["plain-1"]), f"search={search}").strip()
 
 
+ALIGN = ["--files", "a.en", "a.de"]
+
 MISTAKES = {
     "no run": (["translate", "search=greedy"], "name a run"),
     "no folder": (["translate", "nowhere"], "nowhere holds no config.yaml"),
@@ -218,6 +226,26 @@ MISTAKES = {
     "picture's ending": (["draw", "curves", "RUN", "--output", "x.bmp"], "--output ends in .png, .svg or .pdf, not '.bmp'"),
     "metric": (["draw", "curves", "RUN", "--metric", "val/blue", "--output", "x.png"], "has no metric 'val/blue'"),
     "sentence": (["draw", "heatmaps", "RUN", "--output", "x.png"], "add --sentence TEXT"),
+    "links": (["draw", "heatmaps", "RUN", "--sentence", "a b", "--links", "9-9", "--output", "x.png"], "source position 9"),
+    "read and written": (["translate", "nowhere", "--input", "a.en", "--output", "a.en"], "--output a.en is what is read"),
+    "gold written": (["align", "nowhere", *ALIGN, "--gold", "gold", "--output", "gold"], "--output gold is what is read"),
+    "no folder to write to": (["translate", "nowhere", "--input", "a.en", "--output", "no/x"], "there is no folder no"),
+    "no folder for a picture": (["draw", "curves", "nowhere", "--output", "no/x.png"], "there is no folder no"),
+    "a folder to write to": (["translate", "nowhere", "--input", "a.en", "--output", "folder"], "is a folder"),
+    "more than the beam": (["translate", "RUN", "--n-best", "9"], "search.width is 5: add search.width=9"),
+    "more samples": (["translate", "RUN", "--n-best", "2", "search=sampling"], "search.samples is 1: add search.samples=2"),
+    "more than one": (["translate", "RUN", "--n-best", "2", "search=greedy"], "add search=beam search.width=2"),
+    "a dot for a slash": (["translate", "RUN", "search.length_penalty=gnmt"], "search/length_penalty=gnmt"),
+    "another search's": (
+        ["translate", "RUN", "search=greedy", "search/length_penalty=gnmt"],
+        "there is no search/length_penalty",
+    ),
+    "no yaml": (["translate", "RUN", "search.width=["], "a value is no YAML"),
+    "no test set": (["evaluate", "RUN", "test="], "the corpus has no test set ''"),
+    "same direction": (["align", "RUN", *ALIGN, "--reverse", "RUN"], "name a run of the other direction"),
+    "gold past the end": (["align", "RUN", *ALIGN, "--gold", "gold"], "gold, line 1: source position 5 is linked to"),
+    "gold from 1": (["align", "RUN", *ALIGN, "--gold", "gold"], "if links count from 1, add --gold-from 1"),
+    "not evaluated": (["compare", "RUN", "RUN", "--label", "no"], "has no evaluation 'no' of 'test': there is none at all"),
     "not finished": (["compare", ".", "."], "holds no finished run"),
     "hypotheses": (["compare", "RUN", "RUN", "--test", "exam"], "has no hypotheses of 'exam': there is test, test_long"),
 }
@@ -225,13 +253,156 @@ MISTAKES = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_ends_in_one_line(
-    name: str, runs: dict[str, Path], attnlab: Attnlab, capsys: pytest.CaptureFixture[str]
+    name: str, runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments, message = MISTAKES[name]
+    aligned(tmp_path)
+    (tmp_path / "folder").mkdir()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     assert attnlab(*(str(runs["plain-1"]) if a == "RUN" else a for a in arguments)) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("attnlab: ")
     assert message in line
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_a_part_of_the_search_is_changed_within_the_runs_own(
+    runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = copy(runs["plain-1"], tmp_path / "run")
+    edit(run / "config.yaml", "width: 5", "width: 3")
+    used = []
+    call = BeamSearch.__call__
+
+    def spy(self: BeamSearch, *args: Any, **named: Any) -> Any:
+        used.append(self)
+        return call(self, *args, **named)
+
+    monkeypatch.setattr(BeamSearch, "__call__", spy)
+    overrides = ["search/length_penalty=gnmt", "search.length_penalty.alpha=0.5", "search.coverage_penalty=0.1"]
+    spoken(attnlab, monkeypatch, capsys, b"The old man runs .\n", "run", *overrides)
+    assert used[0].length_penalty == GNMTPenalty(alpha=0.5)
+    assert (used[0].width, used[0].coverage_penalty, used[0].max_length_factor) == (3, 0.1, 0.5)  # the run's own, and not 2.0
+    assert package.load(run).search.kept == 3
+
+
+LONG = "The old man runs .\nThe woman sings .\n" + "the house " * 50 + "\nThe child sleeps .\n"
+
+
+def test_a_line_too_long_is_named_before_anything_is_written(
+    runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(using, "CHUNK", 2)
+    run = str(runs["location-1"])
+    (tmp_path / "in.txt").write_text(LONG)
+    (tmp_path / "out.txt").write_text("of yesterday")
+    assert attnlab("translate", run, "--input", "in.txt", "--output", "out.txt") == 2
+    assert "in.txt, line 3 has 101 tokens" in capsys.readouterr().err
+    assert (tmp_path / "out.txt").read_text() == "of yesterday"
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LONG.encode())))
+    assert attnlab("translate", run) == 2
+    assert "line 3 has 101 tokens" in capsys.readouterr().err
+
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(LONG.encode())))
+    assert attnlab("translate", run) == 0
+    said = capsys.readouterr()
+    assert "line 3 has 101 tokens" in said.err
+    assert said.out.count("\n") == 3
+
+
+def test_n_best_lines_of_a_sentence_are_where_they_are_expected(
+    runs: dict[str, Path], attnlab: Attnlab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sentence i has the lines from i * N on, even where a search finds fewer."""
+    call = BeamSearch.__call__
+    monkeypatch.setattr(BeamSearch, "__call__", lambda *args, **named: [found[:2] for found in call(*args, **named)])
+    text = b"The old man runs .\n\nThe woman sings .\n"
+    out = spoken(attnlab, monkeypatch, capsys, text, str(runs["plain-1"]), "--n-best", "3", "--scores", "--alignments")
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [len(row) for row in rows] == [3] * 9
+    assert [float(score) > -math.inf for score, _, _ in rows] == [True, True, False, True, False, False, True, True, False]
+
+
+def test_streams_that_are_closed_or_of_another_encoding(
+    runs: dict[str, Path], attnlab: Attnlab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("über ☃\n".encode())))
+    assert attnlab("translate", str(runs["plain-1"]), "--json") == 0
+    assert json.loads(written.getvalue().decode("utf-8"))["source"] == "über ☃"
+    monkeypatch.setattr(sys, "stdin", None)
+    assert attnlab("translate", str(runs["plain-1"])) == 2
+    assert "standard input is closed" in capsys.readouterr().err
+
+
+def test_an_evaluation_is_added_to_and_not_lost(
+    runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(runs["copying-1"])
+    path = runs["copying-1"] / "evaluations" / "kept.json"
+    evaluate = ["evaluate", run, "--bootstrap", "1", "--label", "kept"]
+    assert attnlab(*evaluate, "test=test") == 0
+    first = json.loads(path.read_text())["tests"]["test"]
+    assert attnlab(*evaluate, "test=val") == 0
+    content = path.read_text()
+    assert json.loads(content)["tests"]["test"] == first
+    assert list(json.loads(content)["tests"]) == ["test", "val"]
+
+    (tmp_path / "test.en").write_text("The old man runs .\n")
+    (tmp_path / "test.de").write_text("Der alte Mann rennt .\n")
+    capsys.readouterr()
+    for other in (["search.width=2"], ["--checkpoint", "last.ckpt"], ["--files", "test.en", "test.de"]):
+        assert attnlab(*evaluate, *other) == 2
+        assert "choose another --label" in capsys.readouterr().err
+    assert path.read_text() == content
+
+    assert attnlab("draw", "lengths", run, "--label", "kept", "--test", "val", "--output", "x.png") == 0
+    path.write_text('{"tests": {"val": {"by_length": [{}]}}}')
+    assert attnlab("draw", "lengths", run, "--label", "kept", "--test", "val", "--output", "x.png") == 2
+    assert "kept.json is damaged" in capsys.readouterr().err
+    torn = copy(runs["copying-1"], tmp_path / "torn")
+    (torn / "metrics.jsonl").write_text('{"epoch": 0, "val/bleu": 1.0}\n{"epoch": 1, "val')
+    assert attnlab("draw", "curves", "torn", "--output", "x.png") == 2
+    assert "metrics.jsonl, line 2, is damaged" in capsys.readouterr().err
+
+
+def test_only_what_was_tested_alike_is_compared(
+    runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = "one", "two"
+    for name, run in ((one, runs["plain-1"]), (two, runs["plain-2"])):
+        shutil.copytree(run, tmp_path / name)
+    assert attnlab("compare", one, two, "--samples", "100") == 0  # runs alone may differ in their seeds
+    for run in (one, two):
+        assert attnlab("evaluate", run, "--bootstrap", "1", "--label", "short", "test=test", "search=greedy") == 0
+    assert attnlab("compare", one, two, "--samples", "100", "--label", "short") == 0
+    capsys.readouterr()
+
+    def refused(message: str, *arguments: str) -> None:
+        assert attnlab("compare", one, "other", *arguments) == 2
+        assert message in capsys.readouterr().err
+
+    other = tmp_path / "other"
+    shutil.copytree(two, other)
+    references = other / "texts" / "test.target.txt"
+    references.write_text(references.read_text().replace(".", "!"))
+    refused("other was tested against other references than")
+    shutil.rmtree(other / "texts")  # as of a run that kept none
+    assert attnlab("compare", one, "other", "--samples", "100") == 0
+    capsys.readouterr()
+    (other / "hypotheses" / "exam.txt").write_text("a\n")
+    (tmp_path / one / "hypotheses" / "exam.txt").write_text("a\n")
+    refused("its corpus has no test set 'exam': there is", "--test", "exam")
+    edit(other / "config.yaml", "lowercase: false", "lowercase: true")
+    refused("other writes lower case alone and")
+    (other / "hypotheses" / "test.txt").write_text("a\nb\n")
+    refused("other has 2 hypotheses, but there are 16 references")
 
 
 def copy(run: Path, folder: Path) -> Path:
@@ -344,7 +515,7 @@ def aligned(folder: Path) -> list[str]:
     (folder / "a.en").write_text("The old man runs .\nThe woman sings .\n")
     (folder / "a.de").write_text("Der alte Mann rennt .\nDie Frau singt .\n")
     (folder / "gold").write_text("1-1 2-2 3-3 4p4 5-5\n1-1 2-2 3-3 4-4\n")
-    return ["--files", "a.en", "a.de"]
+    return ALIGN
 
 
 def test_align_writes_links_and_scores_them(
@@ -364,7 +535,52 @@ def test_align_writes_links_and_scores_them(
     shown = capsys.readouterr().out
     assert "AER" in shown
     assert "attention, head 0" in shown
-    assert "is read as about token" in shown
+
+
+def test_every_head_is_read_in_its_own_way(
+    runs: dict[str, Path], attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One head looks at a word to write it, the other one when it has been read."""
+    at, after = torch.eye(4), torch.eye(4).roll(1, dims=0)
+    tokens = ["a", "b", "c", "</s>"]
+    scored = Scored(tokens, [0.0] * 4, [True] * 4, 0, (at + 2 * after) / 3, tokens, {"head 0": at, "head 1": after})
+
+    class Heads:
+        languages = ("en", "de")
+
+        def score(self, source: Any, target: Any, *, heads: bool) -> list[Scored]:
+            return [scored]
+
+    val = ParallelText(["a b c"], ["a b c"], [[(0, 0), (1, 1), (2, 2)]], "whitespace")
+    chosen = chosen_shifts(Heads(), val, heads=True)  # type: ignore[arg-type]
+    assert chosen == {REPORTED: 1, "head 0": 0, "head 1": 1}
+
+    command = ["align", str(runs["plain-1"]), *aligned(tmp_path), "--gold", "gold", "--gold-from", "1", "--heads"]
+    read = []
+
+    def spy(source: Any, target: Any, weights: Any, scored: Any, shift: int) -> list[Links]:
+        read.append(shift)
+        return word_links(source, target, weights, scored, shift)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("attnlab.studies.evaluate.word_links", spy)
+        patch.setattr("attnlab.studies.evaluate.chosen_shifts", lambda *_, heads: {REPORTED: 0, "attention, head 0": 1})
+        patch.setenv("COLUMNS", "200")
+        assert attnlab(*command) == 0
+    rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if "attention" in line]
+    assert [row[-2].strip() for row in rows] == ["t", "t - 1"]
+    assert read == [0, 1]
+
+    monkeypatch.setattr(using, "_corpus", lambda run: WithoutLinks())
+    assert attnlab(*command) == 0
+    assert "has no links" in capsys.readouterr().err
+
+
+class WithoutLinks:
+    """A corpus."""
+
+    def load(self) -> dict[str, ParallelText]:
+        return {"val": ParallelText(["a"], ["a"])}
 
 
 def test_every_head_of_every_layer_is_seen_and_their_mean_is_what_is_reported() -> None:

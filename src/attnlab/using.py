@@ -1,11 +1,15 @@
 """The commands that use trained models; nothing heavy is imported before they start."""
 
 import argparse
+import io
 import json
+import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,11 +18,13 @@ from attnlab.errors import UserError
 
 if TYPE_CHECKING:
     from attnlab.data.corpora import ParallelText
+    from attnlab.evaluation.alignment import Gold
     from attnlab.search import Search
     from attnlab.studies.translator import Translator
     from attnlab.training.outputs import Translation
 
 SEARCH_OVERRIDE = re.compile(r"search([./][\w./]+)?=")
+LABEL = re.compile(r"[\w.-]+")
 CHUNK = 1024
 """Lines translated at a time, so that a long file shows its first lines early and needs no more memory than a short one."""
 
@@ -62,26 +68,89 @@ def translate(arguments: Sequence[str], conf: Path) -> int:
         raise UserError("--n-best and --batch-size must be 1 or more")
     if options.input and not options.input.is_file():
         raise UserError(f"no file {options.input}")
+    _check_output(options.output, [options.input])
+    if options.input is None and sys.stdin is None:
+        raise UserError("standard input is closed: name a file with --input")
     translator = _load(options, conf)
+    _check_n_best(options.n_best, translator.search)
+    if options.input:
+        for first, chunk in _chunks(options.input, CHUNK):
+            translator.check_lengths(chunk, place=f"{options.input}, line", first=first)
     live = options.input is None and sys.stdin.isatty()
     if live:
         print("one sentence a line; Ctrl-D ends", file=sys.stderr)
-    out = options.output.open("w", encoding="utf-8") if options.output else sys.stdout
-    try:
-        lines = _lines(options.input)
-        while chunk := list(islice(lines, 1 if live else CHUNK)):
+    with _written_to(options.output) as out:
+        for first, chunk in _chunks(options.input, 1 if live else CHUNK):
+            try:
+                translator.check_lengths(chunk, place="line", first=first)
+            except UserError as error:
+                if not live:
+                    raise
+                print(f"attnlab: {error}", file=sys.stderr)
+                continue
             for line, found in zip(chunk, translator.n_best(chunk), strict=True):
                 _write(line, found[: options.n_best], options, out)
             out.flush()
-    finally:
-        if options.output:
-            out.close()
     return 0
+
+
+def _check_n_best(count: int, search: "Search") -> None:
+    if count <= search.kept:
+        return
+    if search.kept_by is None:
+        raise UserError(f"--n-best {count}: greedy search finds one translation: add search=beam search.width={count}")
+    setting = f"search.{search.kept_by}"
+    raise UserError(f"--n-best {count}: {setting} is {search.kept}: add {setting}={count}")
+
+
+def _check_output(path: Path | None, read: Iterable[Path | None] = ()) -> None:
+    """Refuse a file that cannot be written, or that is read too, before anything is computed."""
+    if path is None:
+        return
+    try:
+        if path.is_dir():
+            raise UserError(f"--output {path} is a folder: name a file")
+        if not path.parent.is_dir():
+            raise UserError(f"--output {path}: there is no folder {path.parent}")
+        if path.exists() and any(other.samefile(path) for other in read if other):
+            raise UserError(f"--output {path} is what is read: name another file, or nothing would be left of it")
+    except OSError as error:
+        raise UserError(f"--output {path}: {error.strerror}") from error
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UserError(f"--output {path}: no permission to write there")
+
+
+@contextmanager
+def _written_to(path: Path | None) -> Iterator[Any]:
+    """Open a file to write to, or standard output, for which a file system or a terminal may have another encoding."""
+    if path is None:
+        if sys.stdout is None:
+            raise UserError("standard output is closed: name a file with --output")
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+        yield sys.stdout
+        return
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            yield file
+    except OSError as error:
+        raise UserError(f"--output {path}: {error.strerror}") from error
+
+
+def _chunks(path: Path | None, size: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield lines of a file or of standard input, so many at a time, with the number of the first."""
+    lines, first = _lines(path), 1
+    while chunk := list(islice(lines, size)):
+        yield first, chunk
+        first += len(chunk)
 
 
 def _lines(path: Path | None) -> Iterator[str]:
     """Yield lines without their ends; what is not UTF-8 is told by its number."""
-    stream = path.open("rb") if path else sys.stdin.buffer
+    try:
+        stream = path.open("rb") if path else sys.stdin.buffer
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
     try:
         for number, line in enumerate(stream, 1):
             try:
@@ -112,6 +181,9 @@ def _write(line: str, found: Sequence["Translation"], options: argparse.Namespac
         score = f"{translation.score:.4f}\t" if options.scores else ""
         links = "\t" + " ".join(f"{i}-{j}" for i, j in sorted(_links(line, translation))) if options.alignments else ""
         out.write(f"{score}{translation.text}{links}\n")
+    # Line i * N + k belongs to sentence i, whatever was found; nothing is what an empty line is translated as.
+    nothing = ("-inf\t" if options.scores else "") + ("\t" if options.alignments else "")
+    out.write(f"{nothing}\n" * (options.n_best - len(found)))
 
 
 def _links(line: str, translation: "Translation") -> set[tuple[int, int]]:
@@ -136,38 +208,58 @@ def evaluate(arguments: Sequence[str], conf: Path) -> int:
     options = parser.parse_intermixed_args([f"--{a}" if a.startswith("test=") else a for a in arguments])
     if options.bootstrap < 1 or options.batch_size < 1:
         raise UserError("--bootstrap and --batch-size must be 1 or more")
-    if not re.fullmatch(r"[\w.-]+", options.label):
-        raise UserError(f"--label is part of a file's name: letters, digits, _ . and -, not {options.label!r}")
+    _check_label(options.label)
     translator = _load(options, conf)
+    from attnlab.studies.evaluate import earlier, save
     from attnlab.studies.evaluate import evaluate as measure
-    from attnlab.studies.evaluate import save
 
     runs = _runs(options.run)
     texts, val = _texts(runs[0], options)
+    files = [str(path.resolve()) for path in options.files] if options.files else None
+    settings = {
+        "others": [str(run.resolve()) for run in runs[1:]],
+        "search": _overrides(options.run),
+        "checkpoint": options.checkpoint,
+        "replace_unknown": translator.replace_unknown,
+    }
+    before = earlier(runs[0], options.label, settings, dict.fromkeys(texts, files))
     results, hypotheses = {}, {}
     for name, text in texts.items():
-        results[name], hypotheses[name] = measure(translator, text, val=val, samples=options.bootstrap)
-    told = {"runs": [str(run) for run in runs], "search": _overrides(options.run), "tests": results}
+        measured, hypotheses[name] = measure(translator, text, val=val, samples=options.bootstrap)
+        results[name] = {**measured, "files": files}
+    told = {"runs": [str(run) for run in runs], **settings, "tests": {**before, **results}}
     path = save(runs[0], options.label, told, hypotheses)
     _show(results)
     print(f"written to {path}")
     return 0
 
 
+def _check_label(label: str) -> None:
+    if not LABEL.fullmatch(label):
+        raise UserError(f"--label is part of a file's name: letters, digits, _ . and -, not {label!r}")
+
+
+def _corpus(run: Path) -> Any:
+    """Return the corpus of a run."""
+    from attnlab.studies.translator import as_told_by, read_config
+    from attnlab.studies.wiring import build
+
+    config = read_config(run)
+    with as_told_by(run):
+        return build(config.data)
+
+
 def _texts(run: Path, options: argparse.Namespace) -> tuple[dict[str, "ParallelText"], "ParallelText | None"]:
     """Return the test sets asked for, and the validation set."""
-    from omegaconf import OmegaConf
-
     from attnlab.data.corpora import read_pair
-    from attnlab.studies.wiring import build
 
     if options.files:
         for path in options.files:
             if not path.is_file():
                 raise UserError(f"no file {path}")
         return {options.files[0].stem: read_pair(*options.files, drop_empty=False)}, None
-    corpus = build(OmegaConf.load(run / "config.yaml").data)
-    names = options.test.split(",") if options.test else list(corpus.test_names)
+    corpus = _corpus(run)
+    names = list(corpus.test_names) if options.test is None else options.test.split(",")
     text = corpus.load()
     for name in names:
         if name not in text:
@@ -242,69 +334,105 @@ def align(arguments: Sequence[str], conf: Path) -> int:
     for path in (*options.files, *([options.gold] if options.gold else [])):
         if not path.is_file():
             raise UserError(f"no file {path}")
-    from attnlab.data.corpora import decode_lines, read_bytes, read_pair
-    from attnlab.evaluation.alignment import SYMMETRISATIONS, Gold, parse, score, transposed, written
-    from attnlab.studies.evaluate import word_links
+    _check_output(options.output, [*options.files, options.gold])
+    from attnlab.data.corpora import read_pair
+    from attnlab.evaluation.alignment import SYMMETRISATIONS, score, transposed, written
+    from attnlab.studies.evaluate import REPORTED, by_head, word_links
     from attnlab.studies.translator import load
 
     if options.symmetrise not in SYMMETRISATIONS:
         raise UserError(f"--symmetrise is one of {', '.join(SYMMETRISATIONS)}, not {options.symmetrise!r}")
     text = read_pair(*options.files, drop_empty=False)
     words = [[line.split() for line in side] for side in (text.source, text.target)]
+    gold = _gold(options, words) if options.gold else []
     translator = load(options.run, checkpoint=options.checkpoint)
-    shift = _shift(options.run, translator) if options.shift is None else options.shift
+    other = load(options.reverse, checkpoint=options.checkpoint) if options.reverse else None
+    if other and other.languages != translator.languages[::-1]:
+        raise UserError(
+            f"--reverse {options.reverse} translates {' to '.join(other.languages)}, and {options.run} "
+            f"{' to '.join(translator.languages)}: name a run of the other direction"
+        )
     scored = translator.score(text.source, text.target, heads=options.heads)
-    links = word_links(words[0], words[1], [sentence.weights for sentence in scored], scored, shift)
-    if options.reverse:
-        other = load(options.reverse, checkpoint=options.checkpoint)
+    heads = by_head(scored)
+    looked = {REPORTED: [sentence.weights for sentence in scored], **heads}
+    shifts = _shifts(options.run, translator, list(looked), options)
+    rows = {name: word_links(words[0], words[1], looked[name], scored, shifts[name]) for name in looked}
+    readings = {name: READINGS[shifts[name]] for name in looked}
+    links = rows[REPORTED]
+    if other:
         back = other.score(text.target, text.source)
-        read = _shift(options.reverse, other) if options.shift is None else options.shift
+        read = _shifts(options.reverse, other, [REPORTED], options)[REPORTED]
         found = word_links(words[1], words[0], [sentence.weights for sentence in back], back, read)
         links = [SYMMETRISATIONS[options.symmetrise](a, transposed(b)) for a, b in zip(links, found, strict=True)]
+        both = f"both directions, {options.symmetrise}"
+        rows = {both: links, **{name: rows[name] for name in heads}}
+        readings[both] = f"{readings[REPORTED]}; back, {READINGS[read]}"
     lines = [written(found, base=int(options.format == "talp")) for found in links]
     if options.output:
-        options.output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        with _written_to(options.output) as out:
+            out.writelines(f"{line}\n" for line in lines)
     elif not options.gold:
         print("\n".join(lines))
-    if not options.gold:
-        return 0
-    place = f"{options.gold}, line "
-    known = decode_lines(read_bytes(options.gold), options.gold)
-    gold = [parse(line, base=options.gold_from, place=f"{place}{number}") for number, line in enumerate(known, 1)]
-    if options.gold_transposed:
-        gold = [Gold(transposed(g.sure), transposed(g.possible)) for g in gold]
-    rows = {"the attention that is reported" if not options.reverse else f"both directions, {options.symmetrise}": links}
-    for name in scored[0].heads if options.heads else ():
-        weights = [sentence.heads[name] for sentence in scored]
-        rows[name] = word_links(words[0], words[1], weights, scored, shift)
-    _show_alignments({name: vars(score(found, gold)) for name, found in rows.items()}, shift)
+    if options.gold:
+        _show_alignments({name: vars(score(found, gold)) for name, found in rows.items()}, readings)
     return 0
 
 
-def _shift(run: Path, translator: "Translator") -> int:
-    """Choose how to read the weights on the validation set of a run's corpus, if that has alignments and is at hand."""
-    from omegaconf import OmegaConf
+READINGS = ("t", "t - 1")
+"""Which token a row of weights is read as about, by the shift."""
 
-    from attnlab.studies.evaluate import chosen_shift
-    from attnlab.studies.wiring import build
 
+def _gold(options: argparse.Namespace, words: Sequence[Sequence[Sequence[str]]]) -> list["Gold"]:
+    """Read known links of the sentence pairs."""
+    from attnlab.data.corpora import decode_lines, read_bytes
+    from attnlab.evaluation.alignment import Gold, check_inside, parse, transposed
+
+    lines = decode_lines(read_bytes(options.gold), options.gold)
+    if len(lines) != len(words[0]):
+        raise UserError(
+            f"{options.gold} has {len(lines)} lines but {options.files[0]} has {len(words[0])}: one a sentence pair"
+        )
+    found = []
+    for number, (line, source, target) in enumerate(zip(lines, *words, strict=True), 1):
+        place = f"{options.gold}, line {number}"
+        gold = parse(line, base=options.gold_from, place=place)
+        if options.gold_transposed:
+            gold = Gold(transposed(gold.sure), transposed(gold.possible))
+        try:
+            check_inside(gold.possible, len(source), len(target), place=place, base=options.gold_from)
+        except UserError as error:
+            hint = "" if options.gold_from else "; if links count from 1, add --gold-from 1"
+            raise UserError(f"{error}{hint}") from None
+        found.append(gold)
+    return found
+
+
+def _shifts(run: Path, translator: "Translator", names: Sequence[str], options: argparse.Namespace) -> dict[str, int]:
+    """Choose how to read some weights, by name, on the validation set of a run's corpus; say so if it cannot be done there."""
+    from attnlab.studies.evaluate import chosen_shifts
+
+    if options.shift is not None:
+        return dict.fromkeys(names, options.shift)
     try:
-        val = build(OmegaConf.load(run / "config.yaml").data).load()["val"]
+        val, reason = _corpus(run).load()["val"], "has no links"
     except UserError:
-        return 0
-    return chosen_shift(translator, val)
+        val, reason = None, "is not at hand"
+    chosen = chosen_shifts(translator, val, heads=len(names) > 1)
+    if not chosen:
+        told = f"row t of the weights is read as about token t, since the validation set of {run} {reason}"
+        print(f"attnlab: {told}; --shift 1 reads it as about token t - 1", file=sys.stderr)
+    return chosen or dict.fromkeys(names, 0)
 
 
-def _show_alignments(scores: Mapping[str, Mapping[str, Any]], shift: int) -> None:
+def _show_alignments(scores: Mapping[str, Mapping[str, Any]], readings: Mapping[str, str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("", "AER", "precision", "recall", "links")
+    table = Table("", "AER", "precision", "recall", "links", "row t is about token")
     for name, result in scores.items():
         shares = (f"{result[key]:.1%}" for key in ("aer", "precision", "recall"))
-        table.add_row(name, *shares, f"{result['links']:,}")
+        table.add_row(name, *shares, f"{result['links']:,}", readings[name])
     Console().print(table)
-    print(f"row t of the weights is read as about token {'t' if shift == 0 else 't - 1'}")
 
 
 def draw(arguments: Sequence[str], conf: Path) -> int:
@@ -319,19 +447,22 @@ def draw(arguments: Sequence[str], conf: Path) -> int:
     parser.add_argument("--translation", help="of heatmaps: what to write, instead of the model's own translation")
     parser.add_argument("--links", default="", metavar="I-J ...", help="of heatmaps: known links of tokens from 0, ringed")
     parser.add_argument("--test", default="test", metavar="NAME", help="of lengths: the test set (default: test)")
+    parser.add_argument("--label", default="default", help="of lengths: the evaluation's, as attnlab evaluate was told")
     parser.add_argument("--metric", default="val/bleu", help="of curves: what to draw (default: val/bleu)")
     options = parser.parse_intermixed_args(arguments)
     if options.output.suffix not in (".png", ".svg", ".pdf"):
         raise UserError(f"--output ends in .png, .svg or .pdf, not {options.output.suffix!r}")
     if options.what == "heatmaps" and not options.sentence:
         raise UserError("heatmaps are of a sentence: add --sentence TEXT")
+    _check_output(options.output)
+    _check_label(options.label)
     from attnlab.evaluation import plots
 
     names = _names(options.run)
     if options.what == "heatmaps":
         figure = _draw_heatmaps(options, names)
     elif options.what == "lengths":
-        figure = plots.by_length({name: _lengths(run, options.test) for name, run in names.items()}, title=options.test)
+        figure = plots.by_length({name: _lengths(run, options) for name, run in names.items()}, title=options.test)
     else:
         records = {name: _record(run, options.metric) for name, run in names.items()}
         figure = plots.curves(records, options.metric)
@@ -356,11 +487,12 @@ def _names(runs: Sequence[Path]) -> dict[str, Path]:
 
 
 def _draw_heatmaps(options: argparse.Namespace, names: Mapping[str, Path]) -> Any:
-    from attnlab.evaluation.alignment import parse
+    from attnlab.evaluation.alignment import check_inside, parse
     from attnlab.evaluation.plots import side_by_side
     from attnlab.studies.translator import load
 
     looks = {}
+    known = parse(options.links, place="--links").possible
     for name, run in names.items():
         translator = load(run)
         if options.translation:
@@ -371,17 +503,22 @@ def _draw_heatmaps(options: argparse.Namespace, names: Mapping[str, Path]) -> An
             if not found.tokens:
                 raise UserError("--sentence is empty")
             looks[name] = (found.weights, found.source, found.tokens)
-    return side_by_side(looks, gold=parse(options.links, place="--links").possible)
+        _, source, target = looks[name]
+        check_inside(known, len(source), len(target), place=f"--links, {run}")
+    return side_by_side(looks, gold=known)
 
 
-def _lengths(run: Path, test: str) -> list[dict[str, Any]]:
-    path = run / "evaluations" / "default.json"
+def _lengths(run: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
+    from attnlab.studies.evaluate import read_evaluation
+
+    path = run / "evaluations" / f"{options.label}.json"
     if not path.is_file():
-        raise UserError(f"{run} was not evaluated yet: attnlab evaluate {run}")
-    tests = json.loads(path.read_text(encoding="utf-8"))["tests"]
-    if test not in tests:
-        raise UserError(f"{path} has no test set {test!r}: there is {', '.join(tests)}")
-    buckets: list[dict[str, Any]] = tests[test]["by_length"]
+        label = "" if options.label == "default" else f" --label {options.label}"
+        raise UserError(f"{run} was not evaluated yet: attnlab evaluate {run}{label}")
+    tests = read_evaluation(path)["tests"]
+    if options.test not in tests:
+        raise UserError(f"{path} has no test set {options.test!r}: there is {', '.join(tests)}")
+    buckets: list[dict[str, Any]] = tests[options.test]["by_length"]
     return buckets
 
 
@@ -389,7 +526,13 @@ def _record(run: Path, metric: str) -> list[dict[str, float]]:
     path = run / "metrics.jsonl"
     if not path.is_file():
         raise UserError(f"{run} holds no metrics.jsonl: name the folder of a run, runs/NAME/VARIANT/seed=N")
-    lines: list[dict[str, float]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines: list[dict[str, float]] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        try:
+            lines.append({**json.loads(line)})
+            lines[-1]["epoch"] += 0
+        except (ValueError, LookupError, TypeError) as error:
+            raise UserError(f"{path}, line {number}, is damaged: no record of an epoch") from error
     known = sorted({name for line in lines for name in line} - {"epoch", "step"})
     if metric not in known:
         raise UserError(f"{path} has no metric {metric!r}: there is {', '.join(known)}")
@@ -405,29 +548,34 @@ def compare(arguments: Sequence[str], conf: Path) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("baseline", type=Path, metavar="BASELINE", help="folder of a run, or of a variant with several seeds")
-    parser.add_argument("system", type=Path, nargs="+", metavar="SYSTEM", help="likewise, with the same seeds")
+    parser.add_argument("system", type=Path, nargs="+", metavar="SYSTEM", help="likewise; variants with the same seeds")
     parser.add_argument("--test", default="test", metavar="NAME", help="test set (default: test)")
+    parser.add_argument("--label", help="compare what attnlab evaluate wrote under this label, instead of each run's own test")
     parser.add_argument("--method", choices=["randomization", "bootstrap"], default="randomization")
     parser.add_argument("--samples", type=int, default=10_000, metavar="N", help="shufflings or resamplings (10000)")
     options = parser.parse_intermixed_args(arguments)
     if options.samples < 100:
         raise UserError("--samples must be 100 or more: a p-value cannot be told with fewer")
-    baseline = _written(options.baseline, options.test)
-    systems = {str(path): _written(path, options.test) for path in options.system}
-    for name, other in systems.items():
-        if list(other) != list(baseline):
-            raise UserError(
-                f"{name} has {', '.join(other)}, but {options.baseline} {', '.join(baseline)}: compare the same seeds"
-            )
-    references, lowercase = _references(options.baseline, options.test)
+    if options.label is not None:
+        _check_label(options.label)
+    written = {folder: _written(folder, options.test, options.label) for folder in (options.baseline, *options.system)}
+    baseline = written[options.baseline]
+    _check_comparable(written, options.baseline)
     from rich.console import Console
     from rich.table import Table
 
     from attnlab.evaluation.significance import compare as test
 
-    joined = {name: [line for lines in other.values() for line in lines] for name, other in systems.items()}
-    own = [line for lines in baseline.values() for line in lines]
-    found = test(own, joined, references * len(baseline), test=options.method, lowercase=lowercase, samples=options.samples)
+    joined = {str(folder): [line for run in written[folder] for line in run.hypotheses] for folder in options.system}
+    found = test(
+        [line for run in baseline for line in run.hypotheses],
+        joined,
+        baseline[0].references * len(baseline),
+        test=options.method,
+        lowercase=baseline[0].lowercase,
+        language=baseline[0].language,
+        samples=options.samples,
+    )
     table = Table("system", "BLEU", "difference", "p", "p, corrected", title=f"{options.test}, against {options.baseline}")
     for name, result in found.items():
         numbers = (f"{result.value:.2f}", f"{result.difference:+.2f}", f"{result.p:.4f}", f"{result.corrected:.4f}")
@@ -437,16 +585,58 @@ def compare(arguments: Sequence[str], conf: Path) -> int:
     return 0
 
 
-def _written(folder: Path, test: str) -> dict[str, list[str]]:
-    """Return the hypotheses of each seed."""
-    found = {}
+@dataclass(frozen=True)
+class _Written:
+    """What a run wrote for a test set, and what it should have."""
+
+    run: Path
+    hypotheses: list[str]
+    references: list[str]
+    lowercase: bool
+    language: str
+
+
+def _check_comparable(written: Mapping[Path, Sequence[_Written]], baseline: Path) -> None:
+    """Refuse systems that were not tested on the same sentences in the same way."""
+    first = written[baseline][0]
+    own = [w.run.name for w in written[baseline]]
+    for folder, found in written.items():
+        seeds = [w.run.name for w in found]
+        runs_alone = [w.run for w in (first, found[0])] == [baseline, folder]
+        if seeds != own and not runs_alone:
+            raise UserError(f"{folder} has {', '.join(seeds)}, but {baseline} {', '.join(own)}: compare the same seeds")
+        for other in found:
+            if len(other.hypotheses) != len(other.references):
+                counts = f"{len(other.hypotheses)} hypotheses, but there are {len(other.references)} references"
+                raise UserError(f"{other.run} has {counts}: its test set or its corpus was changed")
+            if other.references != first.references:
+                raise UserError(f"{other.run} was tested against other references than {first.run}: compare one test set")
+            if other.lowercase != first.lowercase:
+                lower, mixed = (other, first) if other.lowercase else (first, other)
+                raise UserError(f"{lower.run} writes lower case alone and {mixed.run} does not: their BLEU is not comparable")
+
+
+def _written(folder: Path, test: str, label: str | None) -> list[_Written]:
+    """Return what each seed of a folder wrote."""
+    from omegaconf import OmegaConf
+
+    from attnlab.studies.translator import read_config
+
+    found = []
     for run in _seeds(folder):
-        path = run / "hypotheses" / f"{test}.txt"
+        beginning = "" if label is None else f"{label}."
+        path = run / ("hypotheses" if label is None else "evaluations") / f"{beginning}{test}.txt"
         if not path.is_file():
-            there = ", ".join(sorted(other.stem for other in path.parent.glob("*.txt")))
-            raise UserError(f"{run} has no hypotheses of {test!r}: there is {there}")
-        found[run.name] = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+            there = sorted(other.stem.removeprefix(beginning) for other in path.parent.glob(f"{beginning}*.txt"))
+            missing = "hypotheses" if label is None else f"evaluation {label!r}"
+            raise UserError(f"{run} has no {missing} of {test!r}: there is {', '.join(there) or 'none at all'}")
+        lowercase = bool(OmegaConf.select(read_config(run), "tokenizer.lowercase", default=False))
+        found.append(_Written(run, _kept_lines(path), _references(run, test, label), lowercase, _language(run)))
     return found
+
+
+def _kept_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
 def _seeds(folder: Path) -> list[Path]:
@@ -457,13 +647,32 @@ def _seeds(folder: Path) -> list[Path]:
     return finished
 
 
-def _references(folder: Path, test: str) -> tuple[list[str], bool]:
-    from omegaconf import OmegaConf
+def _references(run: Path, test: str, label: str | None) -> list[str]:
+    """Return the references that a run was tested against: those that it kept, or else its corpus'."""
+    from attnlab.data.corpora import decode_lines, read_bytes
+    from attnlab.studies.evaluate import read_evaluation
 
-    from attnlab.studies.wiring import build
+    if label is not None:
+        files = read_evaluation(run / "evaluations" / f"{label}.json")["tests"].get(test, {}).get("files")
+        if files:
+            return decode_lines(read_bytes(Path(files[1])), Path(files[1]))
+    kept = run / "texts" / f"{test}.target.txt"
+    if kept.is_file():
+        return _kept_lines(kept)
+    texts = _corpus(run).load()
+    if test not in texts:
+        raise UserError(f"{run}: its corpus has no test set {test!r}: there is {', '.join(texts)}")
+    target: list[str] = texts[test].target
+    return target
 
-    config = OmegaConf.load(_seeds(folder)[0] / "config.yaml")
-    return build(config.data).load()[test].target, bool(config.tokenizer.get("lowercase", False))
+
+def _language(run: Path) -> str:
+    """Return the code of a run's target language."""
+    from attnlab.studies.translator import read_text
+
+    if not (run / "text.json").is_file():  # a run of long ago, whose hypotheses can be compared all the same
+        return ""
+    return str(read_text(run)["languages"][1])
 
 
 def _runs(arguments: Sequence[str]) -> list[Path]:
@@ -504,16 +713,30 @@ def _search(run: Path, overrides: Sequence[str], conf: Path) -> "Search | None":
     if not overrides or not (run / "config.yaml").is_file():  # opening the run tells what is wrong with it
         return None
     from hydra import compose, initialize_config_dir
-    from omegaconf import OmegaConf
+    from omegaconf import DictConfig, OmegaConf
+    from yaml import YAMLError  # type: ignore[import-untyped, unused-ignore]
 
+    from attnlab.studies.translator import as_told_by, read_config
     from attnlab.studies.wiring import build, check
 
     config: Any
-    if any(re.match(r"search(/\w+)?=", override) for override in overrides):
-        with initialize_config_dir(str(conf), version_base="1.3"):
+    groups = [override for override in overrides if re.match(r"search/\w+=", override)]
+    with initialize_config_dir(str(conf), version_base="1.3"):
+        if any(override.startswith("search=") for override in overrides):
             config = compose("train", list(overrides))
-    else:
-        config = OmegaConf.merge(OmegaConf.load(run / "config.yaml"), OmegaConf.from_dotlist(list(overrides)))
+        else:
+            config = read_config(run)
+            for override in groups:
+                key = override.partition("=")[0].replace("/", ".")
+                OmegaConf.update(config, key, OmegaConf.select(compose("train", [override]), key), merge=False, force_add=True)
+            try:
+                dotted = OmegaConf.from_dotlist([override for override in overrides if override not in groups])
+            except YAMLError as error:
+                raise UserError(f"{' '.join(overrides)}: a value is no YAML ({' '.join(str(error).split())})") from error
+            config = OmegaConf.merge(config, dotted)
+    if not isinstance(config.get("search"), DictConfig):
+        raise UserError(f"{run}/config.yaml is damaged: it holds no search")
     check(config.search, where="search")
-    search: Search = build(config.search)
+    with as_told_by(run):
+        search: Search = build(config.search)
     return search

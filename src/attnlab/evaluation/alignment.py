@@ -81,6 +81,27 @@ def parse(line: str, *, base: int = 0, place: str = "") -> Gold:
     return gold
 
 
+def check_inside(links: Links, source: int, target: int, *, place: str, base: int = 0) -> None:
+    """Refuse links between words that are not there.
+
+    Args:
+        links: of one sentence pair.
+        source: how many source words there are.
+        target: how many target words.
+        place: file and line, for the message.
+        base: what the message counts positions from.
+
+    Raises:
+        UserError: a link past the end of a sentence.
+    """
+    for i, j in sorted(links):
+        if i >= source or j >= target:
+            raise UserError(
+                f"{place}: source position {i + base} is linked to target position {j + base}, counted from {base}, but there "
+                f"are {source} source and {target} target positions"
+            )
+
+
 def written(links: Links, *, base: int = 0) -> str:
     """Return one sentence pair's links as a line, in order; with ``base`` 0 that is Pharaoh's format, with 1 talp's."""
     return " ".join(f"{source + base}-{target + base}" for source, target in sorted(links))

@@ -63,6 +63,8 @@ class BeamSearch(Search):
         UserError: a width below 1, a negative penalty, or a length penalty that is no function of a length.
     """
 
+    kept_by = "width"
+
     def __init__(
         self,
         *,

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from lightning_utilities.core.apply_func import apply_to_collection
@@ -55,9 +55,14 @@ class Search(ABC):
         no_repeat_ngram: no hypothesis has the same n tokens in a row twice, n being this; 0 allows all (Paulus et al. 2018,
             section 2.5).
 
+    Attributes:
+        kept_by: the setting that decides how many hypotheses of a sentence there are, or None where there is one.
+
     Raises:
         UserError: limits that allow no token, or that no hypothesis can meet.
     """
+
+    kept_by: ClassVar[str | None] = None
 
     def __init__(
         self,

@@ -108,6 +108,8 @@ class SamplingSearch(SinglePathSearch):
         UserError: settings outside their range.
     """
 
+    kept_by = "samples"
+
     def __init__(
         self,
         *,

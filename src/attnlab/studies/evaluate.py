@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attnlab.data.corpora import ParallelText
 from attnlab.data.links import WORDS, runs
+from attnlab.errors import UserError
 from attnlab.evaluation.alignment import Gold, Links, from_weights, score
 from attnlab.evaluation.bleu import bleu, chrf, ter, tokenized_bleu
 from attnlab.evaluation.looks import looks
@@ -21,6 +22,7 @@ EDGES = (1, 6, 11, 16, 21, 31, 41, 61)
 """Where a bucket of source lengths begins, in tokens."""
 
 SHIFTS = (0, 1)
+REPORTED = "the attention that is reported"
 
 
 def evaluate(
@@ -103,11 +105,29 @@ def alignment(translator: Translator, text: ParallelText, scored: Sequence[Score
 
 def chosen_shift(translator: Translator, val: ParallelText | None) -> int:
     """Return the reading of the weights that agrees best with the alignments of the validation set; 0 if it has none."""
+    return chosen_shifts(translator, val).get(REPORTED, 0)
+
+
+def chosen_shifts(translator: Translator, val: ParallelText | None, *, heads: bool = False) -> dict[str, int]:
+    """Choose the reading of the attention that is reported and, if asked for, of every head, by its name.
+
+    Returns:
+        The readings that agree best with the alignments of the validation set; empty if it has none.
+    """
     if val is None or val.alignments is None:
-        return 0
-    scored = translator.score(val.source, val.target)
-    weights, gold = [s.weights for s in scored], _gold(val)
-    return min(SHIFTS, key=lambda shift: score(text_links(translator, val, weights, scored, shift), gold).aer)
+        return {}
+    scored, gold = translator.score(val.source, val.target, heads=heads), _gold(val)
+    looked = {REPORTED: [s.weights for s in scored], **by_head(scored)}
+
+    def choose(weights: Sequence[Tensor]) -> int:
+        return min(SHIFTS, key=lambda shift: score(text_links(translator, val, weights, scored, shift), gold).aer)
+
+    return {name: choose(weights) for name, weights in looked.items()}
+
+
+def by_head(scored: Sequence[Scored]) -> dict[str, list[Tensor]]:
+    """Return the weights of each head, sentence by sentence; empty if they were not asked for."""
+    return {name: [s.heads[name] for s in scored] for name in (scored[0].heads if scored else ())}
 
 
 def text_links(
@@ -152,12 +172,63 @@ def _gold(text: ParallelText) -> list[Gold]:
     return [Gold(set(links), set(links)) for links in text.alignments]
 
 
+def earlier(
+    run: Path, label: str, settings: Mapping[str, Any], sources: Mapping[str, Sequence[str] | None]
+) -> dict[str, dict[str, Any]]:
+    """Return the tests that ``evaluations/LABEL.json`` holds already, which a new evaluation adds to.
+
+    Args:
+        run: the folder of the (first) run.
+        label: of the evaluation.
+        settings: how it is made.
+        sources: of each test set to come, its files, or None if it is the corpus' own.
+
+    Raises:
+        UserError: the file is damaged, or what it holds was made in another way or of other sentences.
+    """
+    path = run / "evaluations" / f"{label}.json"
+    if not path.is_file():
+        return {}
+    told = read_evaluation(path)
+    for name, value in settings.items():
+        if told.get(name, value) != value:
+            before, now = (", ".join(map(str, v)) or "none" if isinstance(v, list) else v for v in (told[name], value))
+            raise UserError(f"{path} was made with other settings ({name}: {before}, and now {now}): choose another --label")
+    for name, files in sources.items():
+        if name in told["tests"] and told["tests"][name].get("files") != files:
+            raise UserError(f"{path} holds a test {name!r} of other sentences: choose another --label")
+    tests: dict[str, dict[str, Any]] = told["tests"]
+    return tests
+
+
+def read_evaluation(path: Path) -> dict[str, Any]:
+    """Return what :func:`save` wrote.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    try:
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if all({"from", "to", "bleu"} <= {*bucket} for test in told["tests"].values() for bucket in test["by_length"]):
+            return told
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        pass
+    raise UserError(f"{path} is damaged: remove it, and run attnlab evaluate again")
+
+
 def save(run: Path, label: str, measures: Mapping[str, Any], hypotheses: Mapping[str, Sequence[str]]) -> Path:
-    """Write ``evaluations/LABEL.json`` in a run's folder and the hypotheses beside it; returns the path of the former."""
+    """Write ``evaluations/LABEL.json`` in a run's folder and the hypotheses beside it; returns the path of the former.
+
+    Raises:
+        UserError: the folder cannot be written to.
+    """
     folder = run / "evaluations"
-    folder.mkdir(exist_ok=True)
-    for name, lines in hypotheses.items():
-        (folder / f"{label}.{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     path = folder / f"{label}.json"
-    path.write_text(json.dumps(measures, indent=1, ensure_ascii=False), encoding="utf-8")
+    try:
+        folder.mkdir(exist_ok=True)
+        for name, lines in hypotheses.items():
+            (folder / f"{label}.{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        path.write_text(json.dumps(measures, indent=1, ensure_ascii=False), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
     return path

@@ -289,7 +289,7 @@ def load(
     for run, (_, other, _) in zip(folders, opened, strict=True):
         if (other["vocabularies"], other["tokenizers"]) != (text["vocabularies"], text["tokenizers"]):
             raise UserError(f"{run} has other vocabularies than {folders[0]}: only models of the same text make an ensemble")
-    with _as_told_by(folders[0]):
+    with as_told_by(folders[0]):
         makers = [build(config.tokenizer)(language) for language in text["languages"]]
         for tokenizer, state in zip(makers, text["tokenizers"], strict=True):
             tokenizer.load_state(state)
@@ -325,8 +325,12 @@ def read_config(run: Path) -> DictConfig:
     return config
 
 
-def _read_text(run: Path) -> dict[str, Any]:
-    """Return a run's ``text.json``."""
+def read_text(run: Path) -> dict[str, Any]:
+    """Return a run's ``text.json``; see :func:`save_text`.
+
+    Raises:
+        UserError: there is none, it is damaged, or a newer version of attnlab wrote it.
+    """
     path = run / "text.json"
     try:
         text: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -343,8 +347,12 @@ def _read_text(run: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _as_told_by(run: Path) -> Iterator[None]:
-    """Turn whatever goes wrong while a run's parts are made as its files say into one line."""
+def as_told_by(run: Path) -> Iterator[None]:
+    """Tell in one line whatever goes wrong while parts of a run are made as its files say.
+
+    Raises:
+        UserError: for any error.
+    """
     try:
         yield
     except UserError:
@@ -365,9 +373,9 @@ def _open(run: Path, checkpoint: str) -> tuple[DictConfig, dict[str, Any], Seq2S
     for name in ("text.json", checkpoint):
         if not (run / name).is_file():
             raise UserError(f"{run} holds no {name}: name the folder of a finished run, runs/NAME/VARIANT/seed=N")
-    text = _read_text(run)
+    text = read_text(run)
     sizes = [len(vocabulary) for vocabulary in text["vocabularies"]]
-    with _as_told_by(run):
+    with as_told_by(run):
         model: Seq2Seq = build(config.model)(
             sizes[0],
             sizes[1],
