@@ -3,6 +3,7 @@
 import hashlib
 from typing import Any
 
+import matplotlib.pyplot  # noqa: F401  # Weights & Biases looks for it when it is given a figure
 import wandb
 from omegaconf import OmegaConf
 
