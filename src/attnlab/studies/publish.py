@@ -38,7 +38,7 @@ def publish(study: Study, comparison: Comparison) -> bool:
         group=study.name,
         name=f"{study.name}: comparison",
         job_type="report",
-        dir=study.folder,
+        dir=study.folder.resolve(),
         settings=wandb.Settings(silent=True, console="off"),
         reinit="finish_previous",
     ) as run:
