@@ -81,6 +81,9 @@ def main() -> int:
     except BusyError as error:
         print(f"attnlab: {error}", file=sys.stderr)
         return 1
+    except PermissionError as error:
+        print(f"attnlab: {error.strerror}: {error.filename}", file=sys.stderr)
+        return 2
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -29,7 +29,7 @@ def outcome(folder: Path) -> dict[str, Any]:
     result = json.loads((folder / "result.json").read_text())
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     for part in (result, *lines):
-        for name in (*MEASURES_TIME, "id", "name", "training"):
+        for name in (*MEASURES_TIME, "id", "name", "training", "recipe"):
             part.pop(name, None)
     return {"result": result, "curve": lines}
 
@@ -214,3 +214,114 @@ def test_a_recorded_run_comes_out_the_same_and_a_changed_figure_is_told(
     assert attnlab("reproduce", str(folder)) == 1
     assert "tests.test.bleu.value: " in capsys.readouterr().out
     assert attnlab("reproduce", str(tmp_path)) == 2
+
+
+STUDY = """\
+defaults: [train, _self_]
+name: {name}
+study: {{question: 'Which?', {study}}}
+hydra: {{sweeper: {{params: {{{params}}}}}}}
+"""
+
+WRONG = {
+    "baseline": ("baseline: nope", "attention: 'dot,none'", "there is no variant 'nope': there is dot; none"),
+    "crossed baseline": ("baseline: dot", "attention: 'dot,none', model.dropout: '0.1,0.2'", "attention=dot model.dropout=0.1"),
+    "metric": ("metrics: [blue]", "seed: '1,2'", "not ['blue']"),
+    "metrics": ("metrics: bleu", "seed: '1,2'", "is a list of any of bleu"),
+    "key": ("basline: dot", "seed: '1,2'", "did you mean 'baseline'?"),
+    "seed in a variant": ("variants: {a: ['seed=3']}", "seed: '1,2'", "seed decides where a run lies"),
+    "sweep in a variant": ("variants: {a: ['attention=dot,none']}", "seed: '1,2'", "neither one option nor one value"),
+    "variant's name": ("variants: {a/b: ['attention=dot']}", "seed: '1,2'", "is to be a folder's name"),
+    "variant's items": ("variants: {a: [{attention: dot}]}", "seed: '1,2'", "each item is KEY=VALUE"),
+    "variants": ("variants: [attention=dot]", "seed: '1,2'", "names each variant with a list"),
+    "seed": ("baseline: null", "seed: '1.5'", "seed is a whole number"),
+}
+
+
+@pytest.mark.parametrize(("study", "params", "told"), WRONG.values(), ids=WRONG)
+def test_a_mistake_in_a_study_is_told_before_anything_is_trained(
+    study: str, params: str, told: str, attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "experiments" / "wrong.yaml"
+    path.parent.mkdir()
+    path.write_text(STUDY.format(name="wrong", study=study, params=params))
+    assert attnlab("study", "wrong") == 2
+    error = capsys.readouterr().err
+    assert error.startswith("attnlab: ")
+    assert (told in error, error.count("\n")) == (True, 1), error
+    assert not list(tmp_path.glob("runs/*/*/seed=*"))
+
+
+def test_what_is_no_study_is_told(attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "nameless.yaml").write_text("defaults: [train, _self_]\nstudy: {question: 'Who?'}\n")
+    (tmp_path / "experiments" / "broken.yaml").write_text("study: {question: [\n")
+    for arguments, told in {
+        ("nameless",): "does not say what its runs are called",
+        ("namless",): "did you mean nameless?",
+        ("demo", "name=a,b", "seed=1"): "it has one value",
+        ("--dry-run",): "name a study first",
+        ("broken",): "broken.yaml cannot be read",
+    }.items():
+        assert attnlab("study", *arguments) == 2
+        assert told in capsys.readouterr().err
+    assert attnlab("study") == 0
+    assert "Who?" in capsys.readouterr().out
+
+
+def test_a_folder_may_be_called_anything_and_a_study_may_search_further_folders(attnlab: Attnlab, tmp_path: Path) -> None:
+    odd = tmp_path / "a=b (c), d's" / "experiments"
+    (odd / "parts" / "attention").mkdir(parents=True)
+    (odd / "parts" / "attention" / "mine.yaml").write_text("defaults: [dot]\n")
+    path = odd / "odd.yaml"
+    path.write_text(
+        STUDY.format(name="odd", study="baseline: null", params="attention: mine").replace(
+            "hydra: {", f"hydra: {{searchpath: ['file://{tmp_path}/parts'], "
+        )
+    )
+    (odd / "parts").rename(tmp_path / "parts")
+    os.chdir(odd.parent)
+    assert attnlab("study", "odd", *SMALL) == 0
+    assert collect(Path("runs/odd")).count("done") == 1
+
+
+def test_callbacks_decide_what_a_run_is(attnlab: Attnlab, tmp_path: Path) -> None:
+    monitors = "callbacks.checkpoint.monitor=val/bleu,val/accuracy"
+    assert attnlab("train", "-m", *SMALL, "name=monitors", monitors, "trainer.max_epochs=2") == 0
+    one, other = collect(tmp_path / "runs" / "monitors").runs
+    assert one.result["id"] != other.result["id"]
+    assert one.result["train_seconds"] != other.result["train_seconds"]
+
+
+def test_a_mistake_made_after_a_run_was_done_is_a_failure(
+    attnlab: Attnlab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "experiments" / "mine.yaml"
+    path.parent.mkdir()
+    text = STUDY.format(name="mine", study="baseline: null", params="seed: '1'")
+    path.write_text(text)
+    assert attnlab("study", "mine", *SMALL) == 0
+    path.write_text(text + "attention: {nosuchkey: 1}\n")
+    assert attnlab("study", "mine", *SMALL) == 2
+    assert "no key 'nosuchkey'" in capfd.readouterr().err
+    path.write_text(text)
+    assert attnlab("study", "mine", *SMALL) == 0
+
+
+def test_seeds_of_different_configs_are_told_apart_and_damaged_results_are_made_again(
+    attnlab: Attnlab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "experiments" / "mine.yaml"
+    path.parent.mkdir()
+    text = STUDY.format(name="mine", study="baseline: null", params="seed: '1,2'")
+    path.write_text(text)
+    assert attnlab("study", "mine", *SMALL, "seed=1") == 0
+    path.write_text(text + "model: {dropout: 0.2}\n")
+    assert attnlab("study", "mine", *SMALL, "seed=2") == 0
+    assert "not comparable: the seeds of" in (tmp_path / "runs" / "mine" / "comparison.md").read_text()
+    result = next(tmp_path.glob("runs/mine/*/seed=2/result.json"))
+    result.write_text("")
+    assert attnlab("report", "mine") == 0
+    assert "interrupted: " in capfd.readouterr().out
+    assert attnlab("study", "mine", *SMALL) == 0
+    assert "not comparable" not in (tmp_path / "runs" / "mine" / "comparison.md").read_text()

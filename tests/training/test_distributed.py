@@ -12,11 +12,12 @@ from commands import TINY
 
 SETTINGS = [*TINY, "logger=csv", "threads=1", "model.dropout=0", "trainer.max_epochs=2", "trainer.log_every_n_steps=1"]
 SETTINGS += ["data.val_size=15", "data.test_size=17", "datamodule.batch_size=16", "attention=dot"]
+SETTINGS += ["auxiliary=[coverage,supervised]"]
 
 
-def losses(folder: Path) -> list[float]:
+def losses(folder: Path, name: str) -> list[float]:
     lines = (folder / "csv" / "metrics.csv").read_text().splitlines()
-    column = lines[0].split(",").index("train/loss")
+    column = lines[0].split(",").index(name)
     return [float(cells[column]) for line in lines[1:] if (cells := line.split(","))[column]]
 
 
@@ -35,9 +36,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 
 def test_two_processes_learn_what_one_learns(runs: dict[int, Path]) -> None:
-    one, two = losses(runs[1]), losses(runs[2])
-    assert len(one) == 12
-    assert two == pytest.approx(one, rel=1e-4)
+    for name in ("train/loss", "train/coverage", "train/supervised"):
+        one, two = losses(runs[1], name), losses(runs[2], name)
+        assert len(one) == 12
+        assert two == pytest.approx(one, rel=1e-4)
 
 
 def test_metrics_are_over_all_sentences_each_counted_once(runs: dict[int, Path]) -> None:

@@ -1,5 +1,6 @@
 """What a study's folder holds: its runs, finished or not, read from their folders alone."""
 
+import fcntl
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
-
-from filelock import FileLock, Timeout
 
 from attnlab.errors import UserError
 from attnlab.studies.identity import labels
@@ -38,14 +37,14 @@ class Run:
     @cached_property
     def result(self) -> dict[str, Any]:
         """``result.json``, empty unless the run is done."""
-        content: dict[str, Any] = _json(self.folder / "result.json") or {}
+        content: dict[str, Any] = _json(self.folder / "result.json") if self.state == "done" else {}
         return content
 
     @cached_property
     def curve(self) -> list[dict[str, float]]:
         """``metrics.jsonl``: the metrics of every epoch so far."""
         path = self.folder / "metrics.jsonl"
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+        return [_parsed(line, path) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
     @cached_property
     def attention(self) -> list[dict[str, Any]]:
@@ -97,6 +96,7 @@ class Study:
         question: in words; empty for a sweep without one.
         metrics: columns of the comparison; by the first the variants are ranked.
         baseline: label of the variant that others are compared with, or None.
+        wanted_baseline: what the study calls its baseline, whether or not there is such a variant.
         command: what runs it again.
         axis: what the labels of variants are values of, such as ``attention``, or ``variant``.
         variants: runs of each variant by its label, in the order of the plan, ordered by seed.
@@ -108,6 +108,7 @@ class Study:
     baseline: str | None
     command: str
     axis: str
+    wanted_baseline: object = None
     variants: dict[str, list[Run]] = field(default_factory=dict)
 
     @property
@@ -136,6 +137,7 @@ class Study:
 
 
 METRICS = ("bleu", "chrf", "aer", "perplexity")
+KNOWN_METRICS = (*METRICS, "bleu_tok_lc")
 
 
 def collect(folder: Path) -> Study:
@@ -163,18 +165,19 @@ def collect(folder: Path) -> Study:
         folder=folder,
         question=plan.get("question") or "",
         metrics=tuple(plan.get("metrics") or METRICS),
-        baseline=_baseline(plan.get("baseline"), names),
+        baseline=named(plan.get("baseline"), names),
+        wanted_baseline=plan.get("baseline"),
         command=plan.get("command") or "",
         axis=axis,
         variants={names[asked]: sorted(runs, key=lambda run: run.seed) for asked, runs in by_variant.items()},
     )
 
 
-def _baseline(asked: str | None, names: Mapping[tuple[str, ...], str]) -> str | None:
+def named(asked: object, names: Mapping[tuple[str, ...], str]) -> str | None:
     """Return the label of the variant that is named by it, by its overrides, or by the value of its one override."""
-    for overrides, label in names.items():
-        values = [override.partition("=")[2] for override in label.split()]
-        if asked is not None and (asked == label or sorted(asked.split()) in (sorted(label.split()), values, [*overrides])):
+    for overrides, label in names.items() if asked is not None else ():
+        values, asked = [override.partition("=")[2] for override in label.split()], str(asked)
+        if asked == label or sorted(asked.split()) in (sorted(label.split()), values, [*overrides]):
             return label
     return None
 
@@ -183,22 +186,26 @@ def state(folder: Path) -> State:
     """Tell how far a run is, by what its folder holds."""
     if is_locked(folder):
         return "running"
-    if (folder / "result.json").is_file():
-        return "done"
-    if (folder / "error.txt").is_file():
+    if (folder / "error.txt").is_file():  # first: a run that fails before it begins leaves the result of another one
         return "failed"
+    try:
+        if _json(folder / "result.json") is not None:
+            return "done"
+    except UserError:  # damaged: the study makes it again
+        pass
     return "interrupted" if (folder / "run.json").is_file() else "missing"
 
 
 def is_locked(folder: Path) -> bool:
     """Tell whether a process works on a run."""
-    if not (folder / LOCK).is_file():
-        return False
     try:
-        with FileLock(folder / LOCK, timeout=0):
-            return False
-    except Timeout:
+        with (folder / LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that those who look do not see each other
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
         return True
+    return False
 
 
 def tally(states: Iterable[State]) -> str:
@@ -211,7 +218,14 @@ def tally(states: Iterable[State]) -> str:
 
 
 def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return _parsed(path.read_text(encoding="utf-8"), path) if path.is_file() else None
+
+
+def _parsed(text: str, path: Path) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error}): delete it, and start the study again") from error
 
 
 def _lines(path: Path) -> list[str]:

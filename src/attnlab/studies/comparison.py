@@ -17,6 +17,7 @@ from scipy import stats
 from attnlab.errors import UserError
 from attnlab.evaluation import significance
 from attnlab.studies.collection import Run, Study
+from attnlab.studies.resuming import found as record
 
 SAMPLES = 2000
 """Shufflings of each paired test: a p-value near 0.05 is then known to within 0.01."""
@@ -177,11 +178,11 @@ def compare(study: Study, *, samples: int = SAMPLES) -> Comparison:
         _column("tokens/s", done, lambda run: run.result["train_tokens_per_second"], form="{:,.0f}", spread=False, brief=False),
         _column("seconds", done, lambda run: run.result["seconds"], form="{:,.0f}", spread=False),
     ]
-    ranking = next(column for column in columns if column.name == f"{study.tests[0]} {NAMES[first]}")
+    ranking = next((column.cells for column in columns if column.name == f"{study.tests[0]} {NAMES[first]}"), {})
     sign = 1 if first in LOWER_IS_BETTER else -1
 
     def rank(label: str) -> float:
-        value = ranking.cells[label].value if label in ranking.cells else None
+        value = ranking[label].value if label in ranking else None
         return sign * value if isinstance(value, float) else math.inf
 
     nothing = Cell("-")
@@ -308,4 +309,9 @@ def _notes(study: Study) -> list[str]:
     for kind in ("data", "version"):
         if len(kinds := {result[kind] for result in results}) > 1:
             notes.append(f"not comparable: these runs differ in {kind} ({', '.join(sorted(kinds))})")
+    for label, runs in study.done().items():
+        if len({found.recipe for run in runs if (found := record(run.folder)) is not None}) > 1:
+            notes.append(f"not comparable: the seeds of {label} differ in more than their seed; run the study again")
+    if study.wanted_baseline is not None and study.baseline is None:
+        notes.append(f"no differences: there is no variant {study.wanted_baseline}, which is to be the baseline")
     return notes

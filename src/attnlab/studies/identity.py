@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 import attnlab
 
-NOT_IDENTITY = {"data", "logger", "callbacks", "resume", "study"}
+NOT_IDENTITY = {"data", "logger", "resume", "study"}
 """Parts of a config that do not decide a run's numbers, or, like ``data``, are known better by the data's fingerprint."""
 
 
@@ -76,6 +76,7 @@ def identity(config: DictConfig, fingerprint: str, *, leave_out: Collection[str]
     out = NOT_IDENTITY.union(leave_out)
     decisive: dict[str, Any] = {str(key): value for key, value in resolved.items() if key not in out}
     decisive["datamodule"] = {k: v for k, v in decisive["datamodule"].items() if k not in {"cache_dir", "num_workers"}}
+    decisive["callbacks"] = {k: v for k, v in decisive["callbacks"].items() if k != "samples"}
     decisive["trainer"] = {k: v for k, v in decisive["trainer"].items() if k != "enable_progress_bar"}
     text = json.dumps([decisive, fingerprint, attnlab.__version__], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -94,10 +94,9 @@ def _work(config: Any, folder: Path, overrides: list[str], logs: Any, environmen
     from attnlab.studies.run import execute
 
     try:
-        _check_strategy(str(config["trainer"]["strategy"]))
         with ExitStack() as stack:
             _take_gpu(stack)
-            execute(OmegaConf.create(config), folder, overrides)
+            execute(OmegaConf.create(config), folder, overrides, in_sweep=True)
     except BusyError:
         sys.exit(BUSY)
     except (StoppedError, KeyboardInterrupt):
@@ -111,15 +110,6 @@ def _work(config: Any, folder: Path, overrides: list[str], logs: Any, environmen
         traceback.print_exception(error)
         print(f"attnlab: {place}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         sys.exit(CRASHED)
-
-
-def _check_strategy(strategy: str) -> None:
-    """Refuse what would start the whole sweep again from within."""
-    if strategy.startswith("ddp") and "_spawn" not in strategy:
-        raise UserError(
-            f"trainer.strategy={strategy} would start the whole sweep again in every process: "
-            "use trainer.strategy=ddp_spawn, or run the variants one by one without -m"
-        )
 
 
 def _follow_parent() -> None:

@@ -2,6 +2,8 @@
 
 import difflib
 import json
+import logging
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +17,15 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from attnlab.errors import UserError, unknown_key
-from attnlab.studies.collection import PLAN
-from attnlab.studies.identity import telling, variant
+from attnlab.studies.collection import KNOWN_METRICS, PLAN, named
+from attnlab.studies.identity import labels, telling, variant
 from attnlab.studies.resuming import write_atomically
+
+log = logging.getLogger(__name__)
 
 MAIN = "study.yaml"
 """The file of a study that is a folder; other files in it are other forms of the study."""
@@ -119,15 +125,19 @@ def plan(root: Path, config_name: str, overrides: Sequence[str], places: Sequenc
         UserError: a mistake in the study's own node.
         HydraException: a config that does not compose.
     """
+    overrides_given = bool(overrides)
     # One that is called as a key of its own would be a key that nothing reads.
     overrides = [f"+{override}" if override.startswith("variant=") else override for override in overrides]
     composer = Composer([root, *places])
+    if any(parsed.key_or_group == "name" and parsed.is_sweep_override() for parsed in composer.parse(overrides)):
+        raise UserError("name is what a whole sweep is called: it has one value")
     single = [o for o, parsed in zip(overrides, composer.parse(overrides), strict=True) if not parsed.is_sweep_override()]
     config, hydra = composer.compose(config_name, [override for override in single if not override.startswith("+variant=")])
     _check(config.study)
     settings = OmegaConf.to_container(config.study, resolve=True)
     assert isinstance(settings, dict)
     folder = Path(hydra.sweep.dir)
+    own_places = [Path(place.removeprefix("file://")) for place in hydra.searchpath or []]
     if settings["variants"]:
         _write_variants(settings["variants"], composer, folder / GENERATED / "variant")
         places = [*places, folder / GENERATED]
@@ -139,10 +149,13 @@ def plan(root: Path, config_name: str, overrides: Sequence[str], places: Sequenc
         axes = [f"{key}={value}" for key, value in (sweeper.params or {}).items()]
         (batch,) = BasicSweeper.split_arguments(composer.parse([*axes, *overrides]), None)
         runs = [_planned(job, default_seed=config.seed) for job in batch]
+    _, names = labels([tuple(telling(run.overrides)) for run in runs])
+    if settings["baseline"] is not None and runs and named(settings["baseline"], names) is None and not overrides_given:
+        raise UserError(f"study.baseline: there is no variant {settings['baseline']!r}: there is {'; '.join(names.values())}")
     return Plan(
         places=(root, *places),
         config_name=config_name,
-        arguments=[*overrides, search_path(places)],
+        arguments=[*overrides, search_path([*places, *own_places])],
         folder=folder,
         settings={str(key): value for key, value in settings.items()},
         runs=runs,
@@ -152,12 +165,16 @@ def plan(root: Path, config_name: str, overrides: Sequence[str], places: Sequenc
 
 def search_path(places: Sequence[Path]) -> str:
     """Return the override by which Hydra searches further folders of configs."""
-    return f"hydra.searchpath=[{','.join(f'file://{place.resolve()}' for place in places)}]"
+    escaped = (str(place.resolve()).replace("\\", "\\\\").replace("'", "\\'") for place in places)
+    return "hydra.searchpath=[" + ",".join(f"'file://{place}'" for place in escaped) + "]"
 
 
 def _planned(overrides: Sequence[str], *, default_seed: int) -> Planned:
     seeds = [override.partition("=")[2] for override in overrides if override.startswith("seed=")]
-    seed = int(seeds[-1]) if seeds else default_seed
+    try:
+        seed = int(seeds[-1]) if seeds else int(default_seed)
+    except (TypeError, ValueError):
+        raise UserError(f"seed is a whole number, not {seeds[-1] if seeds else default_seed}") from None
     # Hydra names the folder of a job by overrides without those that are about Hydra itself.
     own = [override for override in overrides if not override.lstrip("+~").startswith("hydra")]
     return Planned(tuple(own), f"{variant(own)}/seed={seed}", seed)
@@ -167,11 +184,19 @@ def _check(study: DictConfig) -> None:
     for key in study:
         if key not in KEYS:
             raise unknown_key(str(key), KEYS, "study")
+    metrics = study.metrics
+    if not OmegaConf.is_list(metrics) or not metrics or not set(metrics) <= set(KNOWN_METRICS):
+        raise UserError(f"study.metrics is a list of any of {', '.join(KNOWN_METRICS)}, not {metrics}")
     variants = study.variants
     if variants is None:
         return
     if not isinstance(variants, DictConfig) or not all(OmegaConf.is_list(overrides) for overrides in variants.values()):
         raise UserError("study.variants names each variant with a list: NAME: [attention=dot, decoder=bahdanau]")
+    for name, overrides in ((str(key), value) for key, value in variants.items()):
+        if not re.fullmatch(r"[\w.+-]+", name):
+            raise UserError(f"study.variants: {name!r} is to be a folder's name: letters, digits and _ . + - alone")
+        if not all(isinstance(override, str) for override in overrides):
+            raise UserError(f"study.variants.{name}: each item is KEY=VALUE; one with a comma or a colon needs quotes")
 
 
 def _write_variants(variants: Mapping[str, Sequence[str]], composer: Composer, folder: Path) -> None:
@@ -181,6 +206,8 @@ def _write_variants(variants: Mapping[str, Sequence[str]], composer: Composer, f
         choices, keys = [], OmegaConf.create()
         for override in composer.parse(overrides):
             key = override.key_or_group
+            if key in ("seed", "name") or key.partition(".")[0] == "hydra":
+                raise UserError(f"study.variants.{name}: {key} decides where a run lies: it is no part of a variant")
             if override.is_sweep_override() or override.is_delete():
                 raise UserError(f"study.variants.{name}: {override.input_line} is neither one option nor one value")
             if composer.loader.get_group_options(key):
@@ -203,19 +230,29 @@ def find(name: str, places: Sequence[Path]) -> tuple[Path, str]:
         The folder that it lies in, and its name there.
 
     Raises:
-        UserError: there is none.
+        UserError: there is none, or it does not say what its runs are called.
     """
     for place in places:
         for path in (place / f"{name}.yaml", place / name / MAIN):
             if path.is_file():
-                return path.parent, path.stem
+                return _named(path)
     path = Path(name)
     if path.suffix == ".yaml" and path.is_file():
-        return path.parent, path.stem
+        return _named(path)
     known = {study.name for study in studies(places)}
     near = difflib.get_close_matches(name, sorted(known), n=1)
     hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(sorted(known)) or 'none'}"
     raise UserError(f"no study {name!r} in {' or '.join(map(str, places))}, and no file of that name: {hint}")
+
+
+def _named(path: Path) -> tuple[Path, str]:
+    try:
+        content = OmegaConf.load(path)
+    except (OSError, YAMLError, OmegaConfBaseException) as error:
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(content, DictConfig) or OmegaConf.select(content, "name") is None:
+        raise UserError(f"{path} does not say what its runs are called: add a line such as name: {path.stem}")
+    return path.parent, path.stem
 
 
 @dataclass(frozen=True)
@@ -238,7 +275,11 @@ def studies(places: Sequence[Path]) -> list[Known]:
     found: dict[str, Known] = {}
     for place in places:
         for path in sorted([*place.glob("*.yaml"), *place.glob("*/*.yaml")]):
-            content = OmegaConf.load(path)
+            try:
+                content = OmegaConf.load(path)
+            except (OSError, YAMLError, OmegaConfBaseException) as error:
+                log.warning("%s cannot be read: %s", path, " ".join(str(error).split())[:100])
+                continue
             question = OmegaConf.select(content, "study.question")
             name = str(path.relative_to(place).with_suffix("")).removesuffix("/study")
             if question and name not in found:

@@ -1,6 +1,6 @@
 """What a study would do if it were started now."""
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from attnlab.studies.collection import state
 from attnlab.studies.identity import identity
@@ -16,14 +16,14 @@ def prospect(plan: Plan) -> list[str]:
         HydraException: a config that does not compose.
         UserError: data that cannot be read.
     """
-    told, fingerprints = [], {}
+    told: list[str] = []
+    fingerprints: dict[str, str] = {}
     composer = Composer(plan.places)
     for run in plan.runs:
         config, _ = composer.compose(plan.config_name, run.overrides)
         parts = OmegaConf.to_yaml(OmegaConf.masked_copy(config, ["data", "tokenizer", "datamodule"]), resolve=True)
         if parts not in fingerprints:
-            corpus, tokenizer = build(config.data), build(config.tokenizer)
-            fingerprints[parts] = build(config.datamodule)(corpus=corpus, tokenizer=tokenizer, seed=config.seed).fingerprint
+            fingerprints[parts] = fingerprint(config)
         folder = plan.folder / run.folder
         there = found(folder)
         now = state(folder)
@@ -32,3 +32,14 @@ def prospect(plan: Plan) -> list[str]:
         else:
             told.append({"done": "done", "running": "running"}.get(now, f"to do ({now})"))
     return told
+
+
+def fingerprint(config: DictConfig) -> str:
+    """Return the fingerprint of a config's data, without tokenizing it.
+
+    Raises:
+        UserError: data that cannot be read.
+    """
+    corpus, tokenizer = build(config.data), build(config.tokenizer)
+    found: str = build(config.datamodule)(corpus=corpus, tokenizer=tokenizer, seed=config.seed).fingerprint
+    return found

@@ -31,6 +31,7 @@ class Begun:
         overrides: what makes the variant.
         seed: of weights, batches and dropout.
         training: identity of its training, which runs that differ in their search alone share.
+        recipe: identity of all but its seed, which the seeds of a variant share.
         restarts: how often it went on from a checkpoint.
         process: host and process that worked on it last.
         fitted: once it is trained, what the training came to; only the tests are left then.
@@ -42,6 +43,7 @@ class Begun:
     overrides: list[str]
     seed: int
     training: str
+    recipe: str
     restarts: int = 0
     process: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     fitted: dict[str, Any] = field(default_factory=dict)
@@ -82,11 +84,11 @@ def begin(folder: Path, run: Begun, *, resume: bool) -> tuple[Begun, dict[str, A
     """
     there = found(folder)
     if there is not None and there.id == run.id and resume:
-        path = folder / "result.json"
-        if path.is_file():
-            result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return there, result
         (folder / "error.txt").unlink(missing_ok=True)
+        try:
+            return there, json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # not written, or damaged
+            (folder / "result.json").unlink(missing_ok=True)
         if (folder / "last.ckpt").is_file():
             there.restarts, there.process = there.restarts + 1, run.process
             there.save(folder)

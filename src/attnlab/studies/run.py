@@ -14,6 +14,7 @@ import torch
 from lightning import Callback, Trainer, seed_everything
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from omegaconf import DictConfig, OmegaConf
 
@@ -43,7 +44,7 @@ GROUPS = (
 CONFIG_KEYS = {"name": str, "seed": int, "threads": int | None, "resume": bool, **dict.fromkeys(GROUPS.split(), Any)}
 
 
-def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
+def execute(config: DictConfig, folder: Path, overrides: Sequence[str], *, in_sweep: bool = False) -> dict[str, Any]:
     """Carry out one run.
 
     Everything that can be wrong with the config, the files or the combination of components is found before the training
@@ -55,6 +56,7 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
         config: composed from ``conf/train.yaml``.
         folder: the run's own; what another run left there is set aside.
         overrides: what was asked for on the command line or by a sweep.
+        in_sweep: this process' command is a sweep's, and cannot be started again for another device.
 
     Returns:
         What ``result.json`` holds.
@@ -89,10 +91,11 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
         telling(overrides),
         config.seed,
         training=identity(config, data.fingerprint, leave_out=["search", "name"]),
+        recipe=identity(config, data.fingerprint, leave_out=["seed", "name"]),
     )
     # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its lock.
     if int(os.environ.get("LOCAL_RANK", "0")):
-        return _carry_out(config, found(folder) or run, module, folder)
+        return _carry_out(config, found(folder) or run, module, folder, in_sweep=in_sweep)
     with alone(folder):
         run, result = begin(folder, run, resume=config.resume)
         if result is not None:
@@ -103,10 +106,10 @@ def execute(config: DictConfig, folder: Path, overrides: Sequence[str]) -> dict[
         (folder / "environment.json").write_text(json.dumps(environment(), indent=1), encoding="utf-8")
         going_on = f", going on from {folder}/last.ckpt" if run.restarts else f", in {folder}"
         log.info("%s seed=%s: %s parameters%s", run.variant, run.seed, f"{model.size:,}", going_on)
-        return _carry_out(config, run, module, folder)
+        return _carry_out(config, run, module, folder, in_sweep=in_sweep)
 
 
-def _carry_out(config: DictConfig, run: Begun, module: TranslationModule, folder: Path) -> dict[str, Any]:
+def _carry_out(config: DictConfig, run: Begun, module: TranslationModule, folder: Path, *, in_sweep: bool) -> dict[str, Any]:
     callbacks = build_callbacks(config, folder)
     throughput = Throughput()
     info = RunInfo(run.id, run.name, f"{run.variant}/s{run.seed}", folder, {**_resolved(config), "variant": run.variant})
@@ -121,6 +124,7 @@ def _carry_out(config: DictConfig, run: Begun, module: TranslationModule, folder
                 callbacks=[*callbacks, throughput, Finite(), Record(folder), Resumption(folder, config.seed)],
                 default_root_dir=folder,
             )
+        _check_launcher(trainer, in_sweep=in_sweep)
         if not run.fitted:
             checkpoint = next((c for c in callbacks if isinstance(c, ModelCheckpoint)), None)
             try:
@@ -164,6 +168,17 @@ def _carry_out(config: DictConfig, run: Begun, module: TranslationModule, folder
         if trainer.is_global_zero:
             write_atomically(folder / "result.json", json.dumps(result, indent=1))
     return result
+
+
+def _check_launcher(trainer: Trainer, *, in_sweep: bool) -> None:
+    """Refuse ways to use several devices that lose the results, or would start a whole sweep again."""
+    if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
+        raise UserError("a spawned or forked process gives nothing back but the weights: use trainer.strategy=ddp")
+    if in_sweep and isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
+        raise UserError(
+            "a run over several devices would start the whole sweep again in every process: add trainer.devices=1, or run the "
+            "variants one by one, without -m"
+        )
 
 
 def _resolved(config: DictConfig) -> dict[str, Any]:

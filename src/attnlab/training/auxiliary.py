@@ -48,6 +48,10 @@ class AuxiliaryLoss(ABC):
                 f"auxiliary={name} is a loss on attention weights, which attention/normalizer=uniform does not learn"
             )
 
+    def counted(self, real: Tensor, links: Tensor | None) -> Tensor:
+        """Return which tokens the loss is the mean over, boolean (batch, target_len); arguments as those of a call."""
+        return real
+
     @abstractmethod
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
         """Return the loss, a scalar.
@@ -93,10 +97,14 @@ class SupervisedLoss(AuxiliaryLoss):
                 "gives them none: choose another normalizer"
             )
 
+    def counted(self, real: Tensor, links: Tensor | None) -> Tensor:
+        """See :meth:`AuxiliaryLoss.counted`."""
+        assert links is not None, "the data module was asked for links"
+        return (links.sum(dim=-1) > 0) & real
+
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
         """See :meth:`AuxiliaryLoss.__call__`."""
         assert links is not None, "the data module was asked for links"
         # A sparse normalizer gives linked tokens no weight at all, whose logarithm no optimizer survives.
         logarithms = weights.float().clamp(min=1e-6).log()
-        linked = (links.sum(dim=-1) > 0) & real
-        return -(links * logarithms).sum() / linked.sum().clamp(min=1)
+        return -(links * logarithms).sum() / self.counted(real, links).sum().clamp(min=1)

@@ -185,6 +185,7 @@ class Resumption(Callback):
         self.seed = seed
         self._states: dict[str, Any] = {}
         self._handler: Any = None
+        self._asked = False
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the random number generators."""
@@ -198,6 +199,9 @@ class Resumption(Callback):
         """Take Ctrl-C for a wish to stop, where signals are this thread's to take."""
         if threading.current_thread() is threading.main_thread():
             self._handler = signal.signal(signal.SIGINT, self._stop)
+            if trainer.world_size > 1:  # Lightning would speak to the others from within its handler, and wait for ever
+                signal.signal(signal.SIGINT, self._note)
+                signal.signal(signal.SIGTERM, self._note)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Give Ctrl-C back."""
@@ -216,10 +220,23 @@ class Resumption(Callback):
         """Start an epoch's random numbers."""
         torch.manual_seed(derive_seed(self.seed, f"epoch {trainer.current_epoch}, rank {trainer.global_rank}"))
 
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
+    ) -> None:
+        """Stop where all processes stand at the same place, if any of them was asked to."""
+        if trainer.world_size > 1:
+            asked = torch.tensor(float(self._asked), device=pl_module.device)
+            if float(trainer.strategy.reduce(asked, reduce_op="sum")):
+                raise SIGTERMException
+
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Write a checkpoint when the run was asked to stop."""
         if isinstance(exception, SIGTERMException):
             trainer.save_checkpoint(self.folder / "last.ckpt")
+
+    def _note(self, signum: int, frame: FrameType | None) -> None:
+        signal.signal(signum, signal.SIG_DFL)
+        self._asked = True
 
     def _stop(self, signum: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -173,19 +173,20 @@ class TranslationModule(LightningModule):
         loss = self._share(real) * cross_entropy(scores.float(), labels[real], label_smoothing=self.label_smoothing)
         self.log("train/loss", loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=len(labels), sync_dist=True)
         for name, auxiliary in self.auxiliary.items():
-            extra = auxiliary(decoded.weights, real, batch.links)
-            self.log(f"train/{name}", extra, on_step=True, on_epoch=False, batch_size=len(labels))
+            counted = auxiliary.counted(real, batch.links)
+            extra = self._share(counted) * auxiliary(decoded.weights, real, batch.links)
+            self.log(f"train/{name}", extra, on_step=True, on_epoch=False, batch_size=len(labels), sync_dist=True)
             loss = loss + auxiliary.weight * extra
         return loss
 
-    def _share(self, real: Tensor) -> Tensor | float:
+    def _share(self, counted: Tensor) -> Tensor | float:
         """Return what a mean over this process' tokens counts, so that the mean over processes is one over all their tokens."""
         if self.trainer.world_size == 1:
             return 1.0
-        own = real.sum().float()
+        own = counted.sum().float()
         mean = self.trainer.strategy.reduce(own.clone(), reduce_op="mean")
         assert isinstance(mean, Tensor)
-        return own / mean
+        return own / mean.clamp(min=1e-6)  # no token may count in any process
 
     def _encode(self, batch: Batch) -> tuple[SourceMemory, DecoderState]:
         copyable = batch.copies.source if batch.copies else None
