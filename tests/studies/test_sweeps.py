@@ -325,3 +325,8 @@ def test_seeds_of_different_configs_are_told_apart_and_damaged_results_are_made_
     assert "interrupted: " in capfd.readouterr().out
     assert attnlab("study", "mine", *SMALL) == 0
     assert "not comparable" not in (tmp_path / "runs" / "mine" / "comparison.md").read_text()
+
+
+def test_runs_over_several_devices_are_none_of_a_sweep(attnlab: Attnlab, capfd: pytest.CaptureFixture[str]) -> None:
+    assert attnlab("train", "-m", *SMALL, "trainer.devices=2", "seed=1") == 2
+    assert "would start the whole sweep again" in capfd.readouterr().err

@@ -50,7 +50,9 @@ def job(config: DictConfig) -> float:
         name = signal.Signals(-told).name
         hint = ": out of memory, or somebody's wish" if name == "SIGKILL" else ""
         (folder / "error.txt").write_text(f"killed by {name}{hint}\n", encoding="utf-8")
-        print(f"attnlab: {place}: killed by {name}{hint}", file=sys.stderr, flush=True)
+    if told in (CRASHED, MISTAKEN) or told < 0:
+        *before, last = Run(folder, (), 0, "failed").error.strip().splitlines()
+        print(*before, f"attnlab: {place}: {last}", sep="\n", file=sys.stderr, flush=True)
     print(f"attnlab: {progress(collect(folder.parents[1]))}", flush=True)
     best = Run(folder, (), 0, state(folder)).result.get("best") if told == DONE else None
     return float("nan") if best is None else float(best)
@@ -90,7 +92,6 @@ def _work(config: Any, folder: Path, overrides: list[str], logs: Any, environmen
         os.environ["SLURM_JOB_NAME"] = "interactive"
     logging.config.dictConfig(logs)
     threading.Thread(target=_follow_parent, daemon=True).start()
-    place = f"{folder.parent.name}/{folder.name}"
     from attnlab.studies.run import execute
 
     try:
@@ -103,12 +104,9 @@ def _work(config: Any, folder: Path, overrides: list[str], logs: Any, environmen
         sys.exit(STOPPED)
     except UserError as error:
         (folder / "error.txt").write_text(f"{error}\n", encoding="utf-8")
-        print(f"attnlab: {place}: {error}", file=sys.stderr, flush=True)
         sys.exit(MISTAKEN)
-    except Exception as error:
+    except Exception:
         (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
-        traceback.print_exception(error)
-        print(f"attnlab: {place}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         sys.exit(CRASHED)
 
 
