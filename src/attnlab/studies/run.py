@@ -20,14 +20,13 @@ from omegaconf import DictConfig, OmegaConf
 
 import attnlab
 from attnlab.data import ParallelDataModule
-from attnlab.data.vocabulary import PAD, UNK
 from attnlab.errors import StoppedError, UserError
 from attnlab.model import Seq2Seq
 from attnlab.studies.environment import environment
 from attnlab.studies.identity import identity, telling, variant
 from attnlab.studies.outcome import outcome, summary
 from attnlab.studies.resuming import Begun, alone, begin, found, write_atomically
-from attnlab.studies.translator import save_text
+from attnlab.studies.translator import make_model, save_text
 from attnlab.studies.wiring import blame, build, check
 from attnlab.training import TranslationModule
 from attnlab.training.auxiliary import AuxiliaryLoss
@@ -207,18 +206,7 @@ def build_model(config: DictConfig, data: ParallelDataModule) -> Seq2Seq:
     Raises:
         UserError: components that do not go together.
     """
-    model: Seq2Seq = build(config.model)(
-        len(data.source_vocabulary),
-        len(data.target_vocabulary),
-        PAD,
-        UNK,
-        config.seed,
-        encoder=build(config.encoder),
-        attention=build(config.attention),
-        decoder=build(config.decoder),
-        output=build(config.output),
-    )
-    return model
+    return make_model(config, len(data.source_vocabulary), len(data.target_vocabulary))
 
 
 def serve_what_is_needed(data: ParallelDataModule, model: Seq2Seq, auxiliary: Mapping[str, AuxiliaryLoss]) -> None:

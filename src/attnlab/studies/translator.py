@@ -367,6 +367,26 @@ def _brief(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"
 
 
+def make_model(config: DictConfig, source_size: int, target_size: int) -> Seq2Seq:
+    """Make a run's model, its sizes wired to each other and to those of the vocabularies.
+
+    Raises:
+        UserError: components that do not go together.
+    """
+    model: Seq2Seq = build(config.model)(
+        source_size,
+        target_size,
+        PAD,
+        UNK,
+        config.seed,
+        encoder=build(config.encoder),
+        attention=build(config.attention),
+        decoder=build(config.decoder),
+        output=build(config.output),
+    )
+    return model
+
+
 def _open(run: Path, checkpoint: str) -> tuple[DictConfig, dict[str, Any], Seq2Seq]:
     """Return a run's config, its ``text.json``, and its model."""
     config = read_config(run)
@@ -376,17 +396,7 @@ def _open(run: Path, checkpoint: str) -> tuple[DictConfig, dict[str, Any], Seq2S
     text = read_text(run)
     sizes = [len(vocabulary) for vocabulary in text["vocabularies"]]
     with as_told_by(run):
-        model: Seq2Seq = build(config.model)(
-            sizes[0],
-            sizes[1],
-            PAD,
-            UNK,
-            config.seed,
-            encoder=build(config.encoder),
-            attention=build(config.attention),
-            decoder=build(config.decoder),
-            output=build(config.output),
-        )
+        model = make_model(config, sizes[0], sizes[1])
     model.load_state_dict(_weights(run / checkpoint, model))
     return config, text, model
 
