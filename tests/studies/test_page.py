@@ -151,7 +151,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
         for label, value in zip(study.variants, values, strict=True)
     ]
     path = tmp_path_factory.mktemp("page") / "index.html"
-    path.write_text(page(study, Comparison("many", ["attention", "test BLEU"], rows, ["a note"], [0, 1])), encoding="utf-8")
+    path.write_text(page(study, Comparison("many", ["attention", "test BLEU"], rows, ["a note"], [], [0, 1])), encoding="utf-8")
     return path.as_uri()
 
 

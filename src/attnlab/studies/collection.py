@@ -74,6 +74,12 @@ class Run:
         path = self.folder / "config.yaml"
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
+    @cached_property
+    def target_language(self) -> str:
+        """Code of the language that is translated into; empty if the run does not say."""
+        languages = (_json(self.folder / "text.json") or {}).get("languages") or [""]
+        return str(languages[-1])
+
     def hypotheses(self, test: str) -> list[str]:
         """Return the translations of a test set, a line a sentence."""
         return _lines(self.folder / "hypotheses" / f"{test}.txt")

@@ -275,7 +275,9 @@ def _differences(study: Study, test: str, samples: int) -> _Column:
         baseline = [line for seed in seeds for line in own[seed].hypotheses(test)]
         references = own[seeds[0]].references(test) * len(seeds)
         lowercase = "case:lc" in own[seeds[0]].result["tests"][test]["bleu"]["signature"]
-        found = significance.compare(baseline, systems, references, lowercase=lowercase, samples=samples)
+        found = significance.compare(
+            baseline, systems, references, lowercase=lowercase, language=own[seeds[0]].target_language, samples=samples
+        )
         p_values |= {label: result.p for label, result in found.items()}
         for label in labels:
             theirs = [run.result["tests"][test]["bleu"]["value"] for run in done[label] if run.seed in seeds]

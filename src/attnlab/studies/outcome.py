@@ -40,11 +40,11 @@ def outcome(module: TranslationModule, folder: Path, *, write: bool) -> dict[str
         measured = module.trainer.callback_metrics
         tests[name] = {
             "sentences": len(hypotheses),
-            "bleu": vars(bleu(hypotheses, references, lowercase=lowercase)),
+            "bleu": vars(bleu(hypotheses, references, lowercase=lowercase, language=data.languages[1])),
             "bleu_tok_lc": vars(tokenized_bleu(hypotheses, references, language=data.languages[1])),
             "chrf": vars(chrf(hypotheses, references, lowercase=lowercase)),
             **{metric: float(measured[f"{name}/{metric}"]) for metric in ("loss", "perplexity", "accuracy")},
-            "by_length": by_length(hypotheses, references, lengths, lowercase),
+            "by_length": by_length(hypotheses, references, lengths, lowercase, data.languages[1]),
         }
         if write:
             if text.alignments is not None and attends:
