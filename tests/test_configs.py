@@ -20,7 +20,8 @@ from conftest import CONF, ROOT, options
 __all__ = ["attnlab"]
 
 GROUPS = sorted(str(folder.relative_to(CONF)) for folder in CONF.rglob("*") if folder.is_dir() and any(folder.glob("*.yaml")))
-CHOICES = [(group, option) for group in GROUPS for option in options(group)]
+# Launchers are of sweeps, and have tests of their own.
+CHOICES = [(group, option) for group in GROUPS for option in options(group) if not group.startswith("hydra")]
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = sorted(path for path in EXPERIMENTS.rglob("*.yaml") if path.parent.name != "settings")
 

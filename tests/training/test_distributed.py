@@ -1,6 +1,7 @@
 """Two processes on one machine: the same training as one process, and every sentence counted once."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,9 @@ from commands import TINY
 SETTINGS = [*TINY, "logger=csv", "threads=1", "model.dropout=0", "trainer.max_epochs=2", "trainer.log_every_n_steps=1"]
 SETTINGS += ["data.val_size=15", "data.test_size=17", "datamodule.batch_size=16", "attention=dot"]
 SETTINGS += ["auxiliary=[coverage,supervised]"]
+
+# Lightning leaves the port of one distributed run in the environment, where the next one finds it taken.
+ALONE = {name: value for name, value in os.environ.items() if name not in {"MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"}}
 
 
 def losses(folder: Path, name: str) -> list[float]:
@@ -29,7 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     for devices in (1, 2):
         trainer = ["trainer=ddp", f"trainer.devices={devices}", "trainer.accelerator=cpu"]
         command = [sys.executable, "-m", "attnlab", "train", *trainer, *SETTINGS, f"name=by{devices}"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=folder, env=ALONE, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         (found[devices],) = folder.glob(f"runs/by{devices}/*/*")
     return found

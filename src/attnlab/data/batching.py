@@ -252,5 +252,5 @@ class TrainingLoader(BatchLoader):
         return {"served": self._served}
 
     def load_state_dict(self, state_dict: dict[str, int]) -> None:
-        """Let the next epoch begin after the batches that were served."""
-        self._seen = state_dict["served"]
+        """Let the next epoch begin after the batches that were served; after a whole epoch that is at its beginning."""
+        self._seen = state_dict["served"] % len(self._bucket_sampler)
