@@ -59,8 +59,7 @@ class Run:
     @property
     def error(self) -> str:
         """The traceback, or the one line, of a run that failed."""
-        path = self.folder / "error.txt"
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        return _text(self.folder / "error.txt")
 
     @cached_property
     def environment(self) -> dict[str, Any]:
@@ -71,8 +70,7 @@ class Run:
     @property
     def config(self) -> str:
         """The resolved config, as YAML."""
-        path = self.folder / "config.yaml"
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        return _text(self.folder / "config.yaml")
 
     @cached_property
     def target_language(self) -> str:
@@ -181,9 +179,10 @@ def collect(folder: Path) -> Study:
 
 def named(asked: object, names: Mapping[tuple[str, ...], str]) -> str | None:
     """Return the label of the variant that is named by it, by its overrides, or by the value of its one override."""
-    for overrides, label in names.items() if asked is not None else ():
-        values, asked = [override.partition("=")[2] for override in label.split()], str(asked)
-        if asked == label or sorted(asked.split()) in (sorted(label.split()), values, [*overrides]):
+    wanted = "" if asked is None else str(asked)
+    for overrides, label in names.items():
+        values = [override.partition("=")[2] for override in label.split()]
+        if wanted and (wanted == label or sorted(wanted.split()) in (sorted(label.split()), values, [*overrides])):
             return label
     return None
 
@@ -232,6 +231,10 @@ def _parsed(text: str, path: Path) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise UserError(f"{path} is damaged ({error}): delete it, and start the study again") from error
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _lines(path: Path) -> list[str]:
