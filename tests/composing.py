@@ -68,7 +68,7 @@ def sentences(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Te
     return ids, torch.tensor(lengths)
 
 
-def copyable(source: torch.Tensor) -> torch.Tensor:
+def copy_ids(source: torch.Tensor) -> torch.Tensor:
     """Ids of source tokens in the target vocabulary, which lacks 9 and 10: their ids lie beyond it, by order of appearance."""
     extended = source.clone()
     for row in extended:

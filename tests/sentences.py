@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from attnlab.data.corpora import Alignment, Corpus, ParallelText
+from attnlab.tasks.translation.corpora import Alignment, Corpus, ParallelText
 
 SUBJECTS = [("The dog", "Der Hund"), ("A woman", "Eine Frau"), ("My friend", "Mein Freund"), ("Anna's child", "Annas Kind")]
 VERBS = [("sees", "sieht"), ("doesn't like", "mag nicht"), ("draws", "zeichnet"), ("'s got", "hat")]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from attnlab.data import ParallelDataModule
+from attnlab.data.datamodule import ParallelDataModule
 from attnlab.studies.comparison import NAMES
 from attnlab.studies.identity import labels, telling
 from attnlab.studies.plan import Composer, Plan, plan

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from attnlab.data import ParallelDataModule
-from attnlab.data.vocabulary import PAD
+from attnlab.data.datamodule import ParallelDataModule
 from attnlab.model import Seq2Seq
 from attnlab.studies.run import build_data, build_model
+from attnlab.tasks.translation.vocabulary import PAD
 from composing import composed
 from conftest import options
 

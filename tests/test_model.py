@@ -7,7 +7,7 @@ import torch
 
 from attnlab.errors import UserError
 from attnlab.search.search import select
-from composing import compositions, copyable, model, sentences, singles
+from composing import compositions, copy_ids, model, sentences, singles
 from conftest import options
 
 PARTS = ["source_embedding", "target_embedding", "encoder", "output"]
@@ -57,7 +57,7 @@ def test_properties(overrides: tuple[str, str]) -> None:
         return
     made = model(*overrides)
     source, lengths = sentences([6, 2, 4])
-    words = copyable(source)
+    words = copy_ids(source)
     target = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0], [2, 9, 9, 4, 10]])
     memory, state = made.encode(source, lengths, words)
     together = made.decode(target, memory, state)
@@ -121,7 +121,7 @@ def test_mixed_precision(overrides: tuple[str, ...]) -> None:
     source, lengths = sentences([6, 2, 4])
     target = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0], [2, 9, 9, 4, 10]])
     with torch.autocast("cpu", torch.bfloat16):
-        memory, state = made.encode(source, lengths, copyable(source))
+        memory, state = made.encode(source, lengths, copy_ids(source))
         scores = made.scores(made.decode(target[:, :-1], memory, state), memory)
         torch.nn.functional.cross_entropy(scores.float().flatten(0, 1), target[:, 1:].flatten(), ignore_index=0).backward()
     assert all(parameter.grad.isfinite().all() for parameter in made.parameters() if parameter.grad is not None)
@@ -175,7 +175,7 @@ def test_full_forcing_is_the_parallel_path_and_free_running_feeds_its_own_best_t
     made = model(*overrides)
     source, lengths = sentences([6, 2, 4])
     target = torch.tensor([[2, 5, 6, 7], [2, 8, 4, 5], [2, 9, 9, 4]])
-    memory, state = made.encode(source, lengths, copyable(source))
+    memory, state = made.encode(source, lengths, copy_ids(source))
 
     forced = made.scheduled(target, memory, state, torch.ones(3, 4, dtype=torch.bool))
     torch.testing.assert_close(forced.readouts, made.decode(target, memory, state).readouts, rtol=0, atol=1e-12)

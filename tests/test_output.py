@@ -7,7 +7,7 @@ import torch
 
 from attnlab.errors import UserError
 from commands import Attnlab, attnlab
-from composing import VOCABULARY, copyable, model, sentences
+from composing import VOCABULARY, copy_ids, model, sentences
 
 __all__ = ["attnlab"]
 
@@ -17,7 +17,7 @@ POINTER = "output=pointer_generator"
 def test_pointer_generator_is_its_equations() -> None:
     made = model(POINTER)
     source, lengths = torch.tensor([[5, 9, 6, 9, 10, 3], [7, 10, 3, 0, 0, 0]]), torch.tensor([6, 3])
-    words = copyable(source)
+    words = copy_ids(source)
     assert words.tolist() == [[5, 11, 6, 11, 12, 3], [7, 11, 3, 0, 0, 0]]
     target = torch.tensor([[2, 5, 1], [2, 7, 8]])
     memory, state = made.encode(source, lengths, words)
@@ -44,7 +44,7 @@ def test_pointer_generator_is_its_equations() -> None:
 def test_a_copied_word_is_read_back_as_an_unknown_one() -> None:
     made = model(POINTER)
     source, lengths = sentences([6, 4])
-    memory, state = made.encode(source, lengths, copyable(source))
+    memory, state = made.encode(source, lengths, copy_ids(source))
     copied = made.decode(torch.tensor([[2, VOCABULARY + 1], [2, VOCABULARY]]), memory, state)
     unknown = made.decode(torch.tensor([[2, 1], [2, 1]]), memory, state)
     assert torch.equal(copied.readouts, unknown.readouts)
@@ -53,7 +53,7 @@ def test_a_copied_word_is_read_back_as_an_unknown_one() -> None:
 def test_words_out_of_reach_leave_no_nan_in_gradients() -> None:
     made = model(POINTER)
     source, lengths = torch.tensor([[9, 10, 3], [7, 3, 0]]), torch.tensor([3, 2])
-    memory, state = made.encode(source, lengths, copyable(source))
+    memory, state = made.encode(source, lengths, copy_ids(source))
     scores = made.scores(made.decode(torch.tensor([[2, 1], [2, 7]]), memory, state), memory)
     assert torch.isneginf(scores[1, :, VOCABULARY:]).all()
     torch.nn.functional.cross_entropy(scores.flatten(0, 1), torch.tensor([VOCABULARY, VOCABULARY + 1, 7, 3])).backward()
@@ -67,7 +67,7 @@ def test_a_sure_switch_still_learns_to_copy_in_half_precision() -> None:
         made.copying.switch.bias.fill_(9.0)
     source, lengths = torch.tensor([[9, 10, 3]]), torch.tensor([3])
     with torch.autocast("cpu", torch.bfloat16):
-        memory, state = made.encode(source, lengths, copyable(source))
+        memory, state = made.encode(source, lengths, copy_ids(source))
         scores = made.scores(made.decode(torch.tensor([[2]]), memory, state), memory)
     torch.nn.functional.cross_entropy(scores.flatten(0, 1), torch.tensor([VOCABULARY])).backward()
     assert made.copying.switch.bias.grad.item() > 0.9

@@ -17,12 +17,12 @@ import torch
 import attnlab as package
 from attnlab import cli, using
 from attnlab.attention.heads import every_head
-from attnlab.data.corpora import ParallelText
 from attnlab.errors import UserError
 from attnlab.evaluation.alignment import Links
 from attnlab.search import BeamSearch, GNMTPenalty, GreedySearch, NoPenalty
 from attnlab.studies.evaluate import REPORTED, chosen_shifts, word_links
 from attnlab.studies.translator import Scored
+from attnlab.tasks.translation.corpora import ParallelText
 from commands import TINY, Attnlab, attnlab
 from composing import model, sentences
 from conftest import options

@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from attnlab.attention import AttentionMechanism, MakeAttention
-from attnlab.decoders import Decoded, Decoder, DecoderState
+from attnlab.attention import AttentionFactory, AttentionMechanism
+from attnlab.decoders import Decoder, DecoderOutput, DecoderState
 from attnlab.encoders import Encoder
 from attnlab.errors import UserError
 from attnlab.output import Output
@@ -40,7 +40,7 @@ class SourceMemory(NamedTuple):
 
     attended: Any
     """What the decoder looks at."""
-    copyable: Tensor | None
+    copy_ids: Tensor | None
     """(batch, source_len): ids of the source tokens in the target vocabulary, which goes on after its end with the words of the
     sentence that it lacks; None in a model that does not copy."""
 
@@ -83,8 +83,8 @@ class Seq2Seq(nn.Module):
         seed: int,
         *,
         encoder: Callable[[int], Encoder],
-        attention: MakeAttention,
-        decoder: Callable[[int, Encoder, MakeAttention], Decoder],
+        attention: AttentionFactory,
+        decoder: Callable[[int, Encoder, AttentionFactory], Decoder],
         output: Callable[[Decoder, int, int], Output],
         embedding_size: int,
         dropout: float = 0.0,
@@ -134,28 +134,28 @@ class Seq2Seq(nn.Module):
         lengths = [m.max_length for m in self.modules() if isinstance(m, AttentionMechanism) and m.max_length is not None]
         return min(lengths, default=None)
 
-    def encode(self, source: Tensor, lengths: Tensor, copyable: Tensor | None = None) -> tuple[SourceMemory, DecoderState]:
+    def encode(self, source: Tensor, lengths: Tensor, copy_ids: Tensor | None = None) -> tuple[SourceMemory, DecoderState]:
         """Read source sentences.
 
         Args:
             source: token ids (batch, source_len).
             lengths: (batch,), on the CPU.
-            copyable: see :class:`SourceMemory`; needed by a model that copies.
+            copy_ids: see :class:`SourceMemory`; needed by a model that copies.
 
         Returns:
             The memory that the decoder looks at, and its state before the first target token.
         """
         attended, state = self.decoder.start(self.encoder(self.dropout(self.source_embedding(source)), lengths))
-        return SourceMemory(attended, copyable if self.copies else None), state
+        return SourceMemory(attended, copy_ids if self.copies else None), state
 
-    def decode(self, tokens: Tensor, memory: SourceMemory, state: DecoderState) -> Decoded:
+    def decode(self, tokens: Tensor, memory: SourceMemory, state: DecoderState) -> DecoderOutput:
         """Read target tokens (batch, target_len), one or a whole sentence; the readout at t is about the token after t."""
         if self.copies:
             tokens = tokens.where(tokens < self.target_embedding.num_embeddings, self.unknown_id)
-        decoded: Decoded = self.decoder(self.dropout(self.target_embedding(tokens)), memory.attended, state)
+        decoded: DecoderOutput = self.decoder(self.dropout(self.target_embedding(tokens)), memory.attended, state)
         return decoded
 
-    def scores(self, decoded: Decoded, memory: SourceMemory, chosen: Tensor | None = None) -> Tensor:
+    def scores(self, decoded: DecoderOutput, memory: SourceMemory, chosen: Tensor | None = None) -> Tensor:
         """Score every token that may come next; the softmax of the scores is the distribution.
 
         Args:
@@ -167,14 +167,14 @@ class Seq2Seq(nn.Module):
             (batch, target_len, target vocabulary size, or more where words are copied), or without ``chosen``'s first two
             dimensions (positions, …).
         """
-        copyable = memory.copyable
+        copy_ids = memory.copy_ids
         if chosen is not None:
             # Every chosen position becomes a sentence of one token; what only a copy reads is not gathered for nothing.
             read = ("readouts", "weights", "contexts", "states", "embeddings") if self.copies else ("readouts",)
             decoded = decoded._replace(**{name: getattr(decoded, name)[chosen].unsqueeze(1) for name in read})
-            copyable = None if copyable is None else copyable[chosen.nonzero()[:, 0]]
+            copy_ids = None if copy_ids is None else copy_ids[chosen.nonzero()[:, 0]]
         logits = self.output(self.dropout(decoded.readouts))
-        scores: Tensor = self.copying(logits, decoded, copyable)
+        scores: Tensor = self.copying(logits, decoded, copy_ids)
         return scores if chosen is None else scores.squeeze(1)
 
     def step(self, tokens: Tensor, memory: SourceMemory, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
@@ -192,7 +192,7 @@ class Seq2Seq(nn.Module):
         log_probabilities = torch.log_softmax(self.scores(decoded, memory).squeeze(1).float(), dim=-1)
         return log_probabilities, decoded.weights.squeeze(1), decoded.state
 
-    def scheduled(self, target: Tensor, memory: SourceMemory, state: DecoderState, forced: Tensor) -> Decoded:
+    def scheduled(self, target: Tensor, memory: SourceMemory, state: DecoderState, forced: Tensor) -> DecoderOutput:
         """Decode step by step, feeding the given token where ``forced`` and the model's own best token elsewhere.
 
         The choice of a token passes no gradient (Bengio et al. 2015, section 2.4).
@@ -204,7 +204,7 @@ class Seq2Seq(nn.Module):
             forced: boolean (batch, target_len); the first token is always the given one.
         """
         tokens = target[:, 0]
-        steps: list[Decoded] = []
+        steps: list[DecoderOutput] = []
         for position in range(target.shape[1]):
             if position:
                 with torch.no_grad():
@@ -213,4 +213,4 @@ class Seq2Seq(nn.Module):
             steps.append(self.decode(tokens.unsqueeze(1), memory, state))
             state = steps[-1].state
         parts = zip(*(step[:-1] for step in steps), strict=True)
-        return Decoded._make([*(torch.cat(part, 1) for part in parts), state])
+        return DecoderOutput._make([*(torch.cat(part, 1) for part in parts), state])

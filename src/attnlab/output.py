@@ -5,9 +5,10 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from attnlab.attention.normalizers import Hard
-from attnlab.decoders import Decoded, Decoder
+from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.errors import UserError
 
 
@@ -30,13 +31,13 @@ class Output(nn.Module, ABC):
         self.padding_id = padding_id
 
     @abstractmethod
-    def forward(self, logits: Tensor, decoded: Decoded, copyable: Tensor | None) -> Tensor:
+    def forward(self, logits: Tensor, decoded: DecoderOutput, copy_ids: Tensor | None) -> Tensor:
         """Return logits or log-probabilities of all tokens that may come next; their softmax is the distribution.
 
         Args:
             logits: of the vocabulary (n, target_len, vocabulary size).
             decoded: what the decoder made of the same tokens, (n, target_len, …).
-            copyable: ids of the source tokens in the target vocabulary, which goes on after its end with the words of the
+            copy_ids: ids of the source tokens in the target vocabulary, which goes on after its end with the words of the
                 sentence that it lacks (n, source_len); None where nothing is copied.
         """
 
@@ -47,8 +48,8 @@ class VocabularyOutput(Output):
     No parameters beside the output layer's.
     """
 
-    def forward(self, logits: Tensor, decoded: Decoded, copyable: Tensor | None) -> Tensor:
-        """See :meth:`Output.forward`."""
+    @override
+    def forward(self, logits: Tensor, decoded: DecoderOutput, copy_ids: Tensor | None) -> Tensor:
         return logits
 
 
@@ -83,24 +84,24 @@ class PointerGenerator(Output):
             )
         self.switch = nn.Linear(decoder.attention.context_size + decoder.hidden_size + embedding_size, 1)
 
-    def forward(self, logits: Tensor, decoded: Decoded, copyable: Tensor | None) -> Tensor:
-        """See :meth:`Output.forward`."""
-        if copyable is None:
-            raise ValueError("a model that copies must be told what: pass copyable to encode()")
+    @override
+    def forward(self, logits: Tensor, decoded: DecoderOutput, copy_ids: Tensor | None) -> Tensor:
+        if copy_ids is None:
+            raise ValueError("a model that copies must be told what: pass copy_ids to encode()")
         precise = torch.promote_types(logits.dtype, torch.float32)
         features = torch.cat([decoded.contexts, decoded.states, decoded.embeddings], dim=-1)
         switch = self.switch(features).to(precise)
         size = logits.shape[-1]
-        beyond = max(0, int(copyable.max()) + 1 - size)
+        beyond = max(0, int(copy_ids.max()) + 1 - size)
         # Not -inf: where both ways are closed, the gradient of their sum would be NaN.
         closed = torch.finfo(precise).min / 4
         generated = nn.functional.logsigmoid(switch) + logits.to(precise).log_softmax(dim=-1)
         generated = nn.functional.pad(generated, (0, beyond), value=closed)
-        words = copyable.unsqueeze(1).expand_as(decoded.weights)
+        words = copy_ids.unsqueeze(1).expand_as(decoded.weights)
         attended = torch.zeros_like(generated).scatter_add(2, words, decoded.weights.to(precise))
-        present = torch.zeros(len(copyable), size + beyond, dtype=torch.bool, device=copyable.device).scatter(1, copyable, True)
+        present = torch.zeros(len(copy_ids), size + beyond, dtype=torch.bool, device=copy_ids.device).scatter(1, copy_ids, True)
         present[:, self.padding_id] = False
         copied = nn.functional.logsigmoid(-switch) + attended.clamp(min=1e-6).log()
         copied = copied.masked_fill(~present.unsqueeze(1), closed)
-        reachable = present | (torch.arange(size + beyond, device=copyable.device) < size)
+        reachable = present | (torch.arange(size + beyond, device=copy_ids.device) < size)
         return torch.logaddexp(generated, copied).masked_fill(~reachable.unsqueeze(1), -torch.inf)

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
-    from attnlab.data.corpora import ParallelText
     from attnlab.evaluation.alignment import Gold
     from attnlab.search import Search
     from attnlab.studies.translator import Translator
+    from attnlab.tasks.translation.corpora import ParallelText
     from attnlab.training.outputs import Translation
 
 SEARCH_OVERRIDE = re.compile(r"search([./][\w./]+)?=")
@@ -251,7 +251,7 @@ def _corpus(run: Path) -> Any:
 
 def _texts(run: Path, options: argparse.Namespace) -> tuple[dict[str, "ParallelText"], "ParallelText | None"]:
     """Return the test sets asked for, and the validation set."""
-    from attnlab.data.corpora import read_pair
+    from attnlab.tasks.translation.corpora import read_pair
 
     if options.files:
         for path in options.files:
@@ -335,10 +335,10 @@ def align(arguments: Sequence[str], conf: Path) -> int:
         if not path.is_file():
             raise UserError(f"no file {path}")
     _check_output(options.output, [*options.files, options.gold])
-    from attnlab.data.corpora import read_pair
     from attnlab.evaluation.alignment import SYMMETRISATIONS, score, transposed, written
     from attnlab.studies.evaluate import REPORTED, by_head, word_links
     from attnlab.studies.translator import load
+    from attnlab.tasks.translation.corpora import read_pair
 
     if options.symmetrise not in SYMMETRISATIONS:
         raise UserError(f"--symmetrise is one of {', '.join(SYMMETRISATIONS)}, not {options.symmetrise!r}")
@@ -384,8 +384,8 @@ READINGS = ("t", "t - 1")
 
 def _gold(options: argparse.Namespace, words: Sequence[Sequence[Sequence[str]]]) -> list["Gold"]:
     """Read known links of the sentence pairs."""
-    from attnlab.data.corpora import decode_lines, read_bytes
     from attnlab.evaluation.alignment import Gold, check_inside, parse, transposed
+    from attnlab.tasks.translation.corpora import decode_lines, read_bytes
 
     lines = decode_lines(read_bytes(options.gold), options.gold)
     if len(lines) != len(words[0]):
@@ -649,8 +649,8 @@ def _seeds(folder: Path) -> list[Path]:
 
 def _references(run: Path, test: str, label: str | None) -> list[str]:
     """Return the references that a run was tested against: those that it kept, or else its corpus'."""
-    from attnlab.data.corpora import decode_lines, read_bytes
     from attnlab.studies.evaluate import read_evaluation
+    from attnlab.tasks.translation.corpora import decode_lines, read_bytes
 
     if label is not None:
         files = read_evaluation(run / "evaluations" / f"{label}.json")["tests"].get(test, {}).get("files")

@@ -187,16 +187,16 @@ def test_heads_are_attentions_in_subspaces() -> None:
     q, k, v = (p[f"{name}_projection.weight"] for name in ("query", "key", "value"))
     expected, mean = [], []
     for b, t in itertools.product(range(2), range(4)):
-        heads, averaged = [], torch.zeros(5, dtype=torch.float64)
+        heads, average = [], torch.zeros(5, dtype=torch.float64)
         length = int(MASK[b].sum())
         for head in (slice(0, 2), slice(2, 4)):
             asked = q[head] @ query[b, t]
             logits = torch.stack([asked @ (k[head] @ h) / 2**0.5 for h in states[b, :length]])
             a = torch.exp(logits) / torch.exp(logits).sum()
             heads.append(sum(w * (v[head] @ h) for w, h in zip(a, states[b, :length], strict=True)))
-            averaged = averaged + torch.nn.functional.pad(a, (0, 5 - length)) / 2
+            average = average + torch.nn.functional.pad(a, (0, 5 - length)) / 2
         expected.append(p["combine.weight"] @ torch.cat(heads))
-        mean.append(averaged)
+        mean.append(average)
     agree(context, torch.stack(expected).view(2, 4, 4), [query, states, *ours.parameters()])
     agree(weights, torch.stack(mean).view(2, 4, 5), [query, states])
 

@@ -9,12 +9,12 @@ import torch
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from attnlab.data import ParallelDataModule, TextFiles
 from attnlab.data.batching import Batch
 from attnlab.data.cache import TokenizedCorpus, VocabularyOptions, cached, tokenize
-from attnlab.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
-from attnlab.data.vocabulary import BOS, EOS, PAD
+from attnlab.data.datamodule import ParallelDataModule, TextFiles
 from attnlab.errors import UserError
+from attnlab.tasks.translation.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
+from attnlab.tasks.translation.vocabulary import BOS, EOS, PAD
 from sentences import MadeCorpus, links, sentences, write_pair
 
 

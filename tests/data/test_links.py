@@ -10,12 +10,14 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from attnlab.data import Alignment, ParallelDataModule, ParallelText, TextFiles
 from attnlab.data.batching import Batch
-from attnlab.data.grammar import GrammarCorpus
+from attnlab.data.datamodule import ParallelDataModule
 from attnlab.data.links import TokenLinks
-from attnlab.data.tokenizers import CharacterTokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from attnlab.errors import UserError
+from attnlab.tasks.translation import ParallelText, TextFiles
+from attnlab.tasks.translation.corpora import Alignment
+from attnlab.tasks.translation.grammar import GrammarCorpus
+from attnlab.tasks.translation.tokenizers import CharacterTokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from conftest import CONF, options
 from sentences import write_pair
 

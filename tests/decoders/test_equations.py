@@ -156,7 +156,7 @@ def transformer(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: 
     size, heads = 8, 2
     for position, embedding in enumerate(embedded):
         angles = [position / 10000 ** (2 * (i // 2) / size) for i in range(size)]
-        x = p["enlarge.weight"] @ embedding
+        x = p["input_projection.weight"] @ embedding
         x = x + torch.tensor([math.cos(a) if i % 2 else math.sin(a) for i, a in enumerate(angles)], dtype=torch.float64)
         for index, past in enumerate(pasts):
             q = under(p, f"layers.{index}.")

@@ -14,8 +14,8 @@ from attnlab.encoders import (
     ConvolutionalEncoder,
     DeepRecurrentEncoder,
     EmbeddingEncoder,
-    Encoded,
     Encoder,
+    EncoderOutput,
     HistoryEncoder,
     TransformerEncoder,
 )
@@ -62,7 +62,7 @@ def made(overrides: list[str], **keys: object) -> Encoder:
     return randomized(build(small)(INPUT))
 
 
-def outputs(encoded: Encoded) -> list[Tensor]:
+def outputs(encoded: EncoderOutput) -> list[Tensor]:
     return [encoded.states, *([] if encoded.values is None else [encoded.values]), *encoded.final]
 
 

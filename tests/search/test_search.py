@@ -23,7 +23,7 @@ from attnlab.search import (
     SamplingSearch,
     Search,
 )
-from composing import VOCABULARY, copyable, model, sentences, singles
+from composing import VOCABULARY, copy_ids, model, sentences, singles
 from conftest import options
 
 BOS, EOS = 2, 3
@@ -32,7 +32,7 @@ BOS, EOS = 2, 3
 def forced(made: Seq2Seq, source: Tensor, tokens: list[int]) -> float:
     """The model's own log-probability of an output, by teacher forcing."""
     target = torch.tensor([[BOS, *tokens]])
-    memory, state = made.encode(source.unsqueeze(0), torch.tensor([len(source)]), copyable(source.unsqueeze(0)))
+    memory, state = made.encode(source.unsqueeze(0), torch.tensor([len(source)]), copy_ids(source.unsqueeze(0)))
     decoded = made.decode(target[:, :-1], memory, state)
     log_probabilities = torch.log_softmax(made.scores(decoded, memory), -1)
     return float(log_probabilities.detach()[0].gather(1, target[0, 1:, None]).sum())
@@ -46,10 +46,10 @@ def test_search_properties(overrides: tuple[str, ...]) -> None:
     greedy = GreedySearch(max_length_factor=1.5, max_length_offset=2)
     limits = {"max_length_factor": 1.5, "max_length_offset": 2}
     for search in (greedy, BeamSearch(width=3, **limits), SamplingSearch(samples=2, **limits)):
-        found = search(made, source, lengths, bos=BOS, eos=EOS, copyable=copyable(source))
+        found = search(made, source, lengths, bos=BOS, eos=EOS, copy_ids=copy_ids(source))
         for row, length in enumerate(lengths.tolist()):
             own, size = source[row : row + 1, :length], lengths[row : row + 1]
-            alone = search(made, own, size, bos=BOS, eos=EOS, copyable=copyable(own))[0]
+            alone = search(made, own, size, bos=BOS, eos=EOS, copy_ids=copy_ids(own))[0]
             assert [h.tokens for h in found[row]] == [h.tokens for h in alone]
             for hypothesis in found[row]:
                 assert hypothesis.tokens[-1] == EOS
@@ -58,14 +58,14 @@ def test_search_properties(overrides: tuple[str, ...]) -> None:
                 expected = forced(made, source[row, :length], hypothesis.tokens)
                 assert hypothesis.log_probability == pytest.approx(expected, abs=1e-4)
                 target = torch.tensor([[BOS, *hypothesis.tokens[:-1]]])
-                decoded = made.decode(target, *made.encode(own, size, copyable(own)))
+                decoded = made.decode(target, *made.encode(own, size, copy_ids(own)))
                 torch.testing.assert_close(hypothesis.weights[:, :length].double(), decoded.weights[0], rtol=0, atol=1e-6)
                 assert (hypothesis.weights[:, length:] == 0).all()
 
     narrow = BeamSearch(width=1, max_length_factor=1.5, max_length_offset=2)
-    words = copyable(source)
-    beam = narrow(made, source, lengths, bos=BOS, eos=EOS, copyable=words)
-    one = greedy(made, source, lengths, bos=BOS, eos=EOS, copyable=words)
+    words = copy_ids(source)
+    beam = narrow(made, source, lengths, bos=BOS, eos=EOS, copy_ids=words)
+    one = greedy(made, source, lengths, bos=BOS, eos=EOS, copy_ids=words)
     assert [h[0].tokens for h in beam] == [h[0].tokens for h in one]
 
 
@@ -227,7 +227,7 @@ class Ending:
     def __init__(self, steps: int) -> None:
         self.steps = steps
 
-    def encode(self, source: Tensor, lengths: Tensor, copyable: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def encode(self, source: Tensor, lengths: Tensor, copy_ids: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return source, torch.zeros(len(source), dtype=torch.long)
 
     def step(self, tokens: Tensor, memory: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:

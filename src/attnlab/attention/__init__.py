@@ -1,16 +1,16 @@
 """Attention mechanisms: a score, a window, a normalizer, keys and a history, composed; and attentions around attentions."""
 
 from attnlab.attention.attention import Attention
-from attnlab.attention.mechanism import Attended, AttentionMechanism, MakeAttention, Memory, NoAttention, Query
+from attnlab.attention.mechanism import AttentionFactory, AttentionMechanism, AttentionOutput, Memory, NoAttention, Query
 from attnlab.attention.wrappers import ContextGate, IntraDecoderAttention, MultiHeadAttention
 
 __all__ = [
-    "Attended",
     "Attention",
+    "AttentionFactory",
     "AttentionMechanism",
+    "AttentionOutput",
     "ContextGate",
     "IntraDecoderAttention",
-    "MakeAttention",
     "Memory",
     "MultiHeadAttention",
     "NoAttention",

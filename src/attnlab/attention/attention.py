@@ -5,10 +5,11 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from attnlab.attention.history import History, Sizes
+from attnlab.attention.histories import History, Sizes
 from attnlab.attention.keys import Keys
-from attnlab.attention.mechanism import Attended, AttentionMechanism, Memory, Query
+from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Normalizer, Softmax
 from attnlab.attention.scores import Score
 from attnlab.attention.windows import Window
@@ -123,14 +124,14 @@ class Attention(AttentionMechanism):
                 "attention/normalizer=softmax, or attention/window=mocha"
             )
 
+    @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        """See :meth:`AttentionMechanism.memory`."""
-        keys, averaged = self.keys(states, states if values is None else values)
+        keys, own_values = self.keys(states, states if values is None else values)
         projected = keys[..., :0] if self.score is None else self.score.project_keys(keys)
-        return Memory(projected, averaged, mask, self.window.prepare(states), self.history.prepare(averaged))
+        return Memory(projected, own_values, mask, self.window.prepare(states), self.history.prepare(own_values))
 
+    @override
     def start(self, memory: Memory) -> AttentionState:
-        """See :meth:`AttentionMechanism.start`."""
         batch, values = len(memory.mask), memory.values
         return AttentionState(
             step=torch.zeros(batch, dtype=torch.long, device=values.device),
@@ -140,8 +141,8 @@ class Attention(AttentionMechanism):
             history=self.history.start(memory.mask),
         )
 
-    def forward(self, query: Query, memory: Memory, state: AttentionState, *, need_weights: bool = True) -> Attended:
-        """See :meth:`AttentionMechanism.forward`."""
+    @override
+    def forward(self, query: Query, memory: Memory, state: AttentionState, *, need_weights: bool = True) -> AttentionOutput:
         if not self.sequential:
             return self._look(query, memory, state)
         looks = []
@@ -149,9 +150,9 @@ class Attention(AttentionMechanism):
             looks.append(self._look(Query(step_state, embedding), memory, state))
             state = looks[-1].state
         contexts, weights = (torch.cat(part, dim=1) for part in ([x.context for x in looks], [x.weights for x in looks]))
-        return Attended(contexts, weights, state)
+        return AttentionOutput(contexts, weights, state)
 
-    def _look(self, query: Query, memory: Memory, state: AttentionState) -> Attended:
+    def _look(self, query: Query, memory: Memory, state: AttentionState) -> AttentionOutput:
         asked, language = self._ask(query, state)
         if self.score is None:
             logits = asked.new_zeros(*asked.shape[:2], memory.mask.shape[1])
@@ -162,7 +163,9 @@ class Attention(AttentionMechanism):
         context = weights @ memory.values
         history = self.history.after(state.history, logits, weights, asked, memory)
         carried = context[:, -1, : self.context_carried]
-        return Attended(context, weights, AttentionState(state.step + asked.shape[1], carried, language, window, history))
+        return AttentionOutput(
+            context, weights, AttentionState(state.step + asked.shape[1], carried, language, window, history)
+        )
 
     def _ask(self, query: Query, state: AttentionState) -> tuple[Tensor, Tensor]:
         """Return the query (batch, target_len, asked size), and the language token's embedding to be carried on."""

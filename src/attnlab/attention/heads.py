@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.attention.attention import Attention
-from attnlab.attention.mechanism import Attended
+from attnlab.attention.mechanism import AttentionOutput
 from attnlab.attention.wrappers import MultiHeadAttention
 
 
@@ -51,5 +51,5 @@ class _Keep:
         self.kept = kept
         self.heads = heads
 
-    def __call__(self, module: nn.Module, arguments: Any, attended: Attended) -> None:
+    def __call__(self, module: nn.Module, arguments: Any, attended: AttentionOutput) -> None:
         self.kept.append(torch.unflatten(attended.weights, 0, (-1, self.heads)))

@@ -1,9 +1,10 @@
-"""Keys and values: what of an encoder state is compared, and what is averaged."""
+"""Keys and values: what of an encoder state is compared, and what is average."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from torch import Tensor, nn
+from typing_extensions import override
 
 from attnlab.errors import UserError
 
@@ -45,8 +46,8 @@ class States(Keys):
 
     shared = True
 
+    @override
     def forward(self, states: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """See :meth:`Keys.forward`."""
         return states, values
 
 
@@ -69,8 +70,8 @@ class Split(Keys):
             )
         self.key_size = self.value_size = memory_size // 2
 
+    @override
     def forward(self, states: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """See :meth:`Keys.forward`."""
         return states[..., ::2], values[..., 1::2]
 
 
@@ -94,6 +95,6 @@ class Projected(Keys):
         self.key_projection = nn.Linear(memory_size, self.key_size, bias=False)
         self.value_projection = nn.Linear(memory_size, self.value_size, bias=False)
 
+    @override
     def forward(self, states: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """See :meth:`Keys.forward`."""
         return self.key_projection(states), self.value_projection(values)

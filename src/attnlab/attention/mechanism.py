@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
+from typing_extensions import override
 
 
 class Query(NamedTuple):
@@ -22,7 +23,7 @@ class Memory(NamedTuple):
     keys: Tensor
     """(batch, source_len, key_size): what a query is compared with."""
     values: Tensor
-    """(batch, source_len, value_size): what is averaged into the context."""
+    """(batch, source_len, value_size): what is average into the context."""
     mask: Tensor
     """(batch, source_len), true where the source has a token."""
     window: Any = None
@@ -59,7 +60,7 @@ class AttentionMechanism(nn.Module, ABC):
         """Return the mechanism's state before the first target token: a tree of tensors, batch first, or None."""
 
     @abstractmethod
-    def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> "Attended":
+    def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> "AttentionOutput":
         """Look at the memory.
 
         Args:
@@ -70,7 +71,7 @@ class AttentionMechanism(nn.Module, ABC):
         """
 
 
-class Attended(NamedTuple):
+class AttentionOutput(NamedTuple):
     """What came of a look at the memory."""
 
     context: Tensor
@@ -81,7 +82,7 @@ class Attended(NamedTuple):
     """The mechanism's state after the last query."""
 
 
-MakeAttention = Callable[[int, int, int], AttentionMechanism]
+AttentionFactory = Callable[[int, int, int], AttentionMechanism]
 """Makes an attention from (query_size, memory_size, embedding_size)."""
 
 
@@ -104,16 +105,16 @@ class NoAttention(AttentionMechanism):
         super().__init__()
         self.context_size = 0
 
+    @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        """See :meth:`AttentionMechanism.memory`."""
         return Memory(states[..., :0], states[..., :0], mask)
 
     def start(self, memory: Memory) -> None:
         """Return None: there is nothing to carry."""
         return
 
-    def forward(self, query: Query, memory: Memory, state: None, *, need_weights: bool = True) -> Attended:
-        """See :meth:`AttentionMechanism.forward`."""
+    @override
+    def forward(self, query: Query, memory: Memory, state: None, *, need_weights: bool = True) -> AttentionOutput:
         batch, target_len, _ = query.state.shape
         weights = query.state.new_zeros(batch, target_len, memory.mask.shape[1])
-        return Attended(query.state.new_zeros(batch, target_len, 0), weights, None)
+        return AttentionOutput(query.state.new_zeros(batch, target_len, 0), weights, None)

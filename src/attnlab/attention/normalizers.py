@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
+from typing_extensions import override
 
 from attnlab.errors import UserError
 
@@ -54,8 +55,8 @@ class Softmax(Normalizer):
         _check_temperature(temperature)
         self.temperature = temperature
 
+    @override
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """See :meth:`Normalizer.forward`."""
         if self.temperature == 1.0:
             return _masked(logits, allowed).softmax(dim=-1) * allowed
         # In half precision the quotient may be infinite.
@@ -73,8 +74,8 @@ class Entmax(Normalizer, ABC):
     def _map(self, logits: Tensor) -> Tensor:
         """Normalise float32 or float64 logits over their last dimension."""
 
+    @override
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """See :meth:`Normalizer.forward`."""
         precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
         # What lies 2 or more below the best has no weight; a fill near there keeps the package's squares finite.
         best = _masked(precise, allowed).amax(dim=-1, keepdim=True)
@@ -133,8 +134,8 @@ class Hard(Normalizer):
         self.temperature = temperature
         self.noise = noise
 
+    @override
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """See :meth:`Normalizer.forward`."""
         # In half precision a draw may be infinite.
         noisy = logits.to(torch.promote_types(logits.dtype, torch.float32))
         if self.noise and self.training:
@@ -153,8 +154,8 @@ class Uniform(Normalizer):
 
     reads_logits = False
 
+    @override
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """See :meth:`Normalizer.forward`."""
         ones = torch.ones_like(logits) * allowed
         return ones / ones.sum(dim=-1, keepdim=True).clamp(min=1)
 

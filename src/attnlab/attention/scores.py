@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from attnlab.errors import UserError
 
@@ -73,8 +74,8 @@ class Dot(EqualSizes):
         UserError: the query and the encoder states differ in size.
     """
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         return query @ keys.transpose(1, 2)
 
 
@@ -87,8 +88,8 @@ class ScaledDot(Dot):
         UserError: the query and the encoder states differ in size.
     """
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         return super().forward(query * self.query_size**-0.5, keys)
 
 
@@ -113,8 +114,8 @@ class LearnedScaleDot(Dot):
         """Set g."""
         nn.init.constant_(self.scale, self.query_size**-0.5)
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         return super().forward(query * self.scale, keys)
 
 
@@ -144,8 +145,8 @@ class Cosine(EqualSizes):
         """Return h / ‖h‖."""
         return nn.functional.normalize(states, dim=-1, eps=_smallest_norm(states))
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         unit = nn.functional.normalize(query, dim=-1, eps=_smallest_norm(query))
         return unit @ keys.transpose(1, 2) / self.temperature
 
@@ -184,8 +185,8 @@ class General(Score):
         projected: Tensor = self.projection(states)
         return projected if self.scale is None else projected * self.scale
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         return query @ keys.transpose(1, 2)
 
 
@@ -216,8 +217,8 @@ class Additive(Score):
         projected: Tensor = self.key_projection(states)
         return projected
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         hidden = torch.tanh(self.query_projection(query).unsqueeze(2) + keys.unsqueeze(1))
         logits: Tensor = self.v(hidden).squeeze(-1)
         return logits
@@ -249,8 +250,8 @@ class Concat(Score):
         """Return W_h h for every encoder state."""
         return nn.functional.linear(states, self.projection.weight[:, self.query_size :])
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         projected = nn.functional.linear(query, self.projection.weight[:, : self.query_size])
         logits: Tensor = self.v(torch.tanh(projected.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1)
         return logits
@@ -291,8 +292,8 @@ class NormalizedAdditive(Score):
         projected: Tensor = self.key_projection(states)
         return projected
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         hidden = torch.tanh(self.query_projection(query).unsqueeze(2) + keys.unsqueeze(1))
         direction = self.v.weight.squeeze(0) / self.v.weight.norm()
         logits: Tensor = hidden @ (self.gain * direction)
@@ -326,8 +327,8 @@ class SharedConcat(EqualSizes):
         projected: Tensor = self.projection(states)
         return projected
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         hidden = torch.tanh(self.projection(query).unsqueeze(2) + keys.unsqueeze(1))
         logits: Tensor = self.v(hidden).squeeze(-1)
         return logits
@@ -354,8 +355,8 @@ class Linear(Score):
         projected: Tensor = self.key_weight(states)
         return projected
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         logits: Tensor = self.query_weight(query) + keys.transpose(1, 2)
         return logits
 
@@ -401,8 +402,8 @@ class Network(Score):
         """Return W_h h + b_1 for every encoder state."""
         return nn.functional.linear(states, self.first.weight[:, self.query_size :], self.first.bias)
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         projected = nn.functional.linear(query, self.first.weight[:, : self.query_size])
         logits: Tensor = self.rest(projected.unsqueeze(2) + keys.unsqueeze(1)).squeeze(-1)
         return logits
@@ -443,7 +444,7 @@ class Location(Score):
             )
         return states[..., :0]
 
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """See :meth:`Score.forward`."""
         logits: Tensor = self.projection(query)[..., : keys.shape[1]]
         return logits

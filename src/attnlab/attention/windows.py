@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from attnlab.attention.mechanism import Memory
 from attnlab.attention.normalizers import Normalizer
@@ -76,10 +77,10 @@ class Global(Window):
     No parameters.
     """
 
+    @override
     def forward(
         self, logits: Tensor, query: Tensor, memory: Memory, step: Tensor, normalizer: Normalizer, state: None
     ) -> tuple[Tensor, None]:
-        """See :meth:`Window.forward`."""
         return normalizer(logits, memory.mask.unsqueeze(1)), None
 
 
@@ -106,10 +107,10 @@ class LocalMonotonic(Window):
             raise UserError(f"attention.window.radius of local_m must be 0 or more, not {radius}")
         self.radius = radius
 
+    @override
     def forward(
         self, logits: Tensor, query: Tensor, memory: Memory, step: Tensor, normalizer: Normalizer, state: None
     ) -> tuple[Tensor, None]:
-        """See :meth:`Window.forward`."""
         positions = torch.arange(logits.shape[2], device=logits.device)
         steps = step.unsqueeze(1) + torch.arange(logits.shape[1], device=logits.device)
         centers = torch.minimum(steps, memory.mask.sum(1, keepdim=True) - 1)
@@ -146,10 +147,10 @@ class LocalPredictive(Window):
         self.projection = nn.Linear(query_size, query_size, bias=False)
         self.v = nn.Linear(query_size, 1, bias=False)
 
+    @override
     def forward(
         self, logits: Tensor, query: Tensor, memory: Memory, step: Tensor, normalizer: Normalizer, state: None
     ) -> tuple[Tensor, None]:
-        """See :meth:`Window.forward`."""
         lengths = memory.mask.sum(1).view(-1, 1, 1)
         # Half precision does not tell distant positions apart.
         precise = torch.promote_types(query.dtype, torch.float32)
@@ -181,10 +182,10 @@ class Gaussian(Window):
         self.center = nn.Linear(query_size, 1, bias=False)
         self.width = nn.Linear(query_size, 1, bias=False)
 
+    @override
     def forward(
         self, logits: Tensor, query: Tensor, memory: Memory, step: Tensor, normalizer: Normalizer, state: None
     ) -> tuple[Tensor, None]:
-        """See :meth:`Window.forward`."""
         lengths = memory.mask.sum(1).view(-1, 1, 1)
         hidden = torch.tanh(self.projection(query))
         # Half precision does not tell distant positions apart.
@@ -244,10 +245,11 @@ class Monotonic(Window):
         """Return α_0 (batch, source_len): all weight on the first position."""
         return torch.eye(1, mask.shape[1], device=mask.device, dtype=self.offset.dtype).expand(len(mask), -1)
 
+    @override
     def forward(
         self, logits: Tensor, query: Tensor, memory: Memory, step: Tensor, normalizer: Normalizer, state: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """See :meth:`Window.forward`; one target token at a time."""
+        """One target token at a time."""
         selected = self._select(logits.squeeze(1), memory.mask, state)
         return selected.unsqueeze(1), selected
 
@@ -315,10 +317,11 @@ class MonotonicChunkwise(Monotonic):
         """Return the keys of the selection score."""
         return self.selection.project_keys(states)
 
+    @override
     def forward(
         self, logits: Tensor, query: Tensor, memory: Memory, step: Tensor, normalizer: Normalizer, state: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """See :meth:`Window.forward`; one target token at a time."""
+        """One target token at a time."""
         selected = self._select(self.selection(query, memory.window).squeeze(1), memory.mask, state)
         before = (self.chunk_size - 1, 0)
         chunks = nn.functional.pad(logits.squeeze(1), before).unfold(1, self.chunk_size, 1)

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._pytree import tree_map_only
+from typing_extensions import override
 
 from attnlab.attention.attention import Attention, Part
-from attnlab.attention.history import History, NoHistory, Sizes
+from attnlab.attention.histories import History, NoHistory, Sizes
 from attnlab.attention.keys import States
-from attnlab.attention.mechanism import Attended, AttentionMechanism, MakeAttention, Memory, Query
+from attnlab.attention.mechanism import AttentionFactory, AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Normalizer, Softmax
 from attnlab.attention.scores import ScaledDot, Score
 from attnlab.attention.windows import Global, Window
@@ -110,20 +111,22 @@ class MultiHeadAttention(AttentionMechanism):
         for projection in (self.query_projection, self.key_projection, self.value_projection, self.combine):
             nn.init.xavier_uniform_(projection.weight)
 
+    @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        """See :meth:`AttentionMechanism.memory`; everything but the mask is (batch, heads, …)."""
+        """Everything but the mask is (batch, heads, …)."""
         keys = self._fold(self.key_projection(states))
-        averaged = self._fold(self.value_projection(states if values is None else values))
-        memory = self.head.memory(keys, self._for_heads(mask), averaged)
+        folded_values = self._fold(self.value_projection(states if values is None else values))
+        memory = self.head.memory(keys, self._for_heads(mask), folded_values)
         unfolded: Memory = self._unfolded(memory)
         return unfolded._replace(mask=mask)
 
+    @override
     def start(self, memory: Memory) -> Any:
-        """See :meth:`AttentionMechanism.start`; everything is (batch, heads, …)."""
+        """Everything is (batch, heads, …)."""
         return self._unfolded(self.head.start(self._folded(memory)))
 
-    def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> Attended:
-        """See :meth:`AttentionMechanism.forward`."""
+    @override
+    def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> AttentionOutput:
         asked = self._fold(self.query_projection(query.state))
         if self.fused and not need_weights:
             heads = self._unfolded(asked)
@@ -136,7 +139,7 @@ class MultiHeadAttention(AttentionMechanism):
             attended = self.head(inside, self._folded(memory), tree_map_only(Tensor, lambda x: x.flatten(0, 1), state))
             contexts, weights, state = self._unfolded(attended)
             weights = weights.mean(dim=1)
-        return Attended(self.combine(contexts.transpose(1, 2).flatten(2)), weights, state)
+        return AttentionOutput(self.combine(contexts.transpose(1, 2).flatten(2)), weights, state)
 
     def _fold(self, states: Tensor) -> Tensor:
         """Turn (batch, len, heads · size) into (batch · heads, len, size), as if every head were a sentence."""
@@ -193,7 +196,7 @@ class IntraDecoderAttention(AttentionMechanism):
         memory_size: int,
         embedding_size: int,
         *,
-        wrapped: MakeAttention,
+        wrapped: AttentionFactory,
         score: Callable[[int, int], Score],
     ) -> None:
         super().__init__()
@@ -210,17 +213,17 @@ class IntraDecoderAttention(AttentionMechanism):
         self.sums_to_one = self.wrapped.sums_to_one
         self.max_length = self.wrapped.max_length
 
+    @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        """See :meth:`AttentionMechanism.memory`."""
         return self.wrapped.memory(states, mask, values)
 
+    @override
     def start(self, memory: Memory) -> OwnPast:
-        """See :meth:`AttentionMechanism.start`."""
         nothing = memory.values.new_zeros(len(memory.mask), 0, self.query_size)
         return OwnPast(self.wrapped.start(memory), self.own_score.project_keys(nothing), nothing)
 
-    def forward(self, query: Query, memory: Memory, state: OwnPast, *, need_weights: bool = True) -> Attended:
-        """See :meth:`AttentionMechanism.forward`."""
+    @override
+    def forward(self, query: Query, memory: Memory, state: OwnPast, *, need_weights: bool = True) -> AttentionOutput:
         attended = self.wrapped(query, memory, state.source, need_weights=need_weights)
         keys = torch.cat([state.keys, self.own_score.project_keys(query.state)], dim=1)
         states = torch.cat([state.states, query.state], dim=1)
@@ -228,7 +231,7 @@ class IntraDecoderAttention(AttentionMechanism):
         earlier = torch.ones(target_len, past + target_len, dtype=torch.bool, device=states.device).tril(past - 1)
         own = self.normalizer(self.own_score(query.state, keys), earlier) @ states
         context = torch.cat([attended.context, own], dim=-1)
-        return Attended(context, attended.weights, OwnPast(attended.state, keys, states))
+        return AttentionOutput(context, attended.weights, OwnPast(attended.state, keys, states))
 
 
 class ContextGate(AttentionMechanism):
@@ -248,7 +251,7 @@ class ContextGate(AttentionMechanism):
         wrapped: makes the attention whose context is gated.
     """
 
-    def __init__(self, query_size: int, memory_size: int, embedding_size: int, *, wrapped: MakeAttention) -> None:
+    def __init__(self, query_size: int, memory_size: int, embedding_size: int, *, wrapped: AttentionFactory) -> None:
         super().__init__()
         self.wrapped = _wrapped(wrapped(query_size, memory_size, embedding_size), self)
         self.context_size = self.wrapped.context_size
@@ -256,19 +259,19 @@ class ContextGate(AttentionMechanism):
         self.sums_to_one = self.wrapped.sums_to_one
         self.max_length = self.wrapped.max_length
 
+    @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        """See :meth:`AttentionMechanism.memory`."""
         return self.wrapped.memory(states, mask, values)
 
+    @override
     def start(self, memory: Memory) -> Any:
-        """See :meth:`AttentionMechanism.start`."""
         return self.wrapped.start(memory)
 
-    def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> Attended:
-        """See :meth:`AttentionMechanism.forward`."""
+    @override
+    def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> AttentionOutput:
         context, weights, state = self.wrapped(query, memory, state, need_weights=need_weights)
         open_part = torch.sigmoid(self.gate(torch.cat([query.embedding, query.state, context], dim=-1)))
-        return Attended(open_part * context, weights, state)
+        return AttentionOutput(open_part * context, weights, state)
 
 
 def _wrapped(attention: AttentionMechanism, around: AttentionMechanism) -> AttentionMechanism:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from attnlab.data.copying import Copies, ExtendedIds
 from attnlab.data.ids import Ids
 from attnlab.data.links import TokenLinks
 from attnlab.seeding import derive_seed
+from attnlab.tasks.translation.copying import Copies, ExtendedIds
 
 
 @dataclass  # not frozen: Lightning writes into a copy of it where it changes the precision

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from platformdirs import user_cache_path
 
-from attnlab.data.corpora import Alignment, Corpus, ParallelText
 from attnlab.data.ids import Ids
-from attnlab.data.tokenizers import Tokenizer
-from attnlab.data.vocabulary import BOS, EOS, Vocabulary
 from attnlab.errors import UserError
+from attnlab.tasks.translation.corpora import Alignment, Corpus, ParallelText
+from attnlab.tasks.translation.tokenizers import Tokenizer
+from attnlab.tasks.translation.vocabulary import BOS, EOS, Vocabulary
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from torch.utils.data import DataLoader
 import attnlab
 from attnlab.data.batching import Batch, BatchLoader, BucketSampler, LengthSampler, PairDataset, TrainingLoader
 from attnlab.data.cache import FORMAT, TokenizedCorpus, VocabularyOptions, cache_folder, cached, tokenize
-from attnlab.data.copying import ExtendedIds
-from attnlab.data.corpora import Corpus, ParallelText
 from attnlab.data.links import TokenLinks
-from attnlab.data.tokenizers import Tokenizer
-from attnlab.data.vocabulary import Vocabulary
 from attnlab.errors import UserError
+from attnlab.tasks.translation.copying import ExtendedIds
+from attnlab.tasks.translation.corpora import Corpus, ParallelText
+from attnlab.tasks.translation.tokenizers import Tokenizer
+from attnlab.tasks.translation.vocabulary import Vocabulary
 
 
 class ParallelDataModule(LightningDataModule):

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnlab.data.vocabulary import PAD
+from attnlab.tasks.translation.vocabulary import PAD
 
 
 @dataclass(frozen=True)

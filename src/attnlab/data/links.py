@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnlab.data.corpora import ParallelText
-from attnlab.data.tokenizers import SpacyTokenizer, Tokenizer, WhitespaceTokenizer
+from attnlab.tasks.translation.corpora import ParallelText
+from attnlab.tasks.translation.tokenizers import SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 
 log = logging.getLogger(__name__)
 

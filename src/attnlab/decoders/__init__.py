@@ -2,7 +2,7 @@
 
 from attnlab.decoders.bahdanau import BahdanauDecoder
 from attnlab.decoders.conditional import ConditionalDecoder
-from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.decoders.decoder import Decoder, DecoderOutput, DecoderState
 from attnlab.decoders.gnmt import GNMTDecoder
 from attnlab.decoders.luong import LuongDecoder
 from attnlab.decoders.plain import PlainDecoder
@@ -11,8 +11,8 @@ from attnlab.decoders.transformer import TransformerDecoder
 __all__ = [
     "BahdanauDecoder",
     "ConditionalDecoder",
-    "Decoded",
     "Decoder",
+    "DecoderOutput",
     "DecoderState",
     "GNMTDecoder",
     "LuongDecoder",

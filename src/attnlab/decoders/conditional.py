@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from attnlab.attention import MakeAttention, Memory, Query
-from attnlab.decoders.decoder import Decoded, DecoderState
+from attnlab.attention import AttentionFactory, Memory, Query
+from attnlab.decoders.decoder import DecoderOutput, DecoderState
 from attnlab.decoders.initial import InitialState
 from attnlab.decoders.readout import Readout
 from attnlab.decoders.recurrent import RecurrentDecoder
@@ -43,7 +44,7 @@ class ConditionalDecoder(RecurrentDecoder):
         self,
         embedding_size: int,
         encoder: Encoder,
-        attention: MakeAttention,
+        attention: AttentionFactory,
         *,
         cell: Callable[..., Recurrence],
         initial_state: Callable[[Encoder, StateSizes], InitialState],
@@ -64,8 +65,8 @@ class ConditionalDecoder(RecurrentDecoder):
         self.readout = readout(hidden_size, embedding_size, context_size)
         self.hidden_size = self.readout_size = hidden_size
 
-    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
-        """See :meth:`Decoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
         hidden, nothing, attention = state
         first, second = self.recurrence.stepper(embeddings), self.second.stepper(embeddings[..., :0])
         previous, current, contexts, weights = [], [], [], []
@@ -81,4 +82,4 @@ class ConditionalDecoder(RecurrentDecoder):
         states, seen = torch.stack(current, 1), torch.cat(contexts, 1)
         readouts = self.readout(torch.cat(previous, 1), states, embeddings, seen)
         after = DecoderState(hidden, nothing, attention)
-        return Decoded(readouts, torch.cat(weights, 1), seen, states, embeddings, after)
+        return DecoderOutput(readouts, torch.cat(weights, 1), seen, states, embeddings, after)

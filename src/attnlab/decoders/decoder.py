@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from attnlab.attention import AttentionMechanism
-from attnlab.encoders import Encoded
+from attnlab.encoders import EncoderOutput
 
 
 class DecoderState(NamedTuple):
@@ -23,7 +23,7 @@ class DecoderState(NamedTuple):
     """The attention's own state, or None."""
 
 
-class Decoded(NamedTuple):
+class DecoderOutput(NamedTuple):
     """What came of a sentence, or of one step of it."""
 
     readouts: Tensor
@@ -54,12 +54,12 @@ class Decoder(nn.Module, ABC):
     readout_size: int
 
     @abstractmethod
-    def start(self, encoded: Encoded) -> tuple[Any, DecoderState]:
+    def start(self, encoded: EncoderOutput) -> tuple[Any, DecoderState]:
         """Return the memory, a tree of tensors, batch first, which stays the same for the whole sentence, and the state before
         the first token."""
 
     @abstractmethod
-    def forward(self, embeddings: Tensor, memory: Any, state: DecoderState) -> Decoded:
+    def forward(self, embeddings: Tensor, memory: Any, state: DecoderState) -> DecoderOutput:
         """Read target tokens: all of a sentence under teacher forcing, or one in a search. The code is the same.
 
         Args:

@@ -6,9 +6,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
+from typing_extensions import override
 
-from attnlab.attention import MakeAttention, Memory, Query
-from attnlab.decoders.decoder import Decoded, DecoderState
+from attnlab.attention import AttentionFactory, Memory, Query
+from attnlab.decoders.decoder import DecoderOutput, DecoderState
 from attnlab.decoders.initial import InitialState
 from attnlab.decoders.recurrent import RecurrentDecoder
 from attnlab.encoders import Encoder
@@ -46,7 +47,7 @@ class GNMTDecoder(RecurrentDecoder):
         self,
         embedding_size: int,
         encoder: Encoder,
-        attention: MakeAttention,
+        attention: AttentionFactory,
         *,
         cell: Callable[..., Recurrence],
         initial_state: Callable[[Encoder, StateSizes], InitialState],
@@ -65,8 +66,8 @@ class GNMTDecoder(RecurrentDecoder):
         self.dropout = dropout
         self.hidden_size = self.readout_size = hidden_size
 
-    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
-        """See :meth:`Decoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
         hidden, nothing, attention = state
         upper = (cast(Recurrence, layer).stepper(embeddings[..., :0]) for layer in self.upper)
         steppers = [self.recurrence.stepper(embeddings), *upper]
@@ -87,4 +88,4 @@ class GNMTDecoder(RecurrentDecoder):
             weights.append(step_weights)
         states = torch.stack(readouts, 1)
         after = DecoderState(hidden, nothing, attention)
-        return Decoded(states, torch.cat(weights, 1), torch.cat(contexts, 1), states, embeddings, after)
+        return DecoderOutput(states, torch.cat(weights, 1), torch.cat(contexts, 1), states, embeddings, after)

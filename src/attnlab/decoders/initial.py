@@ -4,8 +4,9 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
-from attnlab.encoders import Encoded, Encoder
+from attnlab.encoders import Encoder, EncoderOutput
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import RecurrentState, StateSizes
 
@@ -23,7 +24,7 @@ class InitialState(nn.Module, ABC):
         self.state_parts, self.num_layers, self.hidden_size = sizes
 
     @abstractmethod
-    def forward(self, encoded: Encoded) -> RecurrentState:
+    def forward(self, encoded: EncoderOutput) -> RecurrentState:
         """Return the state, each part (batch, layers, hidden_size)."""
 
 
@@ -52,8 +53,8 @@ class Bridge(InitialState):
         size = encoder.hidden_size * (1 if backward_only else encoder.num_directions)
         self.projections = nn.ModuleList(nn.Linear(size, self.num_layers * self.hidden_size) for _ in range(self.state_parts))
 
-    def forward(self, encoded: Encoded) -> RecurrentState:
-        """See :meth:`InitialState.forward`."""
+    @override
+    def forward(self, encoded: EncoderOutput) -> RecurrentState:
         parts = []
         for index, projection in enumerate(self.projections):
             final = encoded.final[min(index, len(encoded.final) - 1)][:, -1]
@@ -81,8 +82,8 @@ class LastState(InitialState):
                 "choose decoder/initial_state=bridge"
             )
 
-    def forward(self, encoded: Encoded) -> RecurrentState:
-        """See :meth:`InitialState.forward`."""
+    @override
+    def forward(self, encoded: EncoderOutput) -> RecurrentState:
         parts = [part.flatten(2) for part in encoded.final[: self.state_parts]]
         parts += [torch.zeros_like(parts[0])] * (self.state_parts - len(parts))
         return tuple(parts)
@@ -91,7 +92,7 @@ class LastState(InitialState):
 class Zeros(InitialState):
     """s_0 = 0: the source reaches the decoder through the attention alone. No parameters."""
 
-    def forward(self, encoded: Encoded) -> RecurrentState:
-        """See :meth:`InitialState.forward`."""
+    @override
+    def forward(self, encoded: EncoderOutput) -> RecurrentState:
         zeros: Tensor = encoded.states.new_zeros(len(encoded.states), self.num_layers, self.hidden_size)
         return (zeros,) * self.state_parts

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
-from attnlab.attention import MakeAttention, Memory, Query
-from attnlab.decoders.decoder import Decoded, DecoderState
+from attnlab.attention import AttentionFactory, Memory, Query
+from attnlab.decoders.decoder import DecoderOutput, DecoderState
 from attnlab.decoders.initial import InitialState
 from attnlab.decoders.recurrent import RecurrentDecoder
 from attnlab.encoders import Encoder
@@ -41,7 +42,7 @@ class LuongDecoder(RecurrentDecoder):
         self,
         embedding_size: int,
         encoder: Encoder,
-        attention: MakeAttention,
+        attention: AttentionFactory,
         *,
         cell: Callable[..., Recurrence],
         initial_state: Callable[[Encoder, StateSizes], InitialState],
@@ -58,16 +59,16 @@ class LuongDecoder(RecurrentDecoder):
         self.combine = nn.Linear(self.attention.context_size + hidden_size, hidden_size, bias=False)
         self.hidden_size = self.readout_size = hidden_size
 
-    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
-        """See :meth:`Decoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
         if self.carried_size:
             return self._step_by_step(embeddings, memory, state)
         states, hidden = self.recurrence.sequence(embeddings, state.hidden)
         contexts, weights, attention = self.attention(Query(states, embeddings), memory, state.attention)
         after = DecoderState(hidden, state.carried, attention)
-        return Decoded(self._combine(contexts, states), weights, contexts, states, embeddings, after)
+        return DecoderOutput(self._combine(contexts, states), weights, contexts, states, embeddings, after)
 
-    def _step_by_step(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
+    def _step_by_step(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
         hidden, fed, attention = state
         advance = self.recurrence.stepper(embeddings)
         readouts, weights, contexts, states = [], [], [], []
@@ -82,7 +83,7 @@ class LuongDecoder(RecurrentDecoder):
             states.append(output)
         after = DecoderState(hidden, fed, attention)
         seen, own = torch.cat(contexts, 1), torch.stack(states, 1)
-        return Decoded(torch.stack(readouts, 1), torch.cat(weights, 1), seen, own, embeddings, after)
+        return DecoderOutput(torch.stack(readouts, 1), torch.cat(weights, 1), seen, own, embeddings, after)
 
     def _combine(self, context: Tensor, output: Tensor) -> Tensor:
         return torch.tanh(self.combine(torch.cat([context, output], dim=-1)))

@@ -5,11 +5,12 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from attnlab.attention import MakeAttention, Memory, Query
-from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
+from attnlab.attention import AttentionFactory, Memory, Query
+from attnlab.decoders.decoder import Decoder, DecoderOutput, DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.encoders import Encoded, Encoder
+from attnlab.encoders import Encoder, EncoderOutput
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import Recurrence, StateSizes
 
@@ -44,7 +45,7 @@ class PlainDecoder(Decoder):
         self,
         embedding_size: int,
         encoder: Encoder,
-        attention: MakeAttention,
+        attention: AttentionFactory,
         *,
         cell: Callable[..., Recurrence],
         initial_state: Callable[[Encoder, StateSizes], InitialState],
@@ -65,15 +66,15 @@ class PlainDecoder(Decoder):
         self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
         self.hidden_size = self.readout_size = hidden_size
 
-    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
-        """See :meth:`Decoder.start`."""
+    @override
+    def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
         memory = self.attention.memory(encoded.states, encoded.mask)
         summary = encoded.final[0][:, -1].flatten(1)[:, : self.summary_size]
         return memory, DecoderState(self.initial_state(encoded), summary, None)
 
-    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> Decoded:
-        """See :meth:`Decoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
         summary = state.carried.unsqueeze(1).expand(-1, embeddings.shape[1], -1)
         states, hidden = self.recurrence.sequence(torch.cat([embeddings, summary], dim=-1), state.hidden)
         contexts, weights, _ = self.attention(Query(states, embeddings), memory, None)
-        return Decoded(states, weights, contexts, states, embeddings, DecoderState(hidden, state.carried, None))
+        return DecoderOutput(states, weights, contexts, states, embeddings, DecoderState(hidden, state.carried, None))

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 
 class Readout(nn.Module, ABC):
@@ -44,8 +45,8 @@ class TanhReadout(Readout):
         super().__init__(state_size, embedding_size, context_size)
         self.projection = nn.Linear(self.input_size, state_size, bias=False)
 
+    @override
     def forward(self, previous: Tensor, current: Tensor, embedding: Tensor, context: Tensor) -> Tensor:
-        """See :meth:`Readout.forward`."""
         return torch.tanh(self.projection(torch.cat([current, embedding, context], dim=-1)))
 
 
@@ -64,8 +65,8 @@ class MaxoutReadout(Readout):
         super().__init__(state_size, embedding_size, context_size)
         self.projection = nn.Linear(self.input_size, 2 * state_size)
 
+    @override
     def forward(self, previous: Tensor, current: Tensor, embedding: Tensor, context: Tensor) -> Tensor:
-        """See :meth:`Readout.forward`."""
         pairs = self.projection(torch.cat([previous, embedding, context], dim=-1)).unflatten(-1, (self.state_size, 2))
         largest: Tensor = pairs.amax(dim=-1)
         return largest

@@ -1,9 +1,11 @@
 """What recurrent decoders with an attention share."""
 
+from typing_extensions import override
+
 from attnlab.attention import Memory
 from attnlab.decoders.decoder import Decoder, DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.encoders import Encoded
+from attnlab.encoders import EncoderOutput
 from attnlab.layers.recurrence import Recurrence
 
 
@@ -20,8 +22,8 @@ class RecurrentDecoder(Decoder):
     initial_state: InitialState
     carried_size: int = 0
 
-    def start(self, encoded: Encoded) -> tuple[Memory, DecoderState]:
-        """See :meth:`Decoder.start`."""
+    @override
+    def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
         memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
         carried = encoded.states.new_zeros(len(encoded.states), self.carried_size)
         return memory, DecoderState(self.initial_state(encoded), carried, self.attention.start(memory))

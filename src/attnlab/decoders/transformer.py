@@ -3,10 +3,11 @@
 from typing import NamedTuple, cast
 
 from torch import Tensor, nn
+from typing_extensions import override
 
-from attnlab.attention import AttentionMechanism, MakeAttention, Memory, Query
-from attnlab.decoders.decoder import Decoded, Decoder, DecoderState
-from attnlab.encoders import Encoded, Encoder
+from attnlab.attention import AttentionFactory, AttentionMechanism, Memory, Query
+from attnlab.decoders.decoder import Decoder, DecoderOutput, DecoderState
+from attnlab.encoders import Encoder, EncoderOutput
 from attnlab.errors import UserError
 from attnlab.layers.transformer import FeedForward, PastStates, Residual, SelfAttention, sinusoids
 
@@ -24,7 +25,7 @@ class TransformerDecoder(Decoder):
     sinusoids, so that there is no longest sentence.
 
     Parameters:
-        enlarge: (hidden_size, embedding_size), where the two differ.
+        input_projection: (hidden_size, embedding_size), where the two differ.
         layers: their own.
         norm: the final layer normalisation, if ``pre_norm``.
 
@@ -49,7 +50,7 @@ class TransformerDecoder(Decoder):
         self,
         embedding_size: int,
         encoder: Encoder,
-        attention: MakeAttention,
+        attention: AttentionFactory,
         *,
         hidden_size: int,
         num_layers: int = 2,
@@ -62,7 +63,9 @@ class TransformerDecoder(Decoder):
         super().__init__()
         if not -num_layers <= weights_layer < num_layers:
             raise UserError(f"decoder.weights_layer={weights_layer} is none of {num_layers} layers, which count from 0")
-        self.enlarge = nn.Identity() if embedding_size == hidden_size else nn.Linear(embedding_size, hidden_size, bias=False)
+        self.input_projection = (
+            nn.Identity() if embedding_size == hidden_size else nn.Linear(embedding_size, hidden_size, bias=False)
+        )
         self.layers = nn.ModuleList(
             TransformerDecoderLayer(
                 attention(hidden_size, encoder.output_size, embedding_size),
@@ -82,8 +85,8 @@ class TransformerDecoder(Decoder):
             )
         self.hidden_size = self.readout_size = hidden_size
 
-    def start(self, encoded: Encoded) -> tuple[tuple[Memory, ...], DecoderState]:
-        """See :meth:`Decoder.start`."""
+    @override
+    def start(self, encoded: EncoderOutput) -> tuple[tuple[Memory, ...], DecoderState]:
         memories = tuple(layer.attention.memory(encoded.states, encoded.mask, encoded.values) for layer in self._stack)
         pasts = tuple(layer.self_attention.start(len(encoded.mask), encoded.states) for layer in self._stack)
         states = tuple(layer.attention.start(memory) for layer, memory in zip(self._stack, memories, strict=True))
@@ -99,10 +102,10 @@ class TransformerDecoder(Decoder):
     def _stack(self) -> list["TransformerDecoderLayer"]:
         return [cast(TransformerDecoderLayer, layer) for layer in self.layers]
 
-    def forward(self, embeddings: Tensor, memory: tuple[Memory, ...], state: DecoderState) -> Decoded:
-        """See :meth:`Decoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, memory: tuple[Memory, ...], state: DecoderState) -> DecoderOutput:
         start, length = state.hidden[0].keys.shape[2], embeddings.shape[1]
-        states = self.enlarge(embeddings) + sinusoids(start, length, self.hidden_size, embeddings)
+        states = self.input_projection(embeddings) + sinusoids(start, length, self.hidden_size, embeddings)
         steps: list[LayerStep] = []
         for index, layer in enumerate(self._stack):
             wanted = index == self.weights_layer
@@ -114,7 +117,7 @@ class TransformerDecoder(Decoder):
         reported = steps[self.weights_layer]
         after = DecoderState(tuple(step.past for step in steps), state.carried, tuple(step.attention for step in steps))
         readouts = self.norm(states)
-        return Decoded(readouts, reported.weights, reported.contexts, readouts, embeddings, after)
+        return DecoderOutput(readouts, reported.weights, reported.contexts, readouts, embeddings, after)
 
 
 class LayerStep(NamedTuple):

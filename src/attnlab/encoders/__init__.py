@@ -3,7 +3,7 @@
 from attnlab.encoders.convolutional import ConvolutionalEncoder
 from attnlab.encoders.deep import DeepRecurrentEncoder
 from attnlab.encoders.embeddings import EmbeddingEncoder
-from attnlab.encoders.encoder import Encoded, Encoder
+from attnlab.encoders.encoder import Encoder, EncoderOutput
 from attnlab.encoders.history import HistoryEncoder
 from attnlab.encoders.recurrent import RecurrentEncoder
 from attnlab.encoders.transformer import TransformerEncoder
@@ -12,8 +12,8 @@ __all__ = [
     "ConvolutionalEncoder",
     "DeepRecurrentEncoder",
     "EmbeddingEncoder",
-    "Encoded",
     "Encoder",
+    "EncoderOutput",
     "HistoryEncoder",
     "RecurrentEncoder",
     "TransformerEncoder",

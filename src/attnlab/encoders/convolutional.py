@@ -4,8 +4,9 @@ import math
 
 from torch import Tensor, nn
 from torch.nn.functional import glu
+from typing_extensions import override
 
-from attnlab.encoders.encoder import Encoded, ParallelEncoder, token_mask
+from attnlab.encoders.encoder import EncoderOutput, ParallelEncoder, token_mask
 from attnlab.errors import UserError
 from attnlab.layers.transformer import sinusoids
 
@@ -93,8 +94,8 @@ class ConvolutionalEncoder(ParallelEncoder):
         nn.init.normal_(self.projection.weight, std=math.sqrt(1 / self.projection.in_features))
         nn.init.zeros_(self.projection.bias)
 
-    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
-        """See :meth:`Encoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         mask = token_mask(embeddings, lengths)
         elements = self.projection(embeddings + sinusoids(0, embeddings.shape[1], embeddings.shape[2], embeddings))
         states = elements.transpose(1, 2)  # torch convolves over the last dimension

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from typing_extensions import override
 
-from attnlab.encoders.encoder import Encoded, Encoder, token_mask
+from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
 from attnlab.errors import UserError
 
 
@@ -70,8 +71,8 @@ class DeepRecurrentEncoder(Encoder):
         self.norms = nn.ModuleList(nn.LayerNorm(self.output_size) if layer_norm else nn.Identity() for _ in range(num_layers))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
-        """See :meth:`Encoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         mask = token_mask(embeddings, lengths)
         packed = pack_padded_sequence(embeddings, lengths, batch_first=True, enforce_sorted=False)
         finals: list[tuple[Tensor, ...]] = []
@@ -85,7 +86,7 @@ class DeepRecurrentEncoder(Encoder):
             states, _ = pad_packed_sequence(packed, batch_first=True, total_length=embeddings.shape[1])
             hidden = self._ends(states, mask)
             finals.append((hidden, final[1].transpose(0, 1)) if isinstance(final, tuple) else (hidden,))
-        return Encoded(states, mask, tuple(torch.stack(layers, dim=1) for layers in zip(*finals, strict=True)))
+        return EncoderOutput(states, mask, tuple(torch.stack(layers, dim=1) for layers in zip(*finals, strict=True)))
 
     def _ends(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the states where each direction ends, (batch, directions, hidden_size)."""

@@ -1,8 +1,9 @@
 """The encoder that does not encode."""
 
 from torch import Tensor
+from typing_extensions import override
 
-from attnlab.encoders.encoder import Encoded, ParallelEncoder, token_mask
+from attnlab.encoders.encoder import EncoderOutput, ParallelEncoder, token_mask
 from attnlab.layers.transformer import sinusoids
 
 
@@ -21,8 +22,8 @@ class EmbeddingEncoder(ParallelEncoder):
         super().__init__(input_size)
         self.positions = positions
 
-    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
-        """See :meth:`Encoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         states = embeddings
         if self.positions:
             states = embeddings + sinusoids(0, embeddings.shape[1], embeddings.shape[2], embeddings)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 
-class Encoded(NamedTuple):
-    """Encoded source sentences."""
+class EncoderOutput(NamedTuple):
+    """EncoderOutput source sentences."""
 
     states: Tensor
     """(batch, source_len, output_size): one state a source token."""
@@ -19,7 +19,7 @@ class Encoded(NamedTuple):
     recurrent state: h alone, or h and c of an LSTM. The last direction is the one that read the sentence backwards. Without
     a recurrence it is the mean of the states (:class:`ParallelEncoder`)."""
     values: Tensor | None = None
-    """(batch, source_len, output_size): what is averaged, where that is not the states themselves."""
+    """(batch, source_len, output_size): what is average, where that is not the states themselves."""
 
 
 class Encoder(nn.Module, ABC):
@@ -38,7 +38,7 @@ class Encoder(nn.Module, ABC):
     num_directions: int
 
     @abstractmethod
-    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         """Encode padded sentences.
 
         Args:
@@ -63,12 +63,12 @@ class ParallelEncoder(Encoder):
         self.num_layers = self.num_directions = 1
 
     @staticmethod
-    def _encoded(states: Tensor, mask: Tensor, values: Tensor | None = None) -> Encoded:
+    def _encoded(states: Tensor, mask: Tensor, values: Tensor | None = None) -> EncoderOutput:
         """Put zeros at padding, and add the mean."""
         padding = ~mask.unsqueeze(-1)
         states = states.masked_fill(padding, 0.0)
         mean = states.sum(1) / mask.sum(1, keepdim=True)
-        return Encoded(
+        return EncoderOutput(
             states,
             mask,
             (mean.unsqueeze(1).unsqueeze(1),),

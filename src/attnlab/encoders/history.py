@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from attnlab.attention.scores import Score
-from attnlab.encoders.encoder import Encoded, Encoder, token_mask
+from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import Recurrence
 
@@ -57,8 +58,8 @@ class HistoryEncoder(Encoder):
                 "positions: choose another with attention/score@encoder.score=general"
             )
 
-    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
-        """See :meth:`Encoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         batch, source_len, _ = embeddings.shape
         step = self.recurrence.stepper(embeddings)
         zeros = embeddings.new_zeros(batch, self.num_layers, self.hidden_size)
@@ -78,4 +79,4 @@ class HistoryEncoder(Encoder):
         mask = token_mask(embeddings, lengths)
         sentences, last = torch.arange(batch, device=mask.device), mask.sum(1) - 1
         parts = tuple(torch.stack(part, dim=1)[sentences, last] for part in zip(*history, strict=True))
-        return Encoded(states.masked_fill(~mask.unsqueeze(-1), 0.0), mask, tuple(part.unsqueeze(2) for part in parts))
+        return EncoderOutput(states.masked_fill(~mask.unsqueeze(-1), 0.0), mask, tuple(part.unsqueeze(2) for part in parts))

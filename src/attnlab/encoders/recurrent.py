@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from typing_extensions import override
 
-from attnlab.encoders.encoder import Encoded, Encoder, token_mask
+from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
 
 
 class RecurrentEncoder(Encoder):
@@ -50,15 +51,15 @@ class RecurrentEncoder(Encoder):
         self.num_directions = 2 if bidirectional else 1
         self.output_size = hidden_size * self.num_directions
 
-    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
-        """See :meth:`Encoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         source_len = embeddings.shape[1]
         packed = pack_padded_sequence(embeddings, lengths, batch_first=True, enforce_sorted=False)
         outputs, final = self.network(packed)
         states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=source_len)
         mask = token_mask(embeddings, lengths)
         parts = final if isinstance(final, tuple) else (final,)
-        return Encoded(states, mask, tuple(self._by_layer(part) for part in parts))
+        return EncoderOutput(states, mask, tuple(self._by_layer(part) for part in parts))
 
     def _by_layer(self, final: Tensor) -> Tensor:
         """Turn torch's (layers · directions, batch, hidden) into (batch, layers, directions, hidden)."""

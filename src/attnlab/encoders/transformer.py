@@ -2,8 +2,9 @@
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
-from attnlab.encoders.encoder import Encoded, ParallelEncoder, token_mask
+from attnlab.encoders.encoder import EncoderOutput, ParallelEncoder, token_mask
 from attnlab.errors import UserError
 from attnlab.layers.transformer import FeedForward, Residual, SelfAttention, sinusoids
 
@@ -90,8 +91,8 @@ class TransformerEncoder(ParallelEncoder):
         )
         self.norm = nn.LayerNorm(hidden_size) if pre_norm else nn.Identity()
 
-    def forward(self, embeddings: Tensor, lengths: Tensor) -> Encoded:
-        """See :meth:`Encoder.forward`."""
+    @override
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         mask = token_mask(embeddings, lengths)
         states = self._placed(embeddings)
         for layer in self.layers:

@@ -31,7 +31,7 @@ class Score:
 
 
 class _PlainFloats:
-    """Scores that can be averaged: over samples of the bootstrap, sacreBLEU's are plain floats here and numpy's there."""
+    """Scores that can be average: over samples of the bootstrap, sacreBLEU's are plain floats here and numpy's there."""
 
     def _compute_score_from_stats(self, stats: Any) -> Any:
         score = super()._compute_score_from_stats(stats)  # type: ignore[misc]

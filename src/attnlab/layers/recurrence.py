@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
+from typing_extensions import override
 
 RecurrentState = tuple[Tensor, ...]
 """(h,) or (h, c), each (batch, layers, hidden_size)."""
@@ -148,8 +149,8 @@ class ResetFirstGRURecurrence(GRURecurrence):
     here, which makes no difference to what can be learned. torch has no fused run for it: a sequence is stepped through.
     """
 
+    @override
     def sequence(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        """See :meth:`Recurrence.sequence`."""
         known, late = torch.split(inputs, [self.input_size, inputs.shape[2] - self.input_size], dim=2)
         advance, outputs = self.stepper(known), []
         for step, step_input in enumerate(late.unbind(1)):

@@ -1,7 +1,7 @@
 """Search for a translation: greedy, beam and sampling, over any model's ``step``, or over several models'."""
 
 from attnlab.search.beam import AveragePenalty, BeamSearch, GNMTPenalty, NoPenalty
-from attnlab.search.ensemble import Ensemble, averaged
+from attnlab.search.ensemble import Ensemble, average
 from attnlab.search.search import Hypothesis, Search
 from attnlab.search.single import GreedySearch, SamplingSearch
 
@@ -15,5 +15,5 @@ __all__ = [
     "NoPenalty",
     "SamplingSearch",
     "Search",
-    "averaged",
+    "average",
 ]

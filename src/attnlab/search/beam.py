@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from attnlab.errors import UserError
-from attnlab.search.search import Hypothesis, Model, Penalty, Search, select, unbatch
+from attnlab.search.search import Hypothesis, LengthPenalty, Model, Search, select, unbatch
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class BeamSearch(Search):
         self,
         *,
         width: int = 5,
-        length_penalty: Penalty | None = None,
+        length_penalty: LengthPenalty | None = None,
         coverage_penalty: float = 0.0,
         max_length_factor: float = 2.0,
         max_length_offset: int = 10,
@@ -98,17 +99,17 @@ class BeamSearch(Search):
         self.length_penalty: Callable[[int], float] = length_penalty or NoPenalty()
 
     @property
+    @override
     def kept(self) -> int:
-        """See :attr:`Search.kept`."""
         return self.width
 
     @torch.inference_mode()
+    @override
     def __call__(
-        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
+        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copy_ids: Tensor | None = None
     ) -> list[list[Hypothesis]]:
-        """See :meth:`Search.__call__`."""
         device, width = source.device, self.width
-        memory, state = model.encode(source, lengths, copyable)
+        memory, state = model.encode(source, lengths, copy_ids)
         longest = int(self.limits(lengths).max())
         lengths = lengths.to(device)
 

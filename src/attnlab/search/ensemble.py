@@ -12,7 +12,7 @@ from attnlab.model import Seq2Seq, SourceMemory
 
 
 class Ensemble:
-    """Averages the distributions of several models: p(y_t) = (1 / n) Σ_i p_i(y_t); their attention weights are averaged too.
+    """Averages the distributions of several models: p(y_t) = (1 / n) Σ_i p_i(y_t); their attention weights are average too.
 
     Args:
         models: of the same vocabularies.
@@ -28,22 +28,22 @@ class Ensemble:
         self.models = list(models)
 
     def encode(
-        self, source: Tensor, lengths: Tensor, copyable: Tensor | None = None
+        self, source: Tensor, lengths: Tensor, copy_ids: Tensor | None = None
     ) -> tuple[tuple[SourceMemory, ...], tuple[DecoderState, ...]]:
-        """See :meth:`Seq2Seq.encode`."""
-        encoded = [model.encode(source, lengths, copyable) for model in self.models]
+        """Read sources with every model."""
+        encoded = [model.encode(source, lengths, copy_ids) for model in self.models]
         return tuple(memory for memory, _ in encoded), tuple(state for _, state in encoded)
 
     def step(
         self, tokens: Tensor, memory: tuple[SourceMemory, ...], state: tuple[DecoderState, ...]
     ) -> tuple[Tensor, Tensor, tuple[DecoderState, ...]]:
-        """See :meth:`Seq2Seq.step`."""
+        """Advance every model by one token."""
         steps = [model.step(tokens, m, s) for model, m, s in zip(self.models, memory, state, strict=True)]
-        log_probabilities, weights = averaged([p for p, _, _ in steps], [w for _, w, _ in steps])
+        log_probabilities, weights = average([p for p, _, _ in steps], [w for _, w, _ in steps])
         return log_probabilities, weights, tuple(s for _, _, s in steps)
 
 
-def averaged(log_probabilities: Sequence[Tensor], weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def average(log_probabilities: Sequence[Tensor], weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Average what several models say: log((1 / n) Σ_i p_i) of their log-probabilities, and the mean of their weights."""
     if len(log_probabilities) == 1:
         return log_probabilities[0], weights[0]

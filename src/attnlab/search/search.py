@@ -32,11 +32,11 @@ class Hypothesis:
 class Model(Protocol):
     """What a search steps through: a :class:`Seq2Seq`, or an :class:`Ensemble` of them."""
 
-    def encode(self, source: Tensor, lengths: Tensor, copyable: Tensor | None = None) -> tuple[Any, Any]:
-        """See :meth:`Seq2Seq.encode`."""
+    def encode(self, source: Tensor, lengths: Tensor, copy_ids: Tensor | None = None) -> tuple[Any, Any]:
+        """Read sources; return a memory and the state before the first token."""
 
     def step(self, tokens: Tensor, memory: Any, state: Any) -> tuple[Tensor, Tensor, Any]:
-        """See :meth:`Seq2Seq.step`."""
+        """Return log-probabilities of the next token, attention weights, and the new state."""
 
 
 class Search(ABC):
@@ -92,7 +92,7 @@ class Search(ABC):
 
     @abstractmethod
     def __call__(
-        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
+        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copy_ids: Tensor | None = None
     ) -> list[list[Hypothesis]]:
         """Translate.
 
@@ -102,7 +102,7 @@ class Search(ABC):
             lengths: (batch,), on the CPU.
             bos: id of the start symbol.
             eos: id of the end symbol.
-            copyable: see :meth:`Seq2Seq.encode`; ids that go beyond the vocabulary come back in hypotheses.
+            copy_ids: see :meth:`Seq2Seq.encode`; ids that go beyond the vocabulary come back in hypotheses.
 
         Returns:
             For each sentence its hypotheses, best first.
@@ -171,5 +171,5 @@ def only(log_probabilities: Tensor, token: int, rows: Tensor) -> Tensor:
     return torch.where(rows.unsqueeze(1), allowed, log_probabilities)
 
 
-Penalty = Callable[[int], float]
+LengthPenalty = Callable[[int], float]
 """A length penalty: from a hypothesis' length, the end symbol included, to what divides its log-probability."""

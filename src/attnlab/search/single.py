@@ -4,6 +4,7 @@ from abc import abstractmethod
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.search.search import Hypothesis, Model, Search, select, unbatch
@@ -20,8 +21,8 @@ class SinglePathSearch(Search):
     paths = 1
 
     @property
+    @override
     def kept(self) -> int:
-        """See :attr:`Search.kept`."""
         return self.paths
 
     @abstractmethod
@@ -38,11 +39,11 @@ class SinglePathSearch(Search):
         return torch.zeros(longest, dtype=torch.float32)
 
     @torch.inference_mode()
+    @override
     def __call__(
-        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copyable: Tensor | None = None
+        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copy_ids: Tensor | None = None
     ) -> list[list[Hypothesis]]:
-        """See :meth:`Search.__call__`."""
-        memory, state = model.encode(source, lengths, copyable)
+        memory, state = model.encode(source, lengths, copy_ids)
         longest = int(self.limits(lengths).max())
         sentences = zip(source.tolist(), lengths.tolist(), strict=True)
         draws = torch.stack([self.draw(ids[:n], path, longest) for ids, n in sentences for path in range(self.paths)])
@@ -80,8 +81,8 @@ class SinglePathSearch(Search):
 class GreedySearch(SinglePathSearch):
     """Takes the most probable token at every step."""
 
+    @override
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
-        """See :meth:`SinglePathSearch.choose`."""
         return log_probabilities.argmax(dim=-1)
 
 
@@ -142,13 +143,13 @@ class SamplingSearch(SinglePathSearch):
         self.top_p = top_p
         self.seed = seed
 
+    @override
     def draw(self, sentence: list[int], path: int, longest: int) -> Tensor:
-        """See :meth:`SinglePathSearch.draw`."""
         seed = derive_seed(self.seed, f"sample {path} of {sentence}")
         return torch.rand(longest, dtype=torch.float32, generator=torch.Generator().manual_seed(seed))
 
+    @override
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
-        """See :meth:`SinglePathSearch.choose`."""
         probabilities, tokens = (log_probabilities / self.temperature).softmax(dim=-1).sort(dim=-1, descending=True)
         kept = probabilities.clone()
         if self.top_k:

@@ -10,13 +10,13 @@ from typing import Any
 
 from torch import Tensor
 
-from attnlab.data.corpora import ParallelText
 from attnlab.data.links import WORDS, runs
 from attnlab.errors import UserError
 from attnlab.evaluation.alignment import Gold, Links, from_weights, score
 from attnlab.evaluation.bleu import bleu, chrf, ter, tokenized_bleu
 from attnlab.evaluation.looks import looks
 from attnlab.studies.translator import Scored, Translator
+from attnlab.tasks.translation.corpora import ParallelText
 
 EDGES = (1, 6, 11, 16, 21, 31, 41, 61)
 """Where a bucket of source lengths begins, in tokens."""

@@ -19,7 +19,7 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from omegaconf import DictConfig, OmegaConf
 
 import attnlab
-from attnlab.data import ParallelDataModule
+from attnlab.data.datamodule import ParallelDataModule
 from attnlab.errors import StoppedError, UserError
 from attnlab.model import Seq2Seq
 from attnlab.studies.environment import environment

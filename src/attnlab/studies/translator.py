@@ -17,16 +17,16 @@ from yaml import YAMLError  # type: ignore[import-untyped, unused-ignore]
 
 import attnlab
 from attnlab.attention.heads import every_head
-from attnlab.data import ParallelDataModule
 from attnlab.data.batching import cut
-from attnlab.data.copying import Copies, ExtendedIds
+from attnlab.data.datamodule import ParallelDataModule
 from attnlab.data.ids import Ids
-from attnlab.data.tokenizers import Tokenizer
-from attnlab.data.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
-from attnlab.search import Ensemble, Search, averaged
+from attnlab.search import Ensemble, Search, average
 from attnlab.studies.wiring import build
+from attnlab.tasks.translation.copying import Copies, ExtendedIds
+from attnlab.tasks.translation.tokenizers import Tokenizer
+from attnlab.tasks.translation.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
 from attnlab.training.outputs import Translation, read_out
 
 FORMAT = 1
@@ -133,8 +133,8 @@ class Translator:
         self._check_lengths(tokens)
         done: list[list[Translation]] = [[Translation(i, "", [], [], torch.zeros(0, 0), 0.0, 0.0)] for i in range(len(tokens))]
         for rows, source, lengths, copies in self._batches(tokens):
-            copyable = copies.source if copies else None
-            found = self.search(self.model, source, lengths, bos=BOS, eos=EOS, copyable=copyable)
+            copy_ids = copies.source if copies else None
+            found = self.search(self.model, source, lengths, bos=BOS, eos=EOS, copy_ids=copy_ids)
             for place, (row, hypotheses) in enumerate(zip(rows, found, strict=True)):
                 done[row] = [
                     read_out(
@@ -182,14 +182,14 @@ class Translator:
             labels = (copies.labels if copies else target)[:, 1:]
             collecting: AbstractContextManager[dict[str, list[Tensor]]] = nullcontext({})
             with every_head(self.models[0].decoder) if heads else collecting as collected:
-                copyable = copies.source if copies else None
-                forced = [_forced(model, source, lengths, copyable, target) for model in self.models]
+                copy_ids = copies.source if copies else None
+                forced = [_forced(model, source, lengths, copy_ids, target) for model in self.models]
             by_head = {
                 f"{name}, head {head}": weights.float().cpu()
                 for name, calls in collected.items()
                 for head, weights in enumerate(torch.cat(calls, dim=2).unbind(1))
             }
-            log_probabilities, weights = averaged([p for p, _ in forced], [w for _, w in forced])
+            log_probabilities, weights = average([p for p, _ in forced], [w for _, w in forced])
             own = log_probabilities.gather(2, labels.unsqueeze(2)).squeeze(2).tolist()
             right = (log_probabilities.argmax(dim=-1) == labels).tolist()
             unknown = ((labels == UNK).sum(dim=1)).tolist()
@@ -251,9 +251,9 @@ class Translator:
                 yield rows, ids.to(self.device), lengths, extended
 
 
-def _forced(model: Seq2Seq, source: Tensor, lengths: Tensor, copyable: Tensor | None, target: Tensor) -> tuple[Tensor, Tensor]:
+def _forced(model: Seq2Seq, source: Tensor, lengths: Tensor, copy_ids: Tensor | None, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return log-probabilities (batch, target_len - 1, vocabulary size) and weights of the tokens after the first."""
-    memory, state = model.encode(source, lengths, copyable)
+    memory, state = model.encode(source, lengths, copy_ids)
     decoded = model.decode(target[:, :-1], memory, state)
     return torch.log_softmax(model.scores(decoded, memory).float(), dim=-1), decoded.weights
 

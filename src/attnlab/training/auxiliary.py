@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from attnlab.attention import AttentionMechanism
 from attnlab.attention.normalizers import Hard, Uniform
@@ -72,8 +73,8 @@ class CoverageLoss(AuxiliaryLoss):
     (``attention=coverage``).
     """
 
+    @override
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
-        """See :meth:`AuxiliaryLoss.__call__`."""
         before = weights.cumsum(dim=1) - weights
         return torch.minimum(weights, before).sum(dim=-1)[real].mean()
 
@@ -88,8 +89,8 @@ class SupervisedLoss(AuxiliaryLoss):
 
     needs_links = True
 
+    @override
     def check(self, name: str, attention: AttentionMechanism) -> None:
-        """See :meth:`AuxiliaryLoss.check`."""
         super().check(name, attention)
         if any(isinstance(part, Hard) for part in attention.modules()):
             raise UserError(
@@ -97,13 +98,13 @@ class SupervisedLoss(AuxiliaryLoss):
                 "gives them none: choose another normalizer"
             )
 
+    @override
     def counted(self, real: Tensor, links: Tensor | None) -> Tensor:
-        """See :meth:`AuxiliaryLoss.counted`."""
         assert links is not None, "the data module was asked for links"
         return (links.sum(dim=-1) > 0) & real
 
+    @override
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
-        """See :meth:`AuxiliaryLoss.__call__`."""
         assert links is not None, "the data module was asked for links"
         # A sparse normalizer gives linked tokens no weight at all, whose logarithm no optimizer survives.
         logarithms = weights.float().clamp(min=1e-6).log()

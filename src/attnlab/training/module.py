@@ -13,13 +13,13 @@ from torchmetrics.text import SacreBLEUScore
 
 from attnlab.data.batching import Batch
 from attnlab.data.datamodule import ParallelDataModule
-from attnlab.data.vocabulary import BOS, EOS, PAD
-from attnlab.decoders import Decoded, DecoderState
+from attnlab.decoders import DecoderOutput, DecoderState
 from attnlab.errors import UserError
 from attnlab.evaluation.bleu import tokenizer_name
 from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.search import GreedySearch, Search
 from attnlab.seeding import derive_seed
+from attnlab.tasks.translation.vocabulary import BOS, EOS, PAD
 from attnlab.training.auxiliary import AuxiliaryLoss
 from attnlab.training.outputs import Translation, read_out
 
@@ -189,14 +189,14 @@ class TranslationModule(LightningModule):
         return own / mean.clamp(min=1e-6)  # no token may count in any process
 
     def _encode(self, batch: Batch) -> tuple[SourceMemory, DecoderState]:
-        copyable = batch.copies.source if batch.copies else None
-        return self.model.encode(batch.source, batch.source_lengths, copyable)
+        copy_ids = batch.copies.source if batch.copies else None
+        return self.model.encode(batch.source, batch.source_lengths, copy_ids)
 
     def _labels(self, batch: Batch) -> Tensor:
         """Return the tokens to be predicted (batch, target_len - 1), copied ones with their ids beyond the vocabulary."""
         return (batch.copies.labels if batch.copies else batch.target)[:, 1:]
 
-    def _decode_in_training(self, inputs: Tensor, memory: SourceMemory, state: DecoderState) -> Decoded:
+    def _decode_in_training(self, inputs: Tensor, memory: SourceMemory, state: DecoderState) -> DecoderOutput:
         if self.teacher_forcing.ratio == 1.0:
             return self.model.decode(inputs, memory, state)
         # From the step, not from a running generator: a resumed run tosses the same coins.
@@ -248,8 +248,8 @@ class TranslationModule(LightningModule):
             search: finds the translations.
             sources: the batch's sentences as text; given, an unknown word is replaced by the one that was looked at most.
         """
-        copyable = batch.copies.source if batch.copies else None
-        found = search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copyable=copyable)
+        copy_ids = batch.copies.source if batch.copies else None
+        found = search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=copy_ids)
         types, lengths = self.data.source_vocabulary.tokens, batch.source_lengths.tolist()
         tokens = [[types[token] for token in ids[:n]] for ids, n in zip(batch.source.tolist(), lengths, strict=True)]
         if sources is not None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from attnlab.data.tokenizers import Tokenizer
-from attnlab.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from attnlab.search import Hypothesis
+from attnlab.tasks.translation.tokenizers import Tokenizer
+from attnlab.tasks.translation.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 
 
 @dataclass(frozen=True)

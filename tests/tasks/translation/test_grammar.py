@@ -9,12 +9,12 @@ import pytest
 import spacy
 from sacremoses import MosesTokenizer
 
-from attnlab.data.corpora import ParallelText
-from attnlab.data.grammar import GrammarCorpus, corpus, sampling
-from attnlab.data.grammar.clauses import Clause, Sentence
-from attnlab.data.grammar.lexicon import Lexicon, lexicon
-from attnlab.data.grammar.phrases import Coordination, Name, NounPhrase, Phrase, Pronoun, Who, align
 from attnlab.errors import UserError
+from attnlab.tasks.translation.corpora import ParallelText
+from attnlab.tasks.translation.grammar import GrammarCorpus, corpus, sampling
+from attnlab.tasks.translation.grammar.clauses import Clause, Sentence
+from attnlab.tasks.translation.grammar.lexicon import Lexicon, lexicon
+from attnlab.tasks.translation.grammar.phrases import Coordination, Name, NounPhrase, Phrase, Pronoun, Who, align
 
 SMALL = {"train_size": 600, "val_size": 60, "test_size": 60, "test_long_size": 40}
 MEDIUM = {"train_size": 4000, "val_size": 100, "test_size": 300, "test_long_size": 60}

@@ -7,9 +7,11 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from attnlab.data.corpora import Corpus, ParallelText, decode_lines, read_bytes
+from typing_extensions import override
+
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
+from attnlab.tasks.translation.corpora import Corpus, ParallelText, decode_lines, read_bytes
 
 
 class Tatoeba(Corpus):
@@ -59,13 +61,13 @@ class Tatoeba(Corpus):
         self.test_size = test_size
         self.seed = seed
 
+    @override
     def fingerprint(self) -> str:
-        """See :meth:`Corpus.fingerprint`."""
         options = (self.languages, self.max_pairs, self.max_words, self.val_size, self.test_size, self.seed)
         return hashlib.sha256(repr(("tatoeba", 1, options)).encode() + self._content()).hexdigest()
 
+    @override
     def load(self) -> dict[str, ParallelText]:
-        """See :meth:`Corpus.load`."""
         pairs = self._pairs()
         shuffler = random.Random(derive_seed(self.seed, "tatoeba"))
         if self.max_pairs is not None and self.max_pairs < len(pairs):

@@ -4,8 +4,10 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from attnlab.data.corpora import Corpus, ParallelText, find_file, read_bytes, read_pair
+from typing_extensions import override
+
 from attnlab.data.download import fetch
+from attnlab.tasks.translation.corpora import Corpus, ParallelText, find_file, read_bytes, read_pair
 
 URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
 
@@ -55,16 +57,16 @@ class Multi30k(Corpus):
         self.test_names = tuple(tests)
         self.base_url = base_url
 
+    @override
     def fingerprint(self) -> str:
-        """See :meth:`Corpus.fingerprint`."""
         digest = hashlib.sha256(f"multi30k {self.languages} {self.test_names}".encode())
         for split in ("train", "val", *self.test_names):
             for language in self.languages:
                 digest.update(hashlib.sha256(read_bytes(self._file(split, language))).digest())
         return digest.hexdigest()
 
+    @override
     def load(self) -> dict[str, ParallelText]:
-        """See :meth:`Corpus.load`."""
         return {
             split: read_pair(*(self._file(split, language) for language in self.languages), drop_empty=split == "train")
             for split in ("train", "val", *self.test_names)

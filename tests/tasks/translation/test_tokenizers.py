@@ -8,10 +8,10 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from attnlab.data import Multi30k
-from attnlab.data.tokenizers import BPETokenizer, SpacyTokenizer, SubwordTokenizer, Tokenizer, UnigramTokenizer
-from attnlab.data.vocabulary import UNK, Vocabulary
 from attnlab.errors import UserError
+from attnlab.tasks.translation import Multi30k
+from attnlab.tasks.translation.tokenizers import BPETokenizer, SpacyTokenizer, SubwordTokenizer, Tokenizer, UnigramTokenizer
+from attnlab.tasks.translation.vocabulary import UNK, Vocabulary
 from conftest import CONF, options
 from sentences import sentences
 
@@ -130,7 +130,7 @@ def test_vocabulary_limits() -> None:
 
 def test_heavy_libraries_are_imported_when_used() -> None:
     heavy = {"spacy", "tokenizers", "sentencepiece", "sacremoses", "pooch", "requests"}
-    code = f"import sys, attnlab.data, attnlab.data.tokenizers; print(*({heavy} & set(sys.modules)))"
+    code = f"import sys, attnlab.data, attnlab.tasks.translation.tokenizers; print(*({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
 
 

@@ -8,8 +8,10 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from attnlab.data.spacing import Spacing
+from typing_extensions import override
+
 from attnlab.errors import UserError
+from attnlab.tasks.translation.spacing import Spacing
 
 if TYPE_CHECKING:
     import sentencepiece
@@ -76,8 +78,8 @@ class Tokenizer(ABC):
 class WhitespaceTokenizer(Tokenizer):
     """Tokens are what stands between white space, for text that is tokenized already."""
 
+    @override
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """See :meth:`Tokenizer.detokenize`."""
         return " ".join(tokens)
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
@@ -89,8 +91,8 @@ class CharacterTokenizer(Tokenizer):
 
     space = "▁"
 
+    @override
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """See :meth:`Tokenizer.detokenize`."""
         return "".join(tokens).replace(self.space, " ").strip()
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
@@ -123,16 +125,16 @@ class SpacyTokenizer(Tokenizer):
                 f"spaCy knows no language {self.language!r}: use one of its codes (xx is any), or another tokenizer"
             ) from error
 
+    @override
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """See :meth:`Tokenizer.detokenize`."""
         return self._spacing.join(tokens)
 
+    @override
     def state(self) -> dict[str, Any]:
-        """See :meth:`Tokenizer.state`."""
         return self._spacing.state()
 
+    @override
     def load_state(self, state: dict[str, Any]) -> None:
-        """See :meth:`Tokenizer.load_state`."""
         self._spacing = Spacing(state)
 
     def _fit(self, sentences: Sequence[str]) -> None:
@@ -163,8 +165,8 @@ class SubwordTokenizer(Tokenizer):
             raise UserError(f"tokenizer.vocab_size must be 1 or more, not {vocab_size}")
         self.vocab_size = vocab_size
 
+    @override
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """See :meth:`Tokenizer.detokenize`."""
         return "".join(tokens).replace("▁", " ").strip()
 
 
@@ -174,12 +176,12 @@ class BPETokenizer(SubwordTokenizer):
     library = "tokenizers"
     _model: "tokenizers.Tokenizer"
 
+    @override
     def state(self) -> dict[str, Any]:
-        """See :meth:`Tokenizer.state`."""
         return {"model": self._model.to_str()}
 
+    @override
     def load_state(self, state: dict[str, Any]) -> None:
-        """See :meth:`Tokenizer.load_state`."""
         import tokenizers
 
         self._model = tokenizers.Tokenizer.from_str(state["model"])
@@ -217,12 +219,12 @@ class UnigramTokenizer(SubwordTokenizer):
     library = "sentencepiece"
     _model: "sentencepiece.SentencePieceProcessor"
 
+    @override
     def state(self) -> dict[str, Any]:
-        """See :meth:`Tokenizer.state`."""
         return {"model": base64.b64encode(self._model.serialized_model_proto()).decode()}
 
+    @override
     def load_state(self, state: dict[str, Any]) -> None:
-        """See :meth:`Tokenizer.load_state`."""
         import sentencepiece
 
         self._model = sentencepiece.SentencePieceProcessor(model_proto=base64.b64decode(state["model"]))

@@ -8,11 +8,11 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from attnlab.data import ParallelDataModule
-from attnlab.data.copying import ExtendedIds
-from attnlab.data.grammar import GrammarCorpus
-from attnlab.data.tokenizers import SpacyTokenizer
-from attnlab.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
+from attnlab.data.datamodule import ParallelDataModule
+from attnlab.tasks.translation.copying import ExtendedIds
+from attnlab.tasks.translation.grammar import GrammarCorpus
+from attnlab.tasks.translation.tokenizers import SpacyTokenizer
+from attnlab.tasks.translation.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from conftest import CONF, options
 
 

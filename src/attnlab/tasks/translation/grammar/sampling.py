@@ -3,8 +3,8 @@
 import random
 from collections.abc import Iterable, Sequence
 
-from attnlab.data.grammar.clauses import Clause, Sentence
-from attnlab.data.grammar.lexicon import (
+from attnlab.tasks.translation.grammar.clauses import Clause, Sentence
+from attnlab.tasks.translation.grammar.lexicon import (
     ANIMATE,
     CITIES,
     FREQUENCIES,
@@ -20,7 +20,7 @@ from attnlab.data.grammar.lexicon import (
     Verb,
     lexicon,
 )
-from attnlab.data.grammar.phrases import ENGLISH_PRONOUNS, Coordination, Name, NounPhrase, Phrase, Pronoun, Who
+from attnlab.tasks.translation.grammar.phrases import ENGLISH_PRONOUNS, Coordination, Name, NounPhrase, Phrase, Pronoun, Who
 
 REASONS = (("because", "weil"), ("although", "obwohl"))
 CONJUNCTIONS = {

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from attnlab.data.grammar.inflection import preterite
-from attnlab.data.grammar.lexicon import MODALS, Adjective, Time, Verb
-from attnlab.data.grammar.phrases import COMMA, Name, NounPhrase, Phrase, Pronoun, Who, Word, after, say
+from attnlab.tasks.translation.grammar.inflection import preterite
+from attnlab.tasks.translation.grammar.lexicon import MODALS, Adjective, Time, Verb
+from attnlab.tasks.translation.grammar.phrases import COMMA, Name, NounPhrase, Phrase, Pronoun, Who, Word, after, say
 
 AUXILIARY = {"haben": ("hat", "haben"), "sein": ("ist", "sind")}
 BE = {"present": (("is", "are"), ("ist", "sind")), "past": (("was", "were"), ("war", "waren"))}

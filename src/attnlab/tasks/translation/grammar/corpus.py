@@ -5,11 +5,13 @@ import json
 import random
 from collections.abc import Sequence
 
-from attnlab.data.corpora import Alignment, Corpus, ParallelText
-from attnlab.data.grammar.phrases import Word, align
-from attnlab.data.grammar.sampling import Sampler
+from typing_extensions import override
+
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
+from attnlab.tasks.translation.corpora import Alignment, Corpus, ParallelText
+from attnlab.tasks.translation.grammar.phrases import Word, align
+from attnlab.tasks.translation.grammar.sampling import Sampler
 
 GRAMMAR_VERSION = 2
 """Raised whenever the same seed draws other sentences than before."""
@@ -69,13 +71,13 @@ class GrammarCorpus(Corpus):
         self.seed = seed
         self.open_names = open_names
 
+    @override
     def fingerprint(self) -> str:
-        """See :meth:`Corpus.fingerprint`."""
         options = [GRAMMAR_VERSION, self.languages, self.sizes, self.max_depth, self.seed, self.open_names]
         return hashlib.sha256(json.dumps(["grammar", *options]).encode()).hexdigest()
 
+    @override
     def load(self) -> dict[str, ParallelText]:
-        """See :meth:`Corpus.load`."""
         seen: set[str] = set()
         # Each from its own generator, and training last: its size does not change what is tested.
         splits = {name: self._draw(name, seen) for name in ("val", "test", "test_long", "train")}

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnlab.data.ids import Ids
-from attnlab.data.vocabulary import BOS, EOS, UNK, Vocabulary
+from attnlab.tasks.translation.vocabulary import BOS, EOS, UNK, Vocabulary
 
 
 class Copies(NamedTuple):

@@ -4,8 +4,10 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from attnlab.data.corpora import Corpus, ParallelText, find_file, read_bytes, read_pair
+from typing_extensions import override
+
 from attnlab.errors import UserError
+from attnlab.tasks.translation.corpora import Corpus, ParallelText, find_file, read_bytes, read_pair
 
 
 class TextFiles(Corpus):
@@ -40,8 +42,8 @@ class TextFiles(Corpus):
         self.alignments = alignments
         self._prefixes = {"train": train, "val": val, **tests}
 
+    @override
     def fingerprint(self) -> str:
-        """See :meth:`Corpus.fingerprint`."""
         digest = hashlib.sha256(f"text {self.languages} {self.test_names}".encode())
         for split, prefix in self._prefixes.items():
             for path in self._files(prefix):
@@ -50,8 +52,8 @@ class TextFiles(Corpus):
                 digest.update(f"alignments of {split}".encode() + hashlib.sha256(read_bytes(links)).digest())
         return digest.hexdigest()
 
+    @override
     def load(self) -> dict[str, ParallelText]:
-        """See :meth:`Corpus.load`."""
         return {
             split: read_pair(*self._files(prefix), drop_empty=split == "train", alignments=self._links(split))
             for split, prefix in self._prefixes.items()

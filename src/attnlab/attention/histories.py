@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from attnlab.attention.mechanism import Memory
 from attnlab.errors import UserError
@@ -105,8 +106,8 @@ class Coverage(History, ABC):
         """Return C_0 = 0 (batch, source_len, coverage_size)."""
         return torch.zeros(*mask.shape, self.coverage_size, device=mask.device, dtype=self.projection.weight.dtype)
 
+    @override
     def keys(self, keys: Tensor, state: Tensor) -> Tensor:
-        """See :meth:`History.keys`."""
         shifted: Tensor = keys + self.projection(state)
         return shifted
 
@@ -121,8 +122,8 @@ class SumCoverage(Coverage):
     def __init__(self, sizes: Sizes) -> None:
         super().__init__(sizes, 1)
 
+    @override
     def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
-        """See :meth:`History.after`."""
         return state + weights.transpose(1, 2)
 
 
@@ -155,8 +156,8 @@ class LinguisticCoverage(Coverage):
         """Return Φ (batch, source_len, 1)."""
         return (self.max_fertility * torch.sigmoid(self.fertility(values))).clamp(min=1e-3)
 
+    @override
     def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
-        """See :meth:`History.after`."""
         covered: Tensor = state + weights.transpose(1, 2) / memory.history
         return covered
 
@@ -179,8 +180,8 @@ class NeuralCoverage(Coverage):
         super().__init__(sizes, coverage_size)
         self.cell = nn.GRUCell(1 + sizes.value + sizes.query, coverage_size)
 
+    @override
     def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
-        """See :meth:`History.after`."""
         asked = query.expand(-1, state.shape[1], -1)
         inputs = torch.cat([weights.transpose(1, 2), memory.values, asked], dim=-1)
         covered: Tensor = self.cell(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
@@ -200,14 +201,14 @@ class Temporal(History):
         """Return log Σ of nothing as zeros (batch, source_len), and whether anything was summed, (batch,)."""
         return torch.zeros(mask.shape, device=mask.device), torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
 
+    @override
     def logits(self, logits: Tensor, state: tuple[Tensor, Tensor]) -> Tensor:
-        """See :meth:`History.logits`."""
         return logits - state[0].to(logits.dtype).unsqueeze(1)
 
+    @override
     def after(
         self, state: tuple[Tensor, Tensor], logits: Tensor, weights: Tensor, query: Tensor, memory: Memory
     ) -> tuple[Tensor, Tensor]:
-        """See :meth:`History.after`."""
         total, begun = state
         now = logits.squeeze(1).to(torch.promote_types(logits.dtype, torch.float32))
         total = torch.where(begun.unsqueeze(1), torch.logaddexp(total.to(now.dtype), now), now)

@@ -1,6 +1,6 @@
 """German endings: tables by case, then by gender or plural."""
 
-from attnlab.data.grammar.lexicon import Noun, Verb
+from attnlab.tasks.translation.grammar.lexicon import Noun, Verb
 
 CASES = ("nom", "acc", "dat", "gen")
 

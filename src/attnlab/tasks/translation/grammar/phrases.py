@@ -9,7 +9,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from attnlab.data.grammar.inflection import (
+from typing_extensions import override
+
+from attnlab.tasks.translation.grammar.inflection import (
     CONTRACTED,
     DEFINITE,
     DER_WORD,
@@ -21,10 +23,10 @@ from attnlab.data.grammar.inflection import (
     WEAK,
     noun_form,
 )
-from attnlab.data.grammar.lexicon import Adjective, Gender, Noun
+from attnlab.tasks.translation.grammar.lexicon import Adjective, Gender, Noun
 
 if TYPE_CHECKING:
-    from attnlab.data.grammar.clauses import Clause
+    from attnlab.tasks.translation.grammar.clauses import Clause
 
 
 class Word(NamedTuple):
@@ -85,16 +87,16 @@ class Name(Phrase):
     name: str
 
     @property
+    @override
     def is_plain(self) -> bool:
-        """See :attr:`Phrase.is_plain`."""
         return True
 
+    @override
     def english(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.english`."""
         return say(self.name, self)
 
+    @override
     def german(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.german`."""
         return say(self.name, self)
 
 
@@ -102,12 +104,12 @@ class Name(Phrase):
 class Who(Phrase):
     """Who as a subject: who calls Anna."""
 
+    @override
     def english(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.english`."""
         return say("who", self)
 
+    @override
     def german(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.german`."""
         return say("wer", self)
 
 
@@ -124,13 +126,13 @@ class Pronoun(Phrase):
 
     antecedent: Phrase
 
+    @override
     def english(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.english`."""
         forms = ("they", "them", "their") if self.plural else ENGLISH_PRONOUNS[self.natural]
         return say(forms[0 if case == "nom" else 1], self)
 
+    @override
     def german(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.german`."""
         return say(PRONOUN[case][self.column], self)
 
 
@@ -160,8 +162,8 @@ class NounPhrase(Phrase):
     relative: "Clause | None" = None
     gap: str = "nom"
 
+    @override
     def english(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.english`."""
         rest = say(self.number, (self, "number"))
         for adjective in self.adjectives:
             rest += say(adjective.english, (self, adjective))
@@ -176,8 +178,8 @@ class NounPhrase(Phrase):
             words += say(pronoun, (self, "relative")) + self.relative.english_relative(subject=self.gap == "nom")
         return words
 
+    @override
     def german(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.german`."""
         words = say(self._german_determiner(case), (self, "determiner"))
         words += say(self.number, (self, "number"))
         endings = self._adjective_endings()
@@ -241,12 +243,12 @@ class Coordination(Phrase):
     first: Phrase
     second: Phrase
 
+    @override
     def english(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.english`."""
         return self.first.english(case) + say("and", (self, "and")) + self.second.english(case)
 
+    @override
     def german(self, case: str) -> list[Word]:
-        """See :meth:`Phrase.german`."""
         return self.first.german(case) + say("und", (self, "and")) + self.second.german(case)
 
 

@@ -13,9 +13,9 @@ import pytest
 from hydra.utils import get_object
 from omegaconf import OmegaConf
 
-from attnlab.data import Multi30k, ParallelText, Tatoeba, TextFiles
-from attnlab.data.multi30k import CHECKSUMS
 from attnlab.errors import UserError
+from attnlab.tasks.translation import Multi30k, ParallelText, Tatoeba, TextFiles
+from attnlab.tasks.translation.multi30k import CHECKSUMS
 from conftest import CONF, options
 from sentences import write_pair
 

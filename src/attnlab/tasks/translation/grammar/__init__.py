@@ -32,6 +32,6 @@ to the" to "geht zur". A comma is linked to its counterpart. Only the auxiliary 
 no link.
 """
 
-from attnlab.data.grammar.corpus import GrammarCorpus
+from attnlab.tasks.translation.grammar.corpus import GrammarCorpus
 
 __all__ = ["GrammarCorpus"]

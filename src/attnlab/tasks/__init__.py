@@ -1,0 +1,1 @@
+"""Tasks: one folder each, with its data, frontends, metrics and predictions."""
