@@ -1,0 +1,91 @@
+"""Evidence: what a model made of a test set, from which every metric is computed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from attnlab.evaluation.alignment import Gold, Links
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a search found for one source.
+
+    Attributes:
+        index: position of the source in its split or its batch.
+        text: the prediction as a line of text, in the form of the references.
+        tokens: tokens of the prediction, ending with the end symbol.
+        source: source tokens as the model read them, ending with the end symbol.
+        weights: attention weights (len(tokens), len(source)), on the CPU.
+        log_probability: Σ_t log p(y_t | y_<t, x), the end symbol included, in nats.
+        score: what the search ranked by.
+    """
+
+    index: int
+    text: str
+    tokens: list[str]
+    source: list[str]
+    weights: Tensor
+    log_probability: float
+    score: float
+
+
+@dataclass(frozen=True)
+class ForcedDecoding:
+    """A given target, as a model sees it when it is made to write it.
+
+    Attributes:
+        tokens: of the target, ending with the end symbol.
+        log_probabilities: log p(y_t | y_<t, x) of each, in nats.
+        right: for each token, whether it is the most probable one.
+        unknown: how many of them the model has no token for.
+        weights: attention weights (len(tokens), len(source)), on the CPU.
+        source: source tokens, ending with the end symbol.
+        heads: where asked for, the weights of each head by name, such as "layers.0.attention, head 1".
+    """
+
+    tokens: list[str]
+    log_probabilities: list[float]
+    right: list[bool]
+    unknown: int
+    weights: Tensor
+    source: list[str]
+    heads: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def log_probability(self) -> float:
+        """Of the whole target, the end symbol included."""
+        return sum(self.log_probabilities)
+
+
+@dataclass(frozen=True)
+class ExampleResult:
+    """One example of a test set, after a model has searched for its target and was made to write it.
+
+    Attributes:
+        prediction: the best hypothesis.
+        forced: forced decoding of the reference; None where the source is empty.
+    """
+
+    prediction: Prediction
+    forced: ForcedDecoding | None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is known of a test set, or of a batch of it, after a model has seen it; one item an example.
+
+    Attributes:
+        predictions: the best hypotheses.
+        references: the right targets, as lines of text.
+        forced: forced decoding of the references; None for an empty source.
+        facts: what the task says of its predictions, such as their language and whether they are in lower case.
+        alignments: the links that the attention makes and those that are known; None where they are not known, or not asked for.
+    """
+
+    predictions: Sequence[Prediction]
+    references: Sequence[str]
+    forced: Sequence[ForcedDecoding | None]
+    facts: Mapping[str, str | bool] = field(default_factory=dict)
+    alignments: Sequence[tuple[Links, Gold]] | None = None

@@ -1,0 +1,51 @@
+"""What a metric is: declared once, and read by every table, chart, page, logger and command."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnlab.evaluation.evidence import Evidence
+
+Statistics = NDArray[np.float64]
+"""(examples, k): what each example adds to a metric, in numbers that can be summed over examples."""
+
+Occasion = Literal["epoch", "test", "evaluation"]
+
+
+class Metric(ABC):
+    """A number about a test set that is a function of the sum of what each example adds to it.
+
+    Exact match adds (right, 1) and divides; BLEU adds counts of n-grams. That makes one implementation of confidence intervals,
+    significance tests and quality by length serve every metric.
+
+    Attributes:
+        label: what tables and charts call it.
+        unit: such as "%" or "nats a token"; empty where there is none.
+        higher_is_better: which way is better.
+        digits: decimal places in tables.
+        computed_from: what it needs to be known.
+        occasion: when it is measured: on the validation set after every epoch and in every test, in every test, or by
+            ``attnlab evaluate`` alone, for what takes long.
+    """
+
+    label: ClassVar[str]
+    unit: ClassVar[str] = ""
+    higher_is_better: ClassVar[bool] = True
+    digits: ClassVar[int] = 2
+    computed_from: ClassVar[Literal["predictions", "forced decoding", "attention", "alignments"]] = "predictions"
+    occasion: ClassVar[Occasion] = "test"
+
+    @abstractmethod
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        """Return what each example adds, (examples, k); None where the evidence lacks what the metric needs."""
+
+    @abstractmethod
+    def value(self, total: NDArray[np.float64]) -> float:
+        """Return the metric of the sum (k,) of what examples add; NaN where it has none."""
+
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        """Return what must agree for two values to be compared, such as case and tokenizer; empty where all compare."""
+        return ""

@@ -1,0 +1,1 @@
+"""Runs: one model trained and tested in a folder of its own."""

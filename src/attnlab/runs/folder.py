@@ -1,0 +1,345 @@
+"""The folder of a run: every file, its name, its reader and its writer."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import yaml
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from attnlab.errors import BusyError, UserError
+from attnlab.runs.record import RunRecord, RunResult
+
+State = Literal["done", "running", "failed", "interrupted", "missing"]
+"""How far a run is: a running one holds its lock, a failed one left an error, an interrupted one can go on."""
+
+T = TypeVar("T")
+SHAPE = "runs/NAME/VARIANT/seed=N"
+
+
+class RunFolder:
+    """Reads and writes the files of one run; whatever is damaged is told in one line.
+
+    Args:
+        path: the folder, ``runs/NAME/VARIANT/seed=N``; it need not exist.
+
+    Raises:
+        UserError: from every reader, a file that is damaged or, unless the reader says otherwise, missing.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.record_file = self.path / "run.json"
+        self.result_file = self.path / "result.json"
+        self.config_file = self.path / "config.yaml"
+        self.environment_file = self.path / "environment.json"
+        self.task_file = self.path / "task.json"
+        self.curve_file = self.path / "metrics.jsonl"
+        self.attention_file = self.path / "attention.json"
+        self.error_file = self.path / "error.txt"
+        self.lock_file = self.path / ".lock"
+        self.best_checkpoint = self.path / "best.ckpt"
+        self.last_checkpoint = self.path / "last.ckpt"
+        self.heatmaps = self.path / "heatmaps"
+        self.evaluations = self.path / "evaluations"
+
+    @property
+    def study(self) -> Path:
+        """The folder that holds the variants, ``runs/NAME``."""
+        return self.path.absolute().parents[1]
+
+    @property
+    def place(self) -> str:
+        """The run's path within its study, ``VARIANT/seed=N``."""
+        return "/".join(self.path.absolute().parts[-2:])
+
+    # what the run is
+
+    def read_record(self) -> RunRecord | None:
+        """Return what the folder's run is; None where it holds none, or one that this version cannot read."""
+        try:
+            return RunRecord.parse(json.loads(self.record_file.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return None
+
+    def write_record(self, record: RunRecord) -> None:
+        """Write ``run.json``."""
+        write_atomically(self.record_file, json.dumps(asdict(record), indent=1, ensure_ascii=False))
+
+    def read_config(self) -> dict[str, Any]:
+        """Return the resolved config."""
+        text = self._text(self.config_file)
+        try:
+            config = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise UserError(f"{self.config_file} is damaged ({_one_line(error)})") from error
+        if not isinstance(config, dict) or not config:
+            raise UserError(f"{self.config_file} is damaged: it holds no config of a run")
+        return config
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Write the resolved config."""
+        write_atomically(self.config_file, yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
+
+    def read_environment(self) -> dict[str, Any]:
+        """Return versions, commit and hardware; empty where they were not written."""
+        return self._mapping(self.environment_file) if self.environment_file.is_file() else {}
+
+    def write_environment(self, environment: Mapping[str, Any]) -> None:
+        """Write ``environment.json``."""
+        write_atomically(self.environment_file, json.dumps(environment, indent=1))
+
+    def read_task(self) -> dict[str, Any]:
+        """Return what the task keeps between raw input and tensors, such as vocabularies."""
+        return self._mapping(self.task_file)
+
+    def write_task(self, state: Mapping[str, Any]) -> None:
+        """Write ``task.json``."""
+        write_atomically(self.task_file, json.dumps(state, ensure_ascii=False))
+
+    # what it has come to
+
+    def read_result(self) -> RunResult:
+        """Return what a finished run came to."""
+        return self._checked(self.result_file, RunResult.parse)
+
+    def write_result(self, result: RunResult) -> None:
+        """Write ``result.json``."""
+        write_atomically(self.result_file, json.dumps(asdict(result), indent=1, ensure_ascii=False))
+
+    def read_curve(self) -> list[dict[str, float]]:
+        """Return the metrics of every epoch so far; empty where there is none."""
+        if not self.curve_file.is_file():
+            return []
+        lines = []
+        for number, line in enumerate(self._text(self.curve_file).splitlines(), 1):
+            try:
+                lines.append({**json.loads(line)})
+                lines[-1]["epoch"] += 0
+            except (ValueError, LookupError, TypeError) as error:
+                raise UserError(f"{self.curve_file}, line {number}, is damaged: no record of an epoch") from error
+        return lines
+
+    def read_error(self) -> str:
+        """Return the traceback, or the one line, of a run that failed; empty where it did not."""
+        return self._text(self.error_file) if self.error_file.is_file() else ""
+
+    def write_error(self, text: str) -> None:
+        """Write down how the run failed."""
+        self.error_file.write_text(text, encoding="utf-8")
+
+    def hypotheses_file(self, test: str) -> Path:
+        """Return the file of the predictions of a test set, a line an example."""
+        return self.path / "hypotheses" / f"{test}.txt"
+
+    def sources_file(self, test: str) -> Path:
+        """Return the file of the sources of a test set, a line an example."""
+        return self.path / "texts" / f"{test}.source.txt"
+
+    def references_file(self, test: str) -> Path:
+        """Return the file of the references of a test set, a line an example."""
+        return self.path / "texts" / f"{test}.target.txt"
+
+    def statistics_file(self, test: str) -> Path:
+        """Return the file of what each example of a test set adds to each metric."""
+        return self.path / "statistics" / f"{test}.npz"
+
+    def read_attention(self) -> list[dict[str, Any]]:
+        """Return what the attention looks at while a few given targets are read; empty where there is none.
+
+        A list of ``source`` and ``target`` tokens, their ``weights`` (target_len × source_len) and, where they are known, the
+        right ``links`` [source position, target position].
+        """
+        if not self.attention_file.is_file():
+            return []
+        return self._checked(self.attention_file, _attention_maps)
+
+    def write_attention(self, maps: Sequence[Mapping[str, Any]]) -> None:
+        """Write ``attention.json``."""
+        write_atomically(self.attention_file, json.dumps(list(maps), ensure_ascii=False))
+
+    # evaluations after the fact
+
+    def evaluation_file(self, label: str) -> Path:
+        """Return the file of an evaluation."""
+        return self.evaluations / f"{label}.json"
+
+    def evaluation_hypotheses_file(self, label: str, test: str) -> Path:
+        """Return the file of the predictions that an evaluation made, a line an example."""
+        return self.evaluations / f"{label}.{test}.txt"
+
+    def evaluation_statistics_file(self, label: str, test: str) -> Path:
+        """Return the file of what each example adds to each metric in an evaluation."""
+        return self.evaluations / f"{label}.{test}.npz"
+
+    def read_evaluation(self, label: str) -> dict[str, Any]:
+        """Return an evaluation: its settings, and in ``tests`` what :class:`RunResult` has there."""
+        path = self.evaluation_file(label)
+        if not path.is_file():
+            return {}
+        content = self._mapping(path)
+        tests = content.get("tests")
+        if not isinstance(tests, dict) or not all(isinstance(test, dict) and "metrics" in test for test in tests.values()):
+            raise UserError(f"{path} is damaged: remove it, and run attnlab evaluate again")
+        return content
+
+    def write_evaluation(self, label: str, content: Mapping[str, Any]) -> None:
+        """Write an evaluation."""
+        try:
+            self.evaluations.mkdir(exist_ok=True)
+            write_atomically(self.evaluation_file(label), json.dumps(content, indent=1, ensure_ascii=False))
+        except OSError as error:
+            raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
+
+    # how far it is
+
+    @property
+    def state(self) -> State:
+        """How far the run is, by what its folder holds."""
+        if self.is_locked:
+            return "running"
+        if self.error_file.is_file():  # first: a run that fails before it begins leaves the result of another one
+            return "failed"
+        try:
+            if self.result_file.is_file():
+                self.read_result()
+                return "done"
+        except UserError:  # damaged: the study makes it again
+            pass
+        return "interrupted" if self.record_file.is_file() else "missing"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the folder holds the result of a run."""
+        return self.record_file.is_file() and self.result_file.is_file()
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process works on the run."""
+        try:
+            with self.lock_file.open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that those who look do not see each other
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run's lock; the system takes it from a process that dies.
+
+        Raises:
+            BusyError: another process works on this run.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            # Whoever only looks whether a lock is held holds it for a moment.
+            with FileLock(self.lock_file, timeout=1.0, poll_interval=0.1):
+                yield
+        except Timeout:
+            raise BusyError(f"another process works on {self.path}") from None
+
+    @property
+    def files_of_training(self) -> tuple[Path, ...]:
+        """What a training leaves, and another run with the same training may take over."""
+        return self.best_checkpoint, self.last_checkpoint, self.curve_file
+
+    @property
+    def files_to_keep(self) -> tuple[str, ...]:
+        """Names of what stays when the folder is emptied for another run."""
+        return ".hydra", self.lock_file.name, "run.log"
+
+    def require_finished(self) -> None:
+        """Refuse a folder without a finished run.
+
+        Raises:
+            UserError: there is none.
+        """
+        for path in (self.config_file, self.task_file, self.result_file):
+            if not path.is_file():
+                raise UserError(f"{self.path} holds no {path.name}: name the folder of a finished run, {SHAPE}")
+
+    def _text(self, path: Path) -> str:
+        try:
+            return path.read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise UserError(f"{self.path} holds no {path.name}: name the folder of a finished run, {SHAPE}") from error
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is damaged: it is not UTF-8") from error
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}") from error
+
+    def _checked(self, path: Path, parse: Callable[[Any], T]) -> T:
+        text = self._text(path)
+        try:
+            return parse(json.loads(text))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise UserError(f"{path} is damaged ({_one_line(error)}): delete it, and start the run again") from error
+
+    def _mapping(self, path: Path) -> dict[str, Any]:
+        return self._checked(path, _as_mapping)
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines that :func:`write_lines` wrote; empty where there is no file."""
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n") if path.is_file() else []
+
+
+def write_lines(path: Path, lines: Sequence[str]) -> None:
+    """Write lines of text, making the file's folder where it is missing."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+LENGTHS = "source_length"
+
+
+def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
+    """Return what each example adds to each metric, by the metric's name, and ``source_length``; empty where there is no file.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise UserError(f"{path} is damaged ({_one_line(error)})") from error
+
+
+def write_statistics(path: Path, statistics: Mapping[str, NDArray[np.float64]], lengths: Sequence[int]) -> None:
+    """Write what each example adds to each metric, and the length of its source in tokens."""
+    path.parent.mkdir(exist_ok=True)
+    arrays: dict[str, Any] = {**statistics, LENGTHS: np.asarray(lengths, dtype=np.float64)}
+    np.savez_compressed(path, **arrays)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that whoever reads it finds all of it or nothing."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def _as_mapping(content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ValueError("it is no mapping")
+    return content
+
+
+def _attention_maps(content: Any) -> list[dict[str, Any]]:
+    return [{**item, "source": [*item["source"]], "target": [*item["target"]], "weights": item["weights"]} for item in content]
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:150]

@@ -1,0 +1,137 @@
+"""What a run is, and what it came to, as its folder records them."""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import NoneType, UnionType
+from typing import Any, Self, get_args, get_origin, get_type_hints
+
+
+class Schema:
+    """A dataclass that is read from JSON, every field of which is checked."""
+
+    @classmethod
+    def parse(cls, content: Any) -> Self:
+        """Make a record from plain containers.
+
+        Raises:
+            ValueError: no mapping, a field that is missing or unknown, or a value of another type.
+        """
+        if not isinstance(content, Mapping):
+            raise ValueError("it is no mapping")
+        hints = get_type_hints(cls)
+        names = {item.name for item in fields(cls)}  # type: ignore[arg-type]
+        if unknown := content.keys() - names:
+            raise ValueError(f"it has an unknown field {sorted(unknown)[0]!r}")
+        if missing := names - content.keys():
+            raise ValueError(f"it lacks the field {sorted(missing)[0]!r}")
+        for name in names:
+            if not _fits(content[name], hints[name]):
+                raise ValueError(f"its field {name!r} is {content[name]!r:.60}")
+        return cls(**content)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin is UnionType:
+        return any(_fits(value, option) for option in arguments)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(item, arguments[1]) for item in value.values())
+    if origin is list:
+        return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, NoneType if hint is None else hint)
+
+
+def _process() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@dataclass
+class RunRecord(Schema):
+    """``run.json``: what a folder's run is, written before it trains.
+
+    Attributes:
+        id: the run's identity: a hash of its config, its data, the package's version and the code that decides its numbers.
+        settings: the same without the code.
+        training: identity of its training, which runs that differ in their search alone share.
+        recipe: identity of all but its seed, which the seeds of a variant share.
+        code: hash of the code alone.
+        task: the name of its task.
+        name: of the study or sweep.
+        variant: what it is called there.
+        overrides: what makes the variant.
+        seed: of weights, batches and dropout.
+        restarts: how often it went on from a checkpoint.
+        process: host and process that worked on it last.
+        fit: once it is trained, what the training came to; only the tests are left then.
+        accepted_code: hashes of later code for which its results were kept on request.
+    """
+
+    id: str
+    settings: str
+    training: str
+    recipe: str
+    code: str
+    task: str
+    name: str
+    variant: str
+    overrides: list[str]
+    seed: int
+    restarts: int = 0
+    process: str = field(default_factory=_process)
+    fit: dict[str, Any] = field(default_factory=dict)
+    accepted_code: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RunResult(Schema):
+    """``result.json``: what a run came to, written last.
+
+    Attributes:
+        id: the run's identity.
+        version: of attnlab.
+        code: hash of the code that decided its numbers.
+        data: fingerprint of its data.
+        parameters: of the model, shared ones counted once.
+        epochs: trained.
+        steps: trained.
+        monitor: the metric that chose the checkpoint, such as ``val/bleu``; None where none was kept.
+        best: its best value.
+        train_seconds: of training, without validation.
+        train_tokens_per_second: target tokens.
+        seconds: of the whole run.
+        restarts: how often it went on from a checkpoint.
+        tests: of each test set ``examples``, ``metrics`` (of each ``value``, ``signature``, ``low``, ``high``) and whatever
+            else its task tells of it.
+    """
+
+    id: str
+    version: str
+    code: str
+    data: str
+    parameters: int
+    epochs: int
+    steps: int
+    monitor: str | None
+    best: float | None
+    train_seconds: float
+    train_tokens_per_second: float
+    seconds: float
+    restarts: int
+    tests: dict[str, dict[str, Any]]
+
+    def metric(self, test: str, name: str) -> float | None:
+        """Return a metric of a test set, or None where it was not measured."""
+        measured = self.tests.get(test, {}).get("metrics", {}).get(name)
+        return None if measured is None else float(measured["value"])
+
+    def signature(self, test: str, name: str) -> str:
+        """Return what must agree for a metric to be compared; empty where it was not measured."""
+        return str(self.tests.get(test, {}).get("metrics", {}).get(name, {}).get("signature", ""))
