@@ -1,0 +1,138 @@
+"""What a task declares; nothing else in attnlab knows what its sources and targets are."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from attnlab.data.batches import BatchOptions
+from attnlab.data.examples import Examples
+from attnlab.errors import UserError
+from attnlab.evaluation.alignment import Gold, Links
+from attnlab.evaluation.evidence import ExampleResult, Prediction
+from attnlab.evaluation.metric import Metric
+from attnlab.heads import TargetSpace
+from attnlab.layers.frontend import SourceFrontend, TargetFrontend
+from attnlab.search import Hypothesis
+
+
+class Task(ABC):
+    """A problem that a sequence-to-sequence model is trained on: its data, its frontends, its metrics and its predictions.
+
+    Sources and targets have two forms: tensors, in :class:`Examples`, and lines of text, in which they are read from a user,
+    written to disk and shown.
+
+    Args:
+        batches: how examples are put together.
+        metrics: what is measured, by name.
+        seed: of the batches.
+
+    Attributes:
+        name: of the task, as ``conf/task`` has it.
+        test_names: names of the test sets, the first being the one that ranks.
+        options: which predictions of two runs compare: what a metric may want to know of them, such as their language.
+    """
+
+    name: ClassVar[str]
+    test_names: tuple[str, ...]
+
+    def __init__(self, *, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
+        self.batches = batches
+        self.metrics = dict(metrics)
+        self.seed = seed
+
+    # data
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash of everything that decides the examples: files, options, the code that makes them; not paths.
+
+        Raises:
+            UserError: data that cannot be read.
+        """
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Read or make the examples, unless that was done before.
+
+        Raises:
+            UserError: whatever is wrong with the data.
+        """
+
+    @abstractmethod
+    def examples(self, split: str) -> Examples:
+        """Return the examples of "train", "val" or a test set."""
+
+    @abstractmethod
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> Examples:
+        """Turn lines of text into examples.
+
+        Args:
+            sources: a line each.
+            targets: as many, or None where they are not known.
+
+        Raises:
+            UserError: a line that is no source or no target of this task.
+        """
+
+    def serve_links(self) -> None:
+        """Let training examples have the links that an ideal attention would follow.
+
+        Raises:
+            UserError: they are not known.
+        """
+        raise UserError(f"the task {self.name} does not know where an ideal attention would look")
+
+    def serve_copy_ids(self) -> None:
+        """Let examples have the ids under which source tokens are copied.
+
+        Raises:
+            UserError: nothing can be copied in this task.
+        """
+        raise UserError(f"the targets of the task {self.name} are no copies of source tokens: choose another head")
+
+    # model
+
+    @property
+    @abstractmethod
+    def targets(self) -> TargetSpace:
+        """The ids that a target may hold, once the task is prepared or its state is loaded."""
+
+    @abstractmethod
+    def source_frontend(self, size: int) -> SourceFrontend:
+        """Return what makes vectors of ``size`` numbers out of sources."""
+
+    @abstractmethod
+    def target_frontend(self, size: int) -> TargetFrontend:
+        """Return what makes vectors of ``size`` numbers out of target tokens."""
+
+    # what stands between lines of text and tensors
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return what the task learned from its data, as plain containers, such as vocabularies."""
+
+    @abstractmethod
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take up what was learned, so that lines can be read without the data."""
+
+    # predictions
+
+    @property
+    def facts(self) -> Mapping[str, str | bool]:
+        """What a metric may want to know of predictions and must agree for two of them to be compared."""
+        return {}
+
+    @abstractmethod
+    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
+        """Turn what a search found for an example into a line of text and tokens that can be shown."""
+
+    def alignments(self, examples: Examples, results: Sequence[ExampleResult], reading: int) -> list[tuple[Links, Gold]] | None:
+        """Return the links that the attention makes under forced decoding, and the known ones; None where these are not known.
+
+        Args:
+            examples: of a split.
+            results: of the same examples.
+            reading: 0 reads row t of the weights as about token t, 1 as about token t - 1.
+        """
+        return None
