@@ -2,17 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 from attnlab.evaluation.alignment import Gold, Links
-from attnlab.evaluation.evidence import ExampleResult, Prediction
+from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
-from attnlab.search import Hypothesis
+from attnlab.model import Seq2Seq
+from attnlab.search import Hypothesis, Search
+
+if TYPE_CHECKING:
+    from attnlab.tasks.predictor import Predictor
 
 
 class Task(ABC):
@@ -29,7 +33,6 @@ class Task(ABC):
     Attributes:
         name: of the task, as ``conf/task`` has it.
         test_names: names of the test sets, the first being the one that ranks.
-        options: which predictions of two runs compare: what a metric may want to know of them, such as their language.
     """
 
     name: ClassVar[str]
@@ -44,8 +47,17 @@ class Task(ABC):
 
     @property
     @abstractmethod
+    def content(self) -> str:
+        """A hash of the files and options that decide the examples; not of paths.
+
+        Raises:
+            UserError: data that cannot be read.
+        """
+
+    @property
+    @abstractmethod
     def fingerprint(self) -> str:
-        """A hash of everything that decides the examples: files, options, the code that makes them; not paths.
+        """A hash of the content and of the code that makes examples of it.
 
         Raises:
             UserError: data that cannot be read.
@@ -118,6 +130,12 @@ class Task(ABC):
 
     # predictions
 
+    def predictor(self, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> "Predictor":
+        """Return what predicts with trained models; several are searched as an ensemble."""
+        from attnlab.tasks.predictor import Predictor  # which knows tasks
+
+        return Predictor(self, models, search, batch_size=batch_size)
+
     @property
     def facts(self) -> Mapping[str, str | bool]:
         """What a metric may want to know of predictions and must agree for two of them to be compared."""
@@ -127,12 +145,15 @@ class Task(ABC):
     def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
         """Turn what a search found for an example into a line of text and tokens that can be shown."""
 
-    def alignments(self, examples: Examples, results: Sequence[ExampleResult], reading: int) -> list[tuple[Links, Gold]] | None:
-        """Return the links that the attention makes under forced decoding, and the known ones; None where these are not known.
+    def alignments(
+        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], reading: int
+    ) -> list[tuple[Links, Gold]] | None:
+        """Return the links that an attention makes under forced decoding, and the gold ones; None where these are not known.
 
         Args:
             examples: of a split.
-            results: of the same examples.
+            indices: positions of some of them.
+            forced: forced decoding of these; None for one without a source, which gets no link.
             reading: 0 reads row t of the weights as about token t, 1 as about token t - 1.
         """
         return None

@@ -1,6 +1,6 @@
-"""Training: the LightningModule, its callbacks and its loggers."""
+"""Training: the LightningModule, what it is trained for, its callbacks and its loggers."""
 
-from attnlab.training.module import TeacherForcing, TranslationModule
-from attnlab.training.outputs import Translation
+from attnlab.training.module import SequenceModule
+from attnlab.training.objective import Objective, TeacherForcing
 
-__all__ = ["TeacherForcing", "Translation", "TranslationModule"]
+__all__ = ["Objective", "SequenceModule", "TeacherForcing"]

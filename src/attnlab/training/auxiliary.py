@@ -19,7 +19,7 @@ class AuxiliaryLoss(ABC):
         weight: what it is multiplied by when it is added to the likelihood's loss.
 
     Attributes:
-        needs_links: whether the training data must have word alignments.
+        needs_links: whether the training data must have gold links.
 
     Raises:
         UserError: a negative weight.
@@ -29,10 +29,10 @@ class AuxiliaryLoss(ABC):
 
     def __init__(self, *, weight: float = 1.0) -> None:
         if weight < 0:
-            raise UserError(f"the weight of an auxiliary loss must not be negative, as {weight} is")
+            raise UserError(f"weight must not be negative, as {weight} is")
         self.weight = weight
 
-    def check(self, name: str, attention: AttentionMechanism) -> None:
+    def validate(self, name: str, attention: AttentionMechanism) -> None:
         """Refuse an attention that the loss could not change.
 
         Args:
@@ -43,10 +43,10 @@ class AuxiliaryLoss(ABC):
             UserError: such an attention.
         """
         if not attention.context_size:
-            raise UserError(f"auxiliary={name} is a loss on attention weights: attention=none has none")
+            raise UserError(f"the auxiliary loss {name} is one on attention weights, and this attention has none")
         if any(isinstance(part, Uniform) for part in attention.modules()):
             raise UserError(
-                f"auxiliary={name} is a loss on attention weights, which attention/normalizer=uniform does not learn"
+                f"the auxiliary loss {name} is one on attention weights, which do not learn with a uniform normalizer"
             )
 
     def counted(self, real: Tensor, links: Tensor | None) -> Tensor:
@@ -60,9 +60,8 @@ class AuxiliaryLoss(ABC):
         Args:
             weights: (batch, target_len, source_len).
             real: (batch, target_len), true where there is a token to be predicted.
-            links: (batch, target_len, source_len), the given alignment of each token to be predicted: a distribution over
-            source
-                tokens, or zeros for one that is linked to none; None where the data has no alignments.
+            links: (batch, target_len, source_len), the gold links of each token to be predicted: a distribution over source tokens,
+                or zeros for one that is linked to none; None where they are not known.
         """
 
 
@@ -70,7 +69,7 @@ class CoverageLoss(AuxiliaryLoss):
     """Looking twice at one place costs, Σ_j min(a_tj, c_tj), c_t = Σ_{i<t} a_i (See et al. 2017, equation 12).
 
     The mean over target tokens. It goes with every attention; the paper's has the coverage in its score too
-    (``attention=coverage``).
+    (the history ``coverage_sum``).
     """
 
     @override
@@ -80,7 +79,7 @@ class CoverageLoss(AuxiliaryLoss):
 
 
 class SupervisedLoss(AuxiliaryLoss):
-    """The weights are to be those of given word alignments, -Σ_j â_tj log a_tj (Liu et al. 2016; Mi et al. 2016; Chen et al.
+    """The weights are to be those of gold links, -Σ_j â_tj log a_tj (Liu et al. 2016; Mi et al. 2016; Chen et al.
     2016).
 
     The mean over those target tokens that are linked; zero if none is. A weight below 10^-6, as of a sparse normalizer, counts
@@ -90,22 +89,22 @@ class SupervisedLoss(AuxiliaryLoss):
     needs_links = True
 
     @override
-    def check(self, name: str, attention: AttentionMechanism) -> None:
-        super().check(name, attention)
+    def validate(self, name: str, attention: AttentionMechanism) -> None:
+        super().validate(name, attention)
         if any(isinstance(part, Hard) for part in attention.modules()):
             raise UserError(
-                f"auxiliary={name} learns from the weights of positions that are not chosen, and attention/normalizer=hard "
+                f"the auxiliary loss {name} learns from the weights of positions that are not chosen, and a hard normalizer "
                 "gives them none: choose another normalizer"
             )
 
     @override
     def counted(self, real: Tensor, links: Tensor | None) -> Tensor:
-        assert links is not None, "the data module was asked for links"
+        assert links is not None, "the task was asked for links"
         return (links.sum(dim=-1) > 0) & real
 
     @override
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
-        assert links is not None, "the data module was asked for links"
+        assert links is not None, "the task was asked for links"
         # A sparse normalizer gives linked tokens no weight at all, whose logarithm no optimizer survives.
         logarithms = weights.float().clamp(min=1e-6).log()
         return -(links * logarithms).sum() / self.counted(real, links).sum().clamp(min=1)

@@ -6,12 +6,14 @@ import signal
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_only
@@ -19,14 +21,53 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 from matplotlib.figure import Figure
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from typing_extensions import override
 
-from attnlab.data.batching import Batch
+from attnlab.data.batches import Batch
+from attnlab.evaluation.evidence import Prediction
 from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.plots import save
 from attnlab.seeding import derive_seed
-from attnlab.training.module import TranslationModule
-from attnlab.training.outputs import Translation
+from attnlab.training.module import SequenceModule
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What a callback may need to know of the run; one whose config says ``_partial_`` is given it.
+
+    Attributes:
+        folder: of the run.
+        heatmaps: folder for pictures.
+        checkpoint: file of the best checkpoint.
+        monitor: the metric that chooses the best checkpoint, such as ``val/loss``.
+        mode: "min" where a lower value of it is better, else "max".
+    """
+
+    folder: Path
+    heatmaps: Path
+    checkpoint: Path
+    monitor: str
+    mode: Literal["min", "max"]
+
+
+def best_checkpoint(context: RunContext, *, save_last: bool = True) -> ModelCheckpoint:
+    """Keep the checkpoint with the best value of what is monitored, and the last one."""
+    return ModelCheckpoint(
+        context.checkpoint.parent,
+        filename=context.checkpoint.stem,
+        monitor=context.monitor,
+        mode=context.mode,
+        save_top_k=1,
+        save_last=save_last,
+        enable_version_counter=False,
+    )
+
+
+def early_stopping(context: RunContext, *, patience: int = 10, min_delta: float = 0.0) -> EarlyStopping:
+    """Stop when what is monitored has not improved for so many validations."""
+    return EarlyStopping(context.monitor, mode=context.mode, patience=patience, min_delta=min_delta)
 
 
 class Throughput(Callback):
@@ -106,15 +147,15 @@ class Throughput(Callback):
         self._started = None
 
 
-class Record(Callback):
-    """Writes ``metrics.jsonl`` in the run's folder: one line an epoch, every metric to the last bit.
+class MetricsRecorder(Callback):
+    """Writes every metric of every epoch into a file, a line an epoch, to the last bit.
 
     Args:
-        folder: the run's folder.
+        path: of the file.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path = Path(folder) / "metrics.jsonl"
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -132,7 +173,7 @@ class Record(Callback):
             file.write(json.dumps(line) + "\n")
 
 
-class Finite(Callback):
+class LossGuard(Callback):
     """Ends a training whose loss is no number any more, instead of letting it go on in vain.
 
     Args:
@@ -156,7 +197,7 @@ class Finite(Callback):
             self._refuse("train/loss", self._last, trainer)
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Look at the loss, before it is asked for translations."""
+        """Look at the loss, before it is asked for predictions."""
         self._refuse("train/loss", self._last, trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -166,22 +207,22 @@ class Finite(Callback):
     def _refuse(self, name: str, loss: torch.Tensor, trainer: Trainer) -> None:
         if not bool(torch.isfinite(loss)):
             at = f"{name} is {float(loss)} at step {trainer.global_step}"
-            raise FloatingPointError(f"{at}: a lower optimizer.lr or trainer.gradient_clip_val may help")
+            raise FloatingPointError(f"{at}: a lower learning rate or stronger clipping of gradients may help")
 
 
 class Resumption(Callback):
     """Lets a run that was stopped go on as if it had not been, to the last bit on a CPU.
 
     Random numbers of an epoch start from (seed, epoch, process); a checkpoint in the midst of an epoch holds where they were.
-    Ctrl-C or SIGTERM lets the current batch end, writes ``last.ckpt`` and stops; asked twice, the run stops at once.
+    Ctrl-C or SIGTERM lets the current batch end, writes a checkpoint and stops; asked twice, the run stops at once.
 
     Args:
-        folder: the run's folder.
+        checkpoint: the file to be written when the run is asked to stop.
         seed: the run's.
     """
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder = Path(folder)
+    def __init__(self, checkpoint: Path, seed: int) -> None:
+        self.checkpoint = Path(checkpoint)
         self.seed = seed
         self._states: dict[str, Any] = {}
         self._handler: Any = None
@@ -232,7 +273,7 @@ class Resumption(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Write a checkpoint when the run was asked to stop."""
         if isinstance(exception, SIGTERMException):
-            trainer.save_checkpoint(self.folder / "last.ckpt")
+            trainer.save_checkpoint(self.checkpoint)
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
         signal.signal(signum, signal.SIG_DFL)
@@ -244,57 +285,60 @@ class Resumption(Callback):
 
 
 class Samples(Callback):
-    """Translates a few validation sentences: a table an epoch, and at the end the attention on them as pictures.
+    """Predicts a few validation examples: a table an epoch, and at the end the attention on them as pictures.
 
-    Tables go to Weights & Biases as ``samples``; pictures there as ``attention`` and into the run's folder, under
-    ``heatmaps/``. At the end of the training the translations are also printed.
+    Tables go to Weights & Biases as ``samples``; pictures there as ``attention`` and into a folder. At the end of the training the
+    predictions are also printed.
 
     Args:
-        folder: the run's folder.
-        sentences: how many, the first of the validation set.
+        context: of the run.
+        examples: how many, the first of the validation set.
         heatmaps: of how many of them the attention is drawn, at the end of training.
     """
 
-    def __init__(self, folder: Path, *, sentences: int = 5, heatmaps: int = 3) -> None:
-        self.folder = Path(folder) / "heatmaps"
-        self.sentences = sentences
+    def __init__(self, context: RunContext, *, examples: int = 5, heatmaps: int = 3) -> None:
+        self.folder = context.heatmaps
+        self.examples = examples
         self.heatmaps = heatmaps
-        self.last: list[Translation] = []
+        self.last: list[Prediction] = []
 
+    @override
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Translate, and log the table."""
+        """Predict, and log the table."""
         if trainer.sanity_checking or not trainer.is_global_zero:
             return
-        assert isinstance(pl_module, TranslationModule)
-        batch = pl_module.data.batch("val", range(min(self.sentences, len(pl_module.data.text("val").source))))
-        self.last = pl_module.translate(batch.to(pl_module.device), pl_module.search)
+        assert isinstance(pl_module, SequenceModule)
+        examples = pl_module.data.examples("val")
+        batch = examples[range(min(self.examples, len(examples)))].to(pl_module.device)
+        self.last = [found[0] for found in pl_module.predictor.search_batch(batch, examples)]
         rows = [[trainer.current_epoch, *row] for row in self._rows(pl_module)]
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
-                logger.log_table("samples", columns=["epoch", "source", "reference", "hypothesis"], data=rows)
+                logger.log_table("samples", columns=["epoch", "source", "reference", "prediction"], data=rows)
 
+    @override
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Draw the attention, and print the translations."""
-        assert isinstance(pl_module, TranslationModule)
+        """Draw the attention, and print the predictions."""
+        assert isinstance(pl_module, SequenceModule)
         if pl_module.model.decoder.attention.context_size:
             self._draw(trainer)
-        table = Table("source", "reference", "hypothesis", title="validation sentences, after the last epoch")
+        table = Table("source", "reference", "prediction", title="validation examples, after the last epoch")
         for row in self._rows(pl_module):
-            table.add_row(*row)
+            table.add_row(*map(escape, row))
         Console().print(table)
 
     def _draw(self, trainer: Trainer) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         figures: list[Figure] = []
-        for translation in self.last[: self.heatmaps]:
-            figure = heatmap(translation.weights, translation.source, translation.tokens)
-            save(figure, self.folder / f"val-{translation.index}.png")
+        for prediction in self.last[: self.heatmaps]:
+            figure = heatmap(prediction.weights, prediction.source, prediction.tokens)
+            save(figure, self.folder / f"val-{prediction.index}.png")
             figures.append(figure)
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
                 logger.log_image("attention", images=list[Any](figures))
 
-    def _rows(self, module: TranslationModule) -> list[list[str]]:
-        text = module.data.text("val")
-        return [[text.source[t.index], text.target[t.index], t.text] for t in self.last]
+    def _rows(self, module: SequenceModule) -> list[list[str]]:
+        examples = module.data.examples("val")
+        return [[examples.sources[p.index], examples.references[p.index], p.text] for p in self.last]

@@ -12,7 +12,7 @@ from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger, Wand
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a logger needs to know of a run.
+    """What a logger needs to know of a run; one whose config says ``_partial_`` is given it.
 
     Attributes:
         id: the run's identity, a hash.
@@ -20,6 +20,7 @@ class RunInfo:
         name: what it is called there.
         folder: where it writes.
         config: its resolved config, as plain containers.
+        higher_is_better: of each metric of the validation set, which way is better.
     """
 
     id: str
@@ -27,6 +28,7 @@ class RunInfo:
     name: str
     folder: Path
     config: Mapping[str, Any]
+    higher_is_better: Mapping[str, bool]
 
 
 @contextmanager
@@ -69,9 +71,8 @@ def wandb_logger(
     ) as wandb_run:
         wandb_run.define_metric("epoch")
         wandb_run.define_metric("*", step_metric="trainer/global_step")
-        wandb_run.define_metric("val/loss", summary="min", step_metric="trainer/global_step")
-        for metric in ("val/bleu", "val/accuracy"):
-            wandb_run.define_metric(metric, summary="max", step_metric="trainer/global_step")
+        for metric, higher in run.higher_is_better.items():
+            wandb_run.define_metric(metric, summary="max" if higher else "min", step_metric="trainer/global_step")
         yield WandbLogger(experiment=wandb_run)
 
 
@@ -89,5 +90,16 @@ def tensorboard_logger(run: RunInfo) -> Iterator[Logger]:
 
 @contextmanager
 def no_logger(run: RunInfo) -> Iterator[bool]:
-    """Log nowhere; the run's folder still holds ``metrics.jsonl`` and ``result.json``."""
+    """Log nowhere; the run's folder still holds every metric of every epoch, and the result."""
     yield False
+
+
+@contextmanager
+def plain_logger(logger: Logger, run: RunInfo) -> Iterator[Logger]:
+    """Log to a logger of Lightning's own, which was made from its ``_target_`` alone, and tell it how the run ended."""
+    logger.log_hyperparams(dict(run.config))
+    try:
+        yield logger
+    except BaseException:
+        logger.finalize("failed")
+        raise

@@ -1,155 +1,84 @@
 """The LightningModule."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from lightning import LightningModule
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
-from torchmetrics import MeanMetric
-from torchmetrics.text import SacreBLEUScore
+from torchmetrics import CatMetric
+from typing_extensions import override
 
-from attnlab.data.batching import Batch
-from attnlab.data.datamodule import ParallelDataModule
+from attnlab.data.batches import Batch
+from attnlab.data.datamodule import SequenceDataModule
+from attnlab.data.symbols import PAD
 from attnlab.decoders import DecoderOutput, DecoderState
-from attnlab.errors import UserError
-from attnlab.evaluation.bleu import tokenizer_name
+from attnlab.errors import unknown_key
+from attnlab.evaluation.evidence import Evidence, ExampleResult
+from attnlab.evaluation.metric import Metric
 from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.search import GreedySearch, Search
 from attnlab.seeding import derive_seed
-from attnlab.tasks.translation.vocabulary import BOS, EOS, PAD
-from attnlab.training.auxiliary import AuxiliaryLoss
-from attnlab.training.outputs import Translation, read_out
+from attnlab.tasks.task import Task
+from attnlab.training.objective import Objective
 
 
-@dataclass(frozen=True)
-class TeacherForcing:
-    """How often the decoder is told the right previous token in training (Bengio et al. 2015; Williams and Zipser 1989).
-
-    Attributes:
-        ratio: probability of the right token; 1 is teacher forcing throughout.
-        per: what the coin is tossed for: each sentence, or each token.
-
-    Raises:
-        UserError: a ratio outside 0 to 1, or an unknown ``per``.
-    """
-
-    ratio: float = 1.0
-    per: Literal["sentence", "token"] = "sentence"
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.ratio <= 1.0:
-            raise UserError(f"training.teacher_forcing.ratio is a probability from 0 to 1, not {self.ratio}")
-        if self.per not in ("sentence", "token"):
-            raise UserError(f"training.teacher_forcing.per is sentence or token, not {self.per!r}")
-
-    def draw(self, batch_size: int, target_len: int, generator: torch.Generator) -> Tensor:
-        """Return where the right token is given, boolean (batch_size, target_len)."""
-        width = 1 if self.per == "sentence" else target_len
-        coins = torch.rand(batch_size, width, generator=generator) < self.ratio
-        return coins.expand(batch_size, target_len)
-
-
-class Measures(nn.Module):
-    """What is measured of one split under teacher forcing, over its target tokens and over all processes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.nll = MeanMetric()
-        self.accuracy = MeanMetric()
-
-
-class TranslationModule(LightningModule):
-    """Trains a :class:`Seq2Seq` on a :class:`ParallelDataModule` by maximum likelihood.
-
-    With an output that copies, tokens that the vocabulary lacks are predicted by copying and not as unknown ones: loss,
-    perplexity and accuracy are then those of a harder task, and not to be compared with those of a model that does not copy.
-    BLEU is.
+class SequenceModule(LightningModule):
+    """Trains a :class:`Seq2Seq` on a :class:`Task` by maximum likelihood.
 
     Logged: ``train/loss`` (with label smoothing, in nats a token, without auxiliary losses, which have names of their own);
-    ``val/loss`` (without it: teacher-forced negative log-likelihood in nats a token, end symbols included), ``val/perplexity``
-    (its exponential), ``val/accuracy`` (share of tokens whose right one is the most probable, teacher-forced), ``val/bleu`` (0
-    to 100, greedy search, detokenized; the curve comes from torchmetrics, which does not smooth, so it is for choosing a
-    checkpoint and not for a paper). The same of every test set under its own name, except BLEU, which is computed from
-    :attr:`translations`.
+    ``val/NAME`` for every metric of the task whose occasion is "epoch": those of predictions by greedy search, the others by
+    forced decoding. Test sets are measured from :attr:`results`.
 
     Args:
         model: what to train.
-        data: serves batches and turns ids into text.
-        search: finds the translations of the test sets; validation is greedy.
+        task: serves examples, and turns ids into predictions.
+        search: finds the predictions of the test sets; validation is greedy.
         seed: decides the coins of teacher forcing.
+        objective: what the model is trained for.
         optimizer: makes the optimizer from the parameters.
-        scheduler: makes the scheduler from the optimizer.
-        scheduler_interval: step the scheduler every "epoch" or "step".
-        scheduler_monitor: the metric that a plateau scheduler watches.
-        auxiliary: losses on the attention's weights, by name, added to the likelihood's.
-        label_smoothing: probability spread evenly over the vocabulary.
-        teacher_forcing: how often the right previous token is given.
-        replace_unknown: in tests, write the source word that was looked at most for an unknown one.
+        scheduler: makes the schedule of the learning rate from the optimizer.
 
     Attributes:
-        translations: after a test, the translations of each test set.
+        data: the task's examples in batches.
+        results: after a test, the results of each test set, in the order of its examples.
 
     Raises:
-        UserError: settings that make no sense, alone or together.
+        UserError: a model that the objective does not suit.
     """
 
     def __init__(
         self,
         model: Seq2Seq,
-        data: ParallelDataModule,
+        task: Task,
         search: Search,
         seed: int,
         *,
+        objective: Objective,
         optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer],
         scheduler: Callable[[torch.optim.Optimizer], Any],
-        auxiliary: Mapping[str, AuxiliaryLoss] | None = None,
-        scheduler_interval: Literal["epoch", "step"] = "epoch",
-        scheduler_monitor: str = "val/loss",
-        label_smoothing: float = 0.0,
-        teacher_forcing: TeacherForcing | None = None,
-        replace_unknown: bool = False,
     ) -> None:
         super().__init__()
-        if not 0.0 <= label_smoothing < 1.0:
-            raise UserError(f"training.label_smoothing is a probability from 0 to below 1, not {label_smoothing}")
-        if label_smoothing and model.copies:
-            raise UserError(
-                "training.label_smoothing spreads probability over words that output=pointer_generator cannot copy: set it to 0"
-            )
-        for name, loss in (auxiliary or {}).items():
-            loss.check(name, model.decoder.attention)
+        objective.validate(model)
         self.model = model
-        self.data = data
-        self.search = search
+        self.task = task
         self.seed = seed
+        self.objective = objective
         self.make_optimizer = optimizer
         self.make_scheduler = scheduler
-        self.scheduler_interval = scheduler_interval
-        self.scheduler_monitor = scheduler_monitor
-        self.auxiliary = dict(auxiliary or {})
-        self.label_smoothing = label_smoothing
-        self.teacher_forcing = teacher_forcing or TeacherForcing()
-        self.replace_unknown = replace_unknown
-        self.greedy = GreedySearch()
-        self.translations: dict[str, list[Translation]] = {}
-        tokenizer = tokenizer_name(data.languages[1])
-        self.val_bleu = SacreBLEUScore(tokenize=tokenizer, lowercase=data.target_tokenizer.lowercase)
-        splits = ("val", *data.test_names)
-        self.measures = nn.ModuleDict({split: Measures() for split in splits})
+        self.data = SequenceDataModule(task.examples, task.test_names, task.batches, seed=seed)
+        self.predictor = task.predictor([model], search)
+        self.greedy_predictor = task.predictor([model], GreedySearch())
+        self.results: dict[str, list[ExampleResult]] = {}
+        self.epoch_metrics = {name: metric for name, metric in task.metrics.items() if metric.occasion == "epoch"}
+        self.statistics = nn.ModuleDict({name: CatMetric(nan_strategy="disable") for name in self.epoch_metrics})
 
+    @override
     def configure_optimizers(self) -> Any:
-        """Make the optimizer and the scheduler that the config asks for."""
         optimizer = self.make_optimizer(self.parameters())
-        scheduler = {
-            "scheduler": self.make_scheduler(optimizer),
-            "interval": self.scheduler_interval,
-            "monitor": self.scheduler_monitor,
-        }
-        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+        return {"optimizer": optimizer, "lr_scheduler": self.make_scheduler(optimizer)}
 
+    @override
     def configure_gradient_clipping(
         self,
         optimizer: torch.optim.Optimizer,
@@ -163,19 +92,20 @@ class TranslationModule(LightningModule):
         else:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
+    @override
     def training_step(self, batch: Batch, batch_index: int) -> Tensor:
         """Return the loss of a batch: the mean over its target tokens, and the auxiliary losses."""
-        inputs, labels = batch.target[:, :-1], self._labels(batch)
-        memory, state = self._encode(batch)
-        decoded = self._decode_in_training(inputs, memory, state)
-        real = labels != PAD
+        memory, state = self.model.encode(batch.source, batch.source_lengths, batch.copy_ids)
+        decoded = self._decode(batch.target[:, :-1], memory, state)
+        real = batch.labels != PAD
         scores = self.model.scores(decoded, memory, real)
-        loss = self._share(real) * cross_entropy(scores.float(), labels[real], label_smoothing=self.label_smoothing)
-        self.log("train/loss", loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=len(labels), sync_dist=True)
-        for name, auxiliary in self.auxiliary.items():
+        loss = self._share(real) * self.objective.likelihood(scores, batch.labels[real])
+        size = len(batch.labels)
+        self.log("train/loss", loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=size, sync_dist=True)
+        for name, auxiliary in self.objective.auxiliary.items():
             counted = auxiliary.counted(real, batch.links)
             extra = self._share(counted) * auxiliary(decoded.weights, real, batch.links)
-            self.log(f"train/{name}", extra, on_step=True, on_epoch=False, batch_size=len(labels), sync_dist=True)
+            self.log(f"train/{name}", extra, on_step=True, on_epoch=False, batch_size=size, sync_dist=True)
             loss = loss + auxiliary.weight * extra
         return loss
 
@@ -188,103 +118,87 @@ class TranslationModule(LightningModule):
         assert isinstance(mean, Tensor)
         return own / mean.clamp(min=1e-6)  # no token may count in any process
 
-    def _encode(self, batch: Batch) -> tuple[SourceMemory, DecoderState]:
-        copy_ids = batch.copies.source if batch.copies else None
-        return self.model.encode(batch.source, batch.source_lengths, copy_ids)
-
-    def _labels(self, batch: Batch) -> Tensor:
-        """Return the tokens to be predicted (batch, target_len - 1), copied ones with their ids beyond the vocabulary."""
-        return (batch.copies.labels if batch.copies else batch.target)[:, 1:]
-
-    def _decode_in_training(self, inputs: Tensor, memory: SourceMemory, state: DecoderState) -> DecoderOutput:
-        if self.teacher_forcing.ratio == 1.0:
+    def _decode(self, inputs: Tensor, memory: SourceMemory, state: DecoderState) -> DecoderOutput:
+        teacher_forcing = self.objective.teacher_forcing
+        if teacher_forcing.ratio == 1.0:
             return self.model.decode(inputs, memory, state)
         # From the step, not from a running generator: a resumed run tosses the same coins.
         name = f"teacher forcing, step {self.global_step}, rank {self.global_rank}"
         generator = torch.Generator().manual_seed(derive_seed(self.seed, name))
-        forced = self.teacher_forcing.draw(inputs.shape[0], inputs.shape[1], generator).to(inputs.device)
+        forced = teacher_forcing.draw(inputs.shape[0], inputs.shape[1], generator).to(inputs.device)
         return self.model.scheduled(inputs, memory, state, forced)
 
+    @override
     def validation_step(self, batch: Batch, batch_index: int) -> None:
-        """Measure loss, accuracy and greedy BLEU."""
-        self._measure(batch, "val")
-        hypotheses = [translation.text for translation in self.translate(batch, self.greedy)]
-        references = self.data.text("val").target
-        self.val_bleu.update(hypotheses, [[references[index]] for index in batch.indices.tolist()])
+        """Add up what the epoch's metrics are computed from."""
+        examples = self.data.examples("val")
+        results = self.greedy_predictor.examine_batch(batch, examples)
+        evidence = collect_evidence(self.task, examples.references, results)
+        for name, metric in self.epoch_metrics.items():
+            rows = metric.statistics(evidence)
+            if rows is not None:
+                part = self.statistics[name]
+                assert isinstance(part, CatMetric)
+                part.update(torch.as_tensor(rows, dtype=torch.float32, device=self.device))
 
+    @override
     def on_validation_epoch_end(self) -> None:
         """Log the metrics of the validation set."""
-        self._log_measures("val", prog_bar=True)
-        self.log("val/bleu", 100.0 * self.val_bleu.compute(), prog_bar=True)
-        self.val_bleu.reset()
+        for name, metric in self.epoch_metrics.items():
+            part = self.statistics[name]
+            assert isinstance(part, CatMetric)
+            if part.update_called:
+                self.log(f"val/{name}", metric.value(_total(part.compute())), prog_bar=metric.computed_from == "predictions")
+            part.reset()
 
+    @override
     def on_test_epoch_start(self) -> None:
-        """Forget the translations of an earlier test."""
-        self.translations = {name: [] for name in self.data.test_names}
+        """Forget the results of an earlier test."""
+        self.results = {name: [] for name in self.task.test_names}
 
+    @override
     def test_step(self, batch: Batch, batch_index: int, dataloader_idx: int = 0) -> None:
-        """Measure loss and accuracy, and translate."""
-        name = self.data.test_names[dataloader_idx]
-        self._measure(batch, name)
-        sources = [self.data.text(name).source[index] for index in batch.indices.tolist()]
-        self.translations[name] += self.translate(batch, self.search, sources if self.replace_unknown else None)
+        """Search, and force the right targets."""
+        name = self.task.test_names[dataloader_idx]
+        self.results[name] += self.predictor.examine_batch(batch, self.data.examples(name))
 
+    @override
     def on_test_epoch_end(self) -> None:
-        """Log the metrics of every test set, and bring together the translations of all processes in the order of the set."""
-        for name in self.data.test_names:
-            self._log_measures(name)
-            translations = self.translations[name]
+        """Bring together the results of all processes, in the order of each set."""
+        for name, results in self.results.items():
             if torch.distributed.is_available() and torch.distributed.is_initialized():
-                shares: list[list[Translation]] = [[] for _ in range(torch.distributed.get_world_size())]
-                torch.distributed.all_gather_object(shares, translations)
-                translations = [translation for share in shares for translation in share]
-            self.translations[name] = sorted(translations, key=lambda translation: translation.index)
+                shares: list[list[ExampleResult]] = [[] for _ in range(torch.distributed.get_world_size())]
+                torch.distributed.all_gather_object(shares, results)
+                results = [result for share in shares for result in share]
+            self.results[name] = sorted(results, key=lambda result: result.prediction.index)
 
-    def translate(self, batch: Batch, search: Search, sources: Sequence[str] | None = None) -> list[Translation]:
-        """Translate a batch; the best hypothesis of each sentence.
 
-        Args:
-            batch: ids, of which those of unknown words do not tell what the words are.
-            search: finds the translations.
-            sources: the batch's sentences as text; given, an unknown word is replaced by the one that was looked at most.
-        """
-        copy_ids = batch.copies.source if batch.copies else None
-        found = search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=copy_ids)
-        types, lengths = self.data.source_vocabulary.tokens, batch.source_lengths.tolist()
-        tokens = [[types[token] for token in ids[:n]] for ids, n in zip(batch.source.tolist(), lengths, strict=True)]
-        if sources is not None:
-            tokens = [[*known, types[EOS]] for known in self.data.source_tokenizer.tokenize(sources)]
-        words: Sequence[Sequence[str]] = batch.copies.words if batch.copies else [()] * len(found)
-        return [
-            read_out(
-                hypotheses[0],
-                index=index,
-                source=source,
-                vocabulary=self.data.target_vocabulary,
-                tokenizer=self.data.target_tokenizer,
-                beyond=beyond,
-                replace_unknown=sources is not None,
-            )
-            for index, hypotheses, source, beyond in zip(batch.indices.tolist(), found, tokens, words, strict=True)
-        ]
+def collect_evidence(task: Task, references: Sequence[str], results: Sequence[ExampleResult], **more: Any) -> Evidence:
+    """Put together what metrics are computed from.
 
-    def _measure(self, batch: Batch, split: str) -> None:
-        inputs, labels = batch.target[:, :-1], self._labels(batch)
-        memory, state = self._encode(batch)
-        decoded = self.model.decode(inputs, memory, state)
-        real = labels != PAD
-        logits, labels = self.model.scores(decoded, memory, real).float(), labels[real]
-        measures = self.measures[split]
-        assert isinstance(measures, Measures)
-        measures.nll.update(cross_entropy(logits, labels), weight=len(labels))
-        measures.accuracy.update((logits.argmax(-1) == labels).float().mean(), weight=len(labels))
+    Args:
+        task: whose predictions they are.
+        references: of the whole split.
+        results: of some of its examples.
+        more: further fields of :class:`Evidence`.
+    """
+    predictions = [result.prediction for result in results]
+    right = [references[prediction.index] for prediction in predictions]
+    return Evidence(predictions, right, [result.forced for result in results], task.facts, **more)
 
-    def _log_measures(self, split: str, *, prog_bar: bool = False) -> None:
-        measures = self.measures[split]
-        assert isinstance(measures, Measures)
-        nll = measures.nll.compute()
-        self.log(f"{split}/loss", nll, prog_bar=prog_bar)
-        self.log(f"{split}/perplexity", nll.exp())
-        self.log(f"{split}/accuracy", measures.accuracy.compute())
-        measures.nll.reset()
-        measures.accuracy.reset()
+
+def monitored_metric(monitor: str, metrics: Mapping[str, Metric]) -> Metric:
+    """Return the metric that ``val/NAME`` names.
+
+    Raises:
+        UserError: nothing is logged under that name.
+    """
+    known = {f"val/{name}": metric for name, metric in metrics.items() if metric.occasion == "epoch"}
+    if monitor not in known:
+        raise unknown_key(monitor, known, "monitor")
+    return known[monitor]
+
+
+def _total(rows: Tensor | list[Tensor]) -> Any:
+    together = rows if isinstance(rows, Tensor) else torch.cat(rows)
+    return together.double().sum(0).cpu().numpy()

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing_extensions import override
 
 from attnlab.data.download import fetch
-from attnlab.tasks.translation.corpora import Corpus, ParallelText, find_file, read_bytes, read_pair
+from attnlab.data.files import find_file, read_bytes
+from attnlab.tasks.translation.corpora import Corpus, ParallelText, read_pair
 
 URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
 

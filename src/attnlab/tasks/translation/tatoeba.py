@@ -9,9 +9,10 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from attnlab.data.files import decode_lines, read_bytes
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
-from attnlab.tasks.translation.corpora import Corpus, ParallelText, decode_lines, read_bytes
+from attnlab.tasks.translation.corpora import Corpus, ParallelText
 
 
 class Tatoeba(Corpus):

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from attnlab.data.files import find_file, read_bytes
 from attnlab.errors import UserError
-from attnlab.tasks.translation.corpora import Corpus, ParallelText, find_file, read_bytes, read_pair
+from attnlab.tasks.translation.corpora import Corpus, ParallelText, read_pair
 
 
 class TextFiles(Corpus):

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-PAD, UNK, BOS, EOS = range(4)
+from attnlab.data.symbols import BOS, EOS, PAD, UNK
+
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 """Symbols that no text contains: padding, an unknown token, start and end of a sentence; their ids are their positions."""
 

@@ -1,6 +1,6 @@
-"""Batches: which sentences stand together, and in which order."""
+"""Batches: which examples stand together, and in which order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,81 +10,86 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from attnlab.data.ids import Ids
-from attnlab.data.links import TokenLinks
+from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
-from attnlab.tasks.translation.copying import Copies, ExtendedIds
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How examples are put together.
+
+    Attributes:
+        size: of training batches, in examples or in tokens.
+        by: what ``size`` counts: "examples", or "tokens" (padded, of a batch's longer side).
+        eval_size: examples in a batch of validation and test.
+        max_length: leave out training examples with a side of more tokens; None keeps all.
+        num_workers: processes that load batches.
+
+    Raises:
+        UserError: a size that is not positive, or an unknown ``by``.
+    """
+
+    size: int = 64
+    by: Literal["examples", "tokens"] = "examples"
+    eval_size: int = 128
+    max_length: int | None = None
+    num_workers: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("size", "eval_size", "max_length"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} must be 1 or more, not {value}")
+        if self.by not in ("examples", "tokens"):
+            raise UserError(f"by is examples or tokens, not {self.by!r}")
 
 
 @dataclass  # not frozen: Lightning writes into a copy of it where it changes the precision
 class Batch:
-    """A batch of sentence pairs.
+    """A batch of examples.
 
     Attributes:
-        source: ids (batch, source_len), each sentence ending with the end symbol, padded.
-        source_lengths: (batch,), end symbols included; stays on the CPU, where packing wants it.
-        target: ids (batch, target_len), from start symbol to end symbol, padded.
+        source: ids (batch, source_len) or vectors (batch, source_len, size), each source ending with its end element, padded.
+        source_lengths: (batch,), end elements included; stays on the CPU, where packing wants it.
+        target: ids (batch, target_len), from the start symbol to the end symbol, padded.
         target_lengths: (batch,), both symbols included; stays on the CPU.
-        indices: (batch,), positions of the pairs in their split; stays on the CPU.
-        links: (batch, target_len - 1, source_len), known alignments of the tokens to predict; see :meth:`TokenLinks.batch`.
-        copies: which predictions can be copied from the source.
+        labels: ids to be predicted (batch, target_len - 1), padded; where tokens are copied, ids may lie past the vocabulary.
+        indices: (batch,), positions of the examples in their split; stays on the CPU.
+        links: (batch, target_len - 1, source_len), gold links of the tokens to be predicted; see :meth:`GoldLinks.batch`.
+        copy_ids: (batch, source_len), ids under which source tokens are copied.
     """
 
     source: Tensor
     source_lengths: Tensor
     target: Tensor
     target_lengths: Tensor
+    labels: Tensor
     indices: Tensor
     links: Tensor | None = None
-    copies: Copies | None = None
+    copy_ids: Tensor | None = None
 
     def to(self, device: torch.device, non_blocking: bool = False) -> "Batch":
-        """Return the batch with its ids and links on a device."""
-        source, target = (ids.to(device, non_blocking=non_blocking) for ids in (self.source, self.target))
-        links = None if self.links is None else self.links.to(device, non_blocking=non_blocking)
-        copies = None if self.copies is None else self.copies.to(device, non_blocking=non_blocking)
-        return replace(self, source=source, target=target, links=links, copies=copies)
+        """Return the batch with all but lengths and positions on a device."""
+        moved = {
+            name: value.to(device, non_blocking=non_blocking)
+            for name in ("source", "target", "labels", "links", "copy_ids")
+            if (value := getattr(self, name)) is not None
+        }
+        return replace(self, **moved)
 
 
-class PairDataset(Dataset[Batch]):
-    """Sentence pairs of one split; asked for a list of positions it returns a :class:`Batch`.
-
-    Args:
-        source: sentences, each with the end symbol.
-        target: their translations, each with both symbols.
-        links: where a batch is to have links.
-        copies: where a batch is to have copies.
-    """
-
-    def __init__(self, source: Ids, target: Ids, links: TokenLinks | None = None, copies: ExtendedIds | None = None) -> None:
-        self.source = source
-        self.target = target
-        self.links = links
-        self.copies = copies
-
-    def __len__(self) -> int:
-        """Return the number of pairs."""
-        return len(self.source.offsets) - 1
-
-    def __getitem__(self, indices: Sequence[int]) -> Batch:
-        """Return the pairs at some positions."""
-        source, source_lengths = self.source.padded(indices)
-        target, target_lengths = self.target.padded(indices)
-        links = None if self.links is None else self.links.batch(indices, target.shape[1] - 1, source.shape[1])
-        copies = None if self.copies is None else self.copies.batch(indices)
-        return Batch(source, source_lengths, target, target_lengths, torch.tensor(indices), links, copies)
-
-
-def cut(order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Literal["sentences", "tokens"]) -> list[list[int]]:
-    """Cut an order of sentences into batches.
+def split_batches(
+    order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Literal["examples", "tokens"]
+) -> list[list[int]]:
+    """Cut an order of examples into batches.
 
     Args:
-        order: positions of sentences.
-        lengths: by position, tokens of a pair's longer side.
-        size: at most so many sentences, or tokens with padding, in a batch; a sentence longer than that stands alone.
+        order: positions of examples.
+        lengths: by position, tokens of a example's longer side.
+        size: at most so many examples, or tokens with padding, in a batch; a example longer than that stands alone.
         by: what ``size`` counts.
     """
-    if by == "sentences":
+    if by == "examples":
         return [order[start : start + size].tolist() for start in range(0, len(order), size)]
     batches: list[list[int]] = []
     longest = 0
@@ -98,22 +103,22 @@ def cut(order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Lit
 
 
 class BucketSampler(Sampler[list[int]]):
-    """Training batches of sentences of similar length, drawn from (seed, epoch) alone.
+    """Training batches of examples of similar length, drawn from (seed, epoch) alone.
 
-    By sentences, all pairs are shuffled, cut into pools, sorted by length within a pool and cut into batches. By tokens, all
-    pairs are sorted by the length of their longer side, equals in random order, and cut. The batches are shuffled at last.
+    By examples, all of them are shuffled, cut into pools, sorted by length within a pool and cut into batches. By tokens, all
+    examples are sorted by the length of their longer side, equals in random order, and cut. The batches are shuffled at last.
     Either way every epoch has the same number of batches, which Lightning takes for granted.
 
-    Process ``rank`` of ``world_size`` takes every ``world_size``-th sentence of each batch, so that the batch that all
-    processes share is that of a single one; a batch of fewer sentences than processes is left out there.
+    Process ``rank`` of ``world_size`` takes every ``world_size``-th example of each batch, so that the batch that all
+    processes share is that of a single one; a batch of fewer examples than processes is left out there.
 
     Args:
-        source_lengths: tokens in each source sentence.
-        target_lengths: tokens in each target sentence.
-        size: of a batch; see :func:`cut`.
+        source_lengths: tokens in each source.
+        target_lengths: tokens in each target.
+        size: of a batch; see :func:`split_batches`.
         by: what ``size`` counts.
         seed: of the run.
-        pool: batches in a pool, by sentences: more is less padding, fewer is more random.
+        pool: batches in a pool, by examples: more is less padding, fewer is more random.
         rank: of this process.
         world_size: processes.
 
@@ -128,7 +133,7 @@ class BucketSampler(Sampler[list[int]]):
         target_lengths: NDArray[np.int64],
         *,
         size: int,
-        by: Literal["sentences", "tokens"],
+        by: Literal["examples", "tokens"],
         seed: int,
         pool: int = 20,
         rank: int = 0,
@@ -156,7 +161,7 @@ class BucketSampler(Sampler[list[int]]):
         return len(self._batches())
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield the positions of each batch's sentences."""
+        """Yield the positions of each batch's examples."""
         for batch in self._batches()[self.skipped :]:
             yield batch[self.rank :: self.world_size]
 
@@ -171,21 +176,21 @@ class BucketSampler(Sampler[list[int]]):
         if self.by == "tokens":
             order = order[np.argsort(self.longer[order], kind="stable")]
         else:
-            pairs_in_pool = self.pool * self.size
-            pools = (order[start : start + pairs_in_pool] for start in range(0, len(order), pairs_in_pool))
+            examples_in_pool = self.pool * self.size
+            pools = (order[start : start + examples_in_pool] for start in range(0, len(order), examples_in_pool))
             order = np.concatenate([p[np.lexsort((self.source_lengths[p], self.target_lengths[p]))] for p in pools])
-        batches = cut(order, self.longer, self.size, self.by)
+        batches = split_batches(order, self.longer, self.size, self.by)
         kept = [batch for batch in batches if len(batch) >= self.world_size]
         return [kept[index] for index in generator.permutation(len(kept))]
 
 
 class LengthSampler(Sampler[list[int]]):
-    """Evaluation batches in order of length: little padding, every sentence exactly once over all processes.
+    """Evaluation batches in order of length: little padding, every example exactly once over all processes.
 
     Args:
-        source_lengths: tokens in each source sentence.
-        target_lengths: tokens in each target sentence.
-        size: sentences in a batch.
+        source_lengths: tokens in each source.
+        target_lengths: tokens in each target.
+        size: examples in a batch.
         rank: of this process.
         world_size: processes.
     """
@@ -200,14 +205,14 @@ class LengthSampler(Sampler[list[int]]):
         world_size: int = 1,
     ) -> None:
         order = np.lexsort((target_lengths, source_lengths))[rank::world_size]
-        self._batches = cut(order, source_lengths, size, "sentences")
+        self._batches = split_batches(order, source_lengths, size, "examples")
 
     def __len__(self) -> int:
         """Return the number of batches."""
         return len(self._batches)
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield the positions of each batch's sentences."""
+        """Yield the positions of each batch's examples."""
         yield from self._batches
 
 
@@ -215,12 +220,12 @@ class BatchLoader(DataLoader[Batch]):
     """Loads the batches of a sampler; draws nothing from the global random numbers, as torch's own does.
 
     Args:
-        dataset: the pairs.
+        dataset: the examples.
         sampler: says which stand together.
         num_workers: processes that load.
     """
 
-    def __init__(self, dataset: PairDataset, sampler: Sampler[list[int]], *, num_workers: int) -> None:
+    def __init__(self, dataset: Dataset[Batch], sampler: Sampler[list[int]], *, num_workers: int) -> None:
         super().__init__(
             dataset,
             sampler=sampler,
@@ -234,7 +239,7 @@ class BatchLoader(DataLoader[Batch]):
 class TrainingLoader(BatchLoader):
     """A loader that can go on in the midst of an epoch; Lightning keeps its state in checkpoints."""
 
-    def __init__(self, dataset: PairDataset, sampler: BucketSampler, *, num_workers: int) -> None:
+    def __init__(self, dataset: Dataset[Batch], sampler: BucketSampler, *, num_workers: int) -> None:
         super().__init__(dataset, sampler, num_workers=num_workers)
         self._bucket_sampler = sampler
         self._served = self._seen = 0

@@ -1,0 +1,67 @@
+"""The examples of one split."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch.utils.data import Dataset
+
+from attnlab.data.batches import Batch
+from attnlab.data.links import GoldLinks
+from attnlab.data.ragged import Ragged
+
+
+class Examples(Dataset[Batch], ABC):
+    """Sources and targets as tensors; asked for a list of positions it returns a :class:`Batch`.
+
+    Args:
+        source: of each example, ending with its end element.
+        target: of each example ids, from the start symbol to the end symbol.
+
+    Attributes:
+        labels: what is to be predicted where that is not what the target frontend reads; ids from the start symbol on.
+        copy_ids: of each source the ids under which its tokens are copied.
+        links: gold links, where batches are to have them.
+    """
+
+    def __init__(self, source: Ragged, target: Ragged) -> None:
+        self.source = source
+        self.target = target
+        self.labels: Ragged | None = None
+        self.copy_ids: Ragged | None = None
+        self.links: GoldLinks | None = None
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+        return len(self.source)
+
+    def __getitem__(self, indices: Sequence[int]) -> Batch:
+        """Return the examples at some positions."""
+        source, source_lengths = self.source.padded(indices)
+        target, target_lengths = self.target.padded(indices)
+        labels = target if self.labels is None else self.labels.padded(indices)[0]
+        links = None if self.links is None else self.links.batch(indices, target.shape[1] - 1, source.shape[1])
+        copy_ids = None if self.copy_ids is None else self.copy_ids.padded(indices)[0]
+        return Batch(source, source_lengths, target, target_lengths, labels[:, 1:], torch.tensor(indices), links, copy_ids)
+
+    @abstractmethod
+    def source_tokens(self, index: int) -> list[str]:
+        """Return an example's source as tokens to be shown, ending with the end symbol."""
+
+    @abstractmethod
+    def target_tokens(self, index: int) -> list[str]:
+        """Return an example's target as tokens to be shown, without the start symbol and ending with the end symbol."""
+
+    @property
+    @abstractmethod
+    def sources(self) -> Sequence[str]:
+        """The sources as lines of text."""
+
+    @property
+    @abstractmethod
+    def references(self) -> Sequence[str]:
+        """The targets as lines of text."""
+
+    def gold_links(self) -> GoldLinks | None:
+        """Return the gold links of all examples, whether or not batches have them; None where they are not known."""
+        return self.links

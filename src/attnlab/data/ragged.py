@@ -1,0 +1,63 @@
+"""Sequences of unequal length in one array."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnlab.data.symbols import PAD
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Sequences one after another, as arrays that may be memory-mapped.
+
+    Attributes:
+        values: all elements, ids (n,) of int32 or vectors (n, size) of float32.
+        offsets: where each sequence starts, and at last the end (int64).
+    """
+
+    values: NDArray[Any]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of_ids(cls, sequences: Iterable[Sequence[int]]) -> "Ragged":
+        """Return sequences of ids."""
+        listed = list(sequences)
+        offsets = np.cumsum([0, *map(len, listed)], dtype=np.int64)
+        return cls(np.fromiter(chain.from_iterable(listed), np.int32, count=int(offsets[-1])), offsets)
+
+    @classmethod
+    def of_vectors(cls, sequences: Sequence[NDArray[np.float32]]) -> "Ragged":
+        """Return sequences of vectors, each (length, size)."""
+        offsets = np.cumsum([0, *map(len, sequences)], dtype=np.int64)
+        return cls(np.concatenate(sequences).astype(np.float32), offsets)
+
+    def __len__(self) -> int:
+        """Return the number of sequences."""
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> NDArray[Any]:
+        """Return one sequence."""
+        return self.values[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Elements in each sequence."""
+        return np.diff(self.offsets)
+
+    def padded(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Return some sequences as one padded tensor (len(indices), longest, ...), and their lengths."""
+        chosen = np.asarray(indices)
+        starts, ends = self.offsets[chosen], self.offsets[chosen + 1]
+        lengths = ends - starts
+        dtype = np.int64 if self.values.ndim == 1 else np.float32
+        padded = np.full((len(chosen), int(lengths.max()), *self.values.shape[1:]), PAD, dtype=dtype)
+        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            padded[row, : end - start] = self.values[start:end]
+        return torch.from_numpy(padded), torch.from_numpy(lengths)

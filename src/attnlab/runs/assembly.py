@@ -1,0 +1,88 @@
+"""From a resolved config to a task, a model and what trains it: the one place where a run's parts are wired to each other."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from attnlab.config import build, component_errors
+from attnlab.errors import UserError
+from attnlab.model import Seq2Seq
+from attnlab.tasks.task import Task
+from attnlab.training import SequenceModule
+
+
+def build_task(config: Mapping[str, Any]) -> Task:
+    """Make a run's task; every parameter that it takes is the config's node of that name.
+
+    Raises:
+        UserError: a mistake in the config.
+    """
+    make = build(config["task"], "task")
+    names = [name for name in inspect.signature(make).parameters if name in config]
+    settings = {name: build(config[name], name) if isinstance(config[name], Mapping) else config[name] for name in names}
+    with component_errors("task"):
+        task: Task = make(**{name: value for name, value in settings.items() if name not in config["task"]})
+    return task
+
+
+def build_model(config: Mapping[str, Any], task: Task) -> Seq2Seq:
+    """Make a run's model, its sizes wired to each other and to the task's.
+
+    Args:
+        config: resolved.
+        task: prepared, or with its state loaded.
+
+    Raises:
+        UserError: components that do not go together.
+    """
+    with component_errors("model"):
+        model: Seq2Seq = build(config["model"], "model")(
+            task.source_frontend,
+            task.target_frontend,
+            task.targets,
+            config["seed"],
+            **{part: build(config[part], part) for part in ("encoder", "attention", "decoder", "head")},
+        )
+    return model
+
+
+def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> SequenceModule:
+    """Make what trains a model, and let the task serve what the model and its losses read.
+
+    Raises:
+        UserError: components that do not go together, or a source that is longer than the model can read.
+    """
+    auxiliary = build(config["auxiliary"], "auxiliary")
+    objective = build(config["objective"], "objective")
+    objective.add(auxiliary)
+    if model.needs_copy_ids:
+        task.serve_copy_ids()
+    if any(loss.needs_links for loss in auxiliary.values()):
+        task.serve_links()
+    _check_lengths(task, model)
+    module = SequenceModule(
+        model,
+        task,
+        build(config["search"], "search"),
+        config["seed"],
+        objective=objective,
+        optimizer=build(config["optimizer"], "optimizer"),
+        scheduler=build(config["scheduler"], "scheduler"),
+    )
+    with component_errors("optimizer or scheduler"):
+        module.configure_optimizers()
+    return module
+
+
+def _check_lengths(task: Task, model: Seq2Seq) -> None:
+    limit = model.max_source_length
+    if limit is None:
+        return
+    for split in ("train", "val", *task.test_names):
+        longest = int(task.examples(split).source.lengths.max())
+        if longest > limit:
+            hint = f", or batches.max_length={limit - 1} to leave out longer examples" if split == "train" else ""
+            raise UserError(
+                f"the attention looks at {limit} source positions at most, but the longest source of {split} has {longest} "
+                f"tokens: raise the max_length of its score to {longest}{hint}"
+            )

@@ -1,0 +1,163 @@
+"""Evaluating a trained model, at the end of its run or after the fact: one piece of code for both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from attnlab.data.examples import Examples
+from attnlab.evaluation.alignment import score
+from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding
+from attnlab.evaluation.measurement import Measurement, measure
+from attnlab.evaluation.metric import Occasion, Statistics
+from attnlab.runs.folder import RunFolder, write_lines, write_statistics
+from attnlab.tasks.predictor import Predictor
+from attnlab.tasks.task import Task
+from attnlab.training.module import collect_evidence
+
+READINGS = (0, 1)
+"""Row t of the weights is read as about token t, or as about the token before."""
+
+SHOWN = 6
+"""Examples whose attention is kept for pictures, the first of the first test set that are short enough to read."""
+SHOWN_LENGTH = 20
+"""Tokens of the longest of these, on either side."""
+
+
+@dataclass(frozen=True)
+class TestEvaluation:
+    """What came of one test set.
+
+    Attributes:
+        measurements: of every metric that could be measured.
+        statistics: what each example adds to each metric.
+        lengths: tokens of each source, its end element left out.
+        hypotheses: lines of text.
+        reading: how the rows of the attention were read; None where there are no gold links.
+    """
+
+    measurements: dict[str, Measurement]
+    statistics: dict[str, Statistics]
+    lengths: list[int]
+    hypotheses: list[str]
+    reading: int | None
+
+    def record(self) -> dict[str, Any]:
+        """Return what a result holds of a test set."""
+        content: dict[str, Any] = {
+            "examples": len(self.hypotheses),
+            "metrics": {name: asdict(measurement) for name, measurement in self.measurements.items()},
+        }
+        return content if self.reading is None else {**content, "reading": self.reading}
+
+
+def evaluate(
+    task: Task,
+    examples: Examples,
+    results: Sequence[ExampleResult],
+    *,
+    occasion: Occasion,
+    reading: int | None = None,
+    samples: int = 1,
+) -> TestEvaluation:
+    """Measure every metric of a test set that a model has seen.
+
+    Args:
+        task: whose test set it is.
+        examples: of the test set.
+        results: of these examples, or of some of them.
+        occasion: of the measurement, which decides which metrics are measured.
+        reading: of the attention's rows; see :func:`choose_readings`.
+        samples: of the bootstrap for confidence intervals; 1 makes none.
+    """
+    indices = [result.prediction.index for result in results]
+    forced = [result.forced for result in results]
+    attends = any(one is not None and bool(one.weights.any()) for one in forced)
+    alignments = task.alignments(examples, indices, forced, reading or 0) if attends else None
+    evidence = collect_evidence(task, examples.references, results, alignments=alignments)
+    measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples)
+    lengths = examples.source.lengths
+    return TestEvaluation(
+        measurements,
+        statistics,
+        [int(lengths[index]) - 1 for index in indices],
+        [result.prediction.text for result in results],
+        None if alignments is None else reading or 0,
+    )
+
+
+REPORTED = "the attention that is reported"
+
+
+def choose_readings(predictor: Predictor, *, heads: bool = False) -> dict[str, int]:
+    """Choose how the rows of the attention that is reported and, if asked for, of every head are read, by its name.
+
+    Returns:
+        The readings that agree best with the gold links of the validation set; empty if it has none.
+
+    Raises:
+        UserError: the validation set cannot be read.
+    """
+    task = predictor.task
+    examples = task.examples("val")
+    if examples.gold_links() is None:
+        return {}
+    forced = predictor.force_examples(examples, heads=heads)
+    indices = range(len(examples))
+
+    def error_rate(decodings: Sequence[ForcedDecoding], reading: int) -> float:
+        alignments = task.alignments(examples, indices, decodings, reading)
+        assert alignments is not None, "there are gold links"
+        return score(*zip(*alignments, strict=True)).aer
+
+    return {
+        name: min(READINGS, key=lambda reading: error_rate(decodings, reading))
+        for name, decodings in split_by_head(forced).items()
+    }
+
+
+def split_by_head(forced: Sequence[ForcedDecoding]) -> dict[str, list[ForcedDecoding]]:
+    """Return forced decodings with the weights that are reported and, where they were asked for, with those of each head."""
+    names = forced[0].heads if forced else {}
+    by_head = {name: [replace(one, weights=one.heads[name]) for one in forced] for name in names}
+    return {REPORTED: list(forced), **by_head}
+
+
+def write_test(folder: RunFolder, name: str, examples: Examples, evaluation: TestEvaluation) -> None:
+    """Write what a run made of a test set, and what it should have made."""
+    write_lines(folder.hypotheses_file(name), evaluation.hypotheses)
+    write_lines(folder.sources_file(name), examples.sources)
+    write_lines(folder.references_file(name), examples.references)
+    write_statistics(folder.statistics_file(name), evaluation.statistics, evaluation.lengths)
+
+
+def map_attention(predictor: Predictor, examples: Examples) -> list[dict[str, Any]]:
+    """Return what the attention looks at while the right targets of some examples are written, and the gold links if known.
+
+    The first examples that are short enough to be read.
+    """
+    sizes = zip(examples.source.lengths.tolist(), examples.target.lengths.tolist(), strict=True)
+    # The source's end element, and the target's start and end symbols, are not counted.
+    short = [i for i, (s, t) in enumerate(sizes) if min(s - 1, t - 2) > 0 and max(s - 1, t - 2) <= SHOWN_LENGTH]
+    chosen = short[:SHOWN]
+    if not chosen:
+        return []
+    device = next(predictor.models[0].parameters()).device
+    forced = predictor.force_batch(examples[chosen].to(device), examples)
+    gold = examples.gold_links()
+    maps = []
+    for index, one in zip(chosen, forced, strict=True):
+        shown = {
+            "source": one.source,
+            "target": one.tokens,
+            "weights": [[round(weight, 4) for weight in row] for row in one.weights.tolist()],
+        }
+        if gold is not None:
+            links = gold.batch([index], *one.weights.shape)[0].nonzero().tolist()
+            shown["links"] = [[column, row] for row, column in links]
+        maps.append(shown)
+    return maps
+
+
+def flatten_metrics(tests: Mapping[str, TestEvaluation]) -> dict[str, float]:
+    """Return the metrics of all test sets under flat names, such as ``test/loss``, for loggers."""
+    return {f"{test}/{name}": m.value for test, found in tests.items() for name, m in found.measurements.items()}

@@ -1,0 +1,246 @@
+"""One run: train, test on the best checkpoint, write down everything."""
+
+import logging
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning import Callback, Trainer, seed_everything
+from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.plugins.environments import SLURMEnvironment
+from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
+from lightning.pytorch.utilities.exceptions import SIGTERMException
+
+import attnlab
+from attnlab.config import build, component_errors, variant_name, variant_overrides
+from attnlab.errors import StoppedError, UserError
+from attnlab.runs.assembly import build_model, build_module, build_task
+from attnlab.runs.environment import environment
+from attnlab.runs.evaluation import (
+    REPORTED,
+    TestEvaluation,
+    choose_readings,
+    evaluate,
+    flatten_metrics,
+    map_attention,
+    write_test,
+)
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.identity import identify
+from attnlab.runs.record import RunRecord, RunResult
+from attnlab.runs.resume import begin_run
+from attnlab.tasks.task import Task
+from attnlab.training import SequenceModule
+from attnlab.training.callbacks import LossGuard, MetricsRecorder, Resumption, RunContext, Throughput
+from attnlab.training.loggers import RunInfo, plain_logger
+from attnlab.training.memory import keep_freed_memory
+from attnlab.training.module import monitored_metric
+
+log = logging.getLogger(__name__)
+
+
+def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, in_sweep: bool = False) -> RunResult:
+    """Carry out one run.
+
+    Everything that can be wrong with the config, the files or the combination of components is found before the training
+    starts. A run that was interrupted goes on from its last checkpoint; one that is done is not done again.
+
+    Args:
+        config: checked and resolved.
+        path: the run's own folder; what another run left there is set aside.
+        overrides: what was asked for on the command line or by a sweep.
+        in_sweep: this process' command is a sweep's, and cannot be started again for another device.
+
+    Returns:
+        What ``result.json`` holds.
+
+    Raises:
+        UserError: a mistake in the config or the files, or components that do not go together.
+        BusyError: another process does this run.
+        StoppedError: the run was asked to stop, and can go on.
+    """
+    if config["threads"] is not None:
+        torch.set_num_threads(config["threads"])
+    keep_freed_memory()
+    task = build_task(config)
+    monitored_metric(config["monitor"], task.metrics)
+    task.prepare()
+    model = build_model(config, task)
+    module = build_module(config, task, model)
+    folder = RunFolder(path)
+    record = _make_record(config, task, overrides)
+    # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its lock.
+    if int(os.environ.get("LOCAL_RANK", "0")):
+        return _train_and_test(config, folder.read_record() or record, module, folder, in_sweep=in_sweep)
+    with folder.lock():
+        record, result = begin_run(folder, record, resume=config["resume"], keep_results=config["keep_results"])
+        if result is not None:
+            log.info("%s seed=%s: done before, in %s", record.variant, record.seed, path)
+            return result
+        folder.write_config(config)
+        folder.write_task({"version": attnlab.__version__, "task": task.name, "state": task.state()})
+        folder.write_environment(environment())
+        place = f", going on from {folder.last_checkpoint}" if record.restarts else f", in {path}"
+        log.info("%s seed=%s: %s parameters%s", record.variant, record.seed, f"{model.size:,}", place)
+        return _train_and_test(config, record, module, folder, in_sweep=in_sweep)
+
+
+def _make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str]) -> RunRecord:
+    return RunRecord(
+        **identify(config, task)._asdict(),
+        task=task.name,
+        name=config["name"],
+        variant=variant_name(overrides),
+        overrides=variant_overrides(overrides),
+        seed=config["seed"],
+    )
+
+
+def _train_and_test(
+    config: Mapping[str, Any], record: RunRecord, module: SequenceModule, folder: RunFolder, *, in_sweep: bool
+) -> RunResult:
+    throughput = Throughput()
+    with _open_logger(config, record, module.task, folder) as logger, warnings.catch_warnings():
+        _silence()
+        # Here and not earlier: what building drew must not shift the dropout masks of a variant.
+        seed_everything(config["seed"], workers=True, verbose=False)
+        trainer = _make_trainer(config, folder, module.task, throughput, logger)
+        _check_launcher(trainer, in_sweep=in_sweep)
+        if not record.fit:
+            _fit(trainer, module, record, folder, throughput)
+        best = record.fit["checkpoint"]
+        checkpoint = folder.path / best if best else None
+        trainer.test(module, datamodule=module.data, ckpt_path=checkpoint, verbose=False, weights_only=True)
+        tests = _evaluate(module, folder, write=trainer.is_global_zero)
+        result = _make_result(record, module, throughput, tests)
+        if isinstance(logger, Logger):
+            logger.log_metrics({**flatten_metrics(tests), "parameters": module.model.size}, step=result.steps)
+        if trainer.is_global_zero:
+            folder.write_result(result)
+    return result
+
+
+def _open_logger(
+    config: Mapping[str, Any], record: RunRecord, task: Task, folder: RunFolder
+) -> AbstractContextManager[Logger | bool]:
+    better = {f"val/{n}": metric.higher_is_better for n, metric in task.metrics.items() if metric.occasion == "epoch"}
+    settings = {**config, "variant": record.variant}
+    info = RunInfo(record.id, record.name, f"{record.variant}/s{record.seed}", folder.path, settings, better)
+    made = build(config["logger"], "logger")
+    if isinstance(made, Logger):
+        return plain_logger(made, info)
+    session: AbstractContextManager[Logger | bool] = made(info)
+    return session
+
+
+def _make_trainer(
+    config: Mapping[str, Any], folder: RunFolder, task: Task, throughput: Throughput, logger: Logger | bool
+) -> Trainer:
+    own = [throughput, LossGuard(), MetricsRecorder(folder.curve_file), Resumption(folder.last_checkpoint, config["seed"])]
+    # SLURM's own way to put a stopped run into the queue again would take over from the launcher.
+    plugins = [SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else None
+    with component_errors("trainer"):
+        trainer: Trainer = build(config["trainer"], "trainer")(
+            logger=logger,
+            callbacks=[*build_callbacks(config, folder, task), *own],
+            default_root_dir=folder.path,
+            plugins=plugins,
+        )
+    return trainer
+
+
+def build_callbacks(config: Mapping[str, Any], folder: RunFolder, task: Task) -> list[Callback]:
+    """Make the callbacks; one whose node says ``_partial_`` is given what it may need to know of the run."""
+    monitor = config["monitor"]
+    mode = "max" if monitored_metric(monitor, task.metrics).higher_is_better else "min"
+    context = RunContext(folder.path, folder.heatmaps, folder.best_checkpoint, monitor, mode)
+    callbacks = []
+    for name, node in config["callbacks"].items():
+        made = build(node, f"callbacks.{name}")
+        with component_errors(f"callbacks.{name}"):
+            callbacks.append(made(context) if node.get("_partial_") else made)
+    if config["trainer"]["enable_progress_bar"]:
+        callbacks.append(RichProgressBar(leave=False))
+    return callbacks
+
+
+def _fit(trainer: Trainer, module: SequenceModule, record: RunRecord, folder: RunFolder, throughput: Throughput) -> None:
+    last = folder.last_checkpoint if record.restarts else None
+    try:
+        trainer.fit(module, datamodule=module.data, ckpt_path=last, weights_only=True)
+    except SIGTERMException:
+        raise StoppedError(f"stopped; the same command goes on from {folder.last_checkpoint}") from None
+    kept = next((c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)), None)  # type: ignore[attr-defined]
+    record.fit = {
+        "epochs": trainer.current_epoch,
+        "steps": trainer.global_step,
+        "monitor": kept.monitor if kept else None,
+        "best": float(kept.best_model_score) if kept and kept.best_model_score is not None else None,
+        "train_seconds": throughput.seconds,
+        "train_tokens_per_second": throughput.rate * trainer.world_size,
+        "checkpoint": Path(kept.best_model_path).name if kept and kept.best_model_path else None,
+    }
+    if trainer.is_global_zero:
+        folder.write_record(record)
+
+
+def _evaluate(module: SequenceModule, folder: RunFolder, *, write: bool) -> dict[str, TestEvaluation]:
+    """Measure every test set and, in the first of several processes, write down what was found."""
+    task, predictor = module.task, module.predictor
+    module.eval()
+    attends = bool(module.model.decoder.attention.context_size)
+    readings = choose_readings(predictor) if attends and write else {}
+    tests = {}
+    for name, results in module.results.items():
+        examples = task.examples(name)
+        reading = readings.get(REPORTED)
+        tests[name] = evaluate(task, examples, results, occasion="test", reading=reading)
+        if write:
+            write_test(folder, name, examples, tests[name])
+    if write and attends and task.test_names:
+        folder.write_attention(map_attention(predictor, task.examples(task.test_names[0])))
+    return tests
+
+
+def _make_result(
+    record: RunRecord, module: SequenceModule, throughput: Throughput, tests: Mapping[str, TestEvaluation]
+) -> RunResult:
+    fit = {name: value for name, value in record.fit.items() if name != "checkpoint"}
+    return RunResult(
+        id=record.id,
+        version=attnlab.__version__,
+        code=record.code,
+        data=module.task.fingerprint,
+        parameters=module.model.size,
+        seconds=throughput.wall,
+        restarts=record.restarts,
+        tests={name: test.record() for name, test in tests.items()},
+        **fit,
+    )
+
+
+def _check_launcher(trainer: Trainer, *, in_sweep: bool) -> None:
+    """Refuse ways to use several devices that lose the results, or would start a whole sweep again."""
+    if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
+        raise UserError("a spawned or forked process gives nothing back but the weights: use trainer.strategy=ddp")
+    if in_sweep and isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
+        raise UserError(
+            "a run over several devices would start the whole sweep again in every process: add trainer.devices=1, or run the "
+            "variants one by one, without -m"
+        )
+
+
+def _silence() -> None:
+    """Keep Lightning from advising what was decided on purpose."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", ".*does not have many workers.*")
+    warnings.filterwarnings("ignore", ".*srun. command is available.*")  # SLURM may be there for others
+    warnings.filterwarnings("ignore", ".*exists and is not empty.*")
+    warnings.filterwarnings("ignore", ".*sync_dist=True.*")  # torchmetrics has brought the processes together already
+    warnings.filterwarnings("ignore", ".*smaller than the logging interval.*")
+    warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning's own use of torch

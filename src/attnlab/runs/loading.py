@@ -1,0 +1,141 @@
+"""Opening the models of finished runs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.config import build, report_damage
+from attnlab.errors import UserError
+from attnlab.evaluation.metric import Metric
+from attnlab.model import Seq2Seq
+from attnlab.runs.assembly import build_model, build_task
+from attnlab.runs.folder import SHAPE, RunFolder
+from attnlab.search import Search
+from attnlab.tasks.predictor import Predictor
+from attnlab.tasks.task import Task
+
+
+def load(
+    *runs: str | Path,
+    search: Search | None = None,
+    checkpoint: str = "best.ckpt",
+    device: str | torch.device = "cpu",
+    batch_size: int = 64,
+    **task_options: Any,
+) -> Predictor:
+    """Open trained models.
+
+    Args:
+        runs: folders of runs; of several the models are searched as an ensemble.
+        search: finds predictions; None is what the first run was tested with.
+        checkpoint: which one, ``best.ckpt`` or ``last.ckpt``.
+        device: where the models shall be.
+        batch_size: sources in a batch, fewer if they are very long.
+        task_options: settings of the first run's task to be changed, such as ``replace_unknown=True``.
+
+    Returns:
+        What predicts with them; for translation a :class:`attnlab.tasks.translation.translator.Translator`.
+
+    Raises:
+        UserError: a folder that holds no finished run, a file in it that is damaged or not of this model, a run of another
+            version of attnlab, or runs whose targets are others than those of the first.
+    """
+    if not runs:
+        raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
+    folders = [RunFolder(Path(run).expanduser()) for run in runs]
+    task = load_task(folders[0], **task_options)
+    state = folders[0].read_task()["state"]
+    models = []
+    for folder in folders:
+        _require(folder, checkpoint)
+        if folder.read_task().get("state") != state:
+            raise UserError(
+                f"{folder.path} has other vocabularies than {folders[0].path}: only models of the same data make an ensemble"
+            )
+        models.append(_load_model(folder, task, checkpoint).to(device).eval())
+    with report_damage(folders[0].path):
+        search = search or build(folders[0].read_config()["search"], "search")
+    if models[0].needs_copy_ids:
+        task.serve_copy_ids()
+    return task.predictor(models, search, batch_size=batch_size)
+
+
+def load_task(folder: RunFolder, **options: Any) -> Task:
+    """Make a run's task as it was after training, without reading its data.
+
+    Args:
+        folder: of a finished run.
+        options: settings of the task to be changed; None leaves one as it is.
+
+    Raises:
+        UserError: no finished run there, or a file that is damaged.
+    """
+    config, state = _require_config(folder), folder.read_task()
+    changed = {name: value for name, value in options.items() if value is not None}
+    with report_damage(folder.path):
+        if unknown := changed.keys() - config["task"].keys():
+            raise UserError(f"the task {state['task']} has no setting {sorted(unknown)[0]!r}")
+        task = build_task({**config, "task": {**config["task"], **changed}})
+    try:
+        task.load_state(state["state"])
+    except Exception as error:  # tokenizers raises nothing more special
+        raise UserError(f"{folder.task_file} is damaged ({_brief(error)})") from error
+    return task
+
+
+def load_metrics(config: Mapping[str, Any]) -> dict[str, Metric]:
+    """Make the metrics that a run was measured by, by name.
+
+    Args:
+        config: of the run.
+
+    Raises:
+        UserError: a metric that cannot be made.
+    """
+    return {name: build(node, f"metrics.{name}") for name, node in config.get("metrics", {}).items()}
+
+
+def _require_config(folder: RunFolder) -> dict[str, Any]:
+    if (folder.path / "text.json").is_file():
+        raise UserError(f"{folder.path} was made by attnlab 0.1, whose checkpoints this version cannot read: train it again")
+    return folder.read_config()
+
+
+def _require(folder: RunFolder, checkpoint: str) -> None:
+    for path in (folder.config_file, folder.task_file, folder.path / checkpoint):
+        if not path.is_file():
+            raise UserError(f"{folder.path} holds no {path.name}: name the folder of a finished run, {SHAPE}")
+
+
+def _load_model(folder: RunFolder, task: Task, checkpoint: str) -> Seq2Seq:
+    with report_damage(folder.path):
+        model = build_model(folder.read_config(), task)
+    model.load_state_dict(_read_weights(folder.path / checkpoint, model))
+    return model
+
+
+def _read_weights(path: Path, model: Seq2Seq) -> dict[str, Tensor]:
+    """Return the model's part of a checkpoint, having compared it with the model."""
+    damage = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, UnpicklingError)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        prefix = "model."
+        state: dict[str, Tensor] = {
+            name.removeprefix(prefix): value for name, value in content["state_dict"].items() if name.startswith(prefix)
+        }
+        found = {name: value.shape for name, value in state.items()}
+    except damage as error:
+        raise UserError(f"{path} is damaged, or no checkpoint of attnlab ({_brief(error)})") from error
+    expected = {name: value.shape for name, value in model.state_dict().items()}
+    if expected != found:
+        differing = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+        raise UserError(f"{path} belongs to another model than the config beside it describes: {differing[0]} differs")
+    return state
+
+
+def _brief(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"

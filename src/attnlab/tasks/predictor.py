@@ -1,0 +1,200 @@
+"""Trained models in use: from lines of text to lines of text, or over the examples of a split."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnlab.attention import collect_head_weights
+from attnlab.data.batches import Batch, split_batches
+from attnlab.data.examples import Examples
+from attnlab.data.symbols import BOS, EOS, PAD
+from attnlab.errors import UserError
+from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, Prediction
+from attnlab.model import Seq2Seq
+from attnlab.search import Ensemble, Search, average
+from attnlab.tasks.task import Task
+
+TOKENS = 128
+"""A batch of n sources holds at most n times as many tokens, padding included: a line of thousands, such as a text without line
+ends, stands alone and does not make all others as long as itself."""
+
+
+class Predictor:
+    """One or several models of a task, and a search.
+
+    Args:
+        task: prepared, or with its state loaded.
+        models: of the same target space; several are searched as an ensemble.
+        search: finds predictions.
+        batch_size: sources in a batch, fewer if they are very long.
+    """
+
+    def __init__(self, task: Task, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> None:
+        self.task = task
+        self.models = list(models)
+        self.model = self.models[0] if len(models) == 1 else Ensemble(self.models)
+        self.search = search
+        self.batch_size = batch_size
+
+    # lines of text
+
+    def predict(self, sources: Sequence[str]) -> list[Prediction]:
+        """Return the best prediction of each source, in the order of the sources.
+
+        Args:
+            sources: lines of text. What is nothing but white space is predicted as nothing.
+
+        Raises:
+            UserError: a source that is longer than the models can read, or none of this task.
+        """
+        return [predictions[0] for predictions in self.n_best(sources)]
+
+    def n_best(self, sources: Sequence[str]) -> list[list[Prediction]]:
+        """Return all predictions that the search keeps, best first; see :meth:`predict`."""
+        examples = self.task.parse(sources)
+        self.check_lengths(examples)
+        none = torch.zeros(0, 0)
+        found: list[list[Prediction]] = [[Prediction(i, "", [], [], none, 0.0, 0.0)] for i in range(len(examples))]
+        for batch in self.batches(examples):
+            for index, predictions in zip(batch.indices.tolist(), self.search_batch(batch, examples), strict=True):
+                found[index] = predictions or found[index]
+        return found
+
+    def force(self, sources: Sequence[str], targets: Sequence[str], *, heads: bool = False) -> list[ForcedDecoding]:
+        """Let the models write given targets, in the order of the sources.
+
+        Args:
+            sources: lines of text.
+            targets: as many.
+            heads: return the weights of every head of every layer too.
+
+        Raises:
+            UserError: not as many, a source that is empty or too long for the models, or the heads of an ensemble.
+        """
+        if len(sources) != len(targets):
+            raise UserError(f"{len(sources)} sources cannot be scored with {len(targets)} targets: one for each")
+        examples = self.task.parse(sources, targets)
+        self.check_lengths(examples)
+        empty = next((number for number, length in enumerate(examples.source.lengths.tolist(), 1) if length < 2), None)
+        if empty is not None:
+            raise UserError(f"source {empty} is empty: it cannot be scored")
+        return self.force_examples(examples, heads=heads)
+
+    # examples
+
+    def force_examples(self, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
+        """Let the models write the targets of all examples, none of whose sources is empty."""
+        found: dict[int, ForcedDecoding] = {}
+        for batch in self.batches(examples):
+            found |= dict(zip(batch.indices.tolist(), self.force_batch(batch, examples, heads=heads), strict=True))
+        return [found[index] for index in range(len(examples))]
+
+    def examine(self, examples: Examples) -> list[ExampleResult]:
+        """Search for the target of every example, and let the models write the right one; in the order of the examples."""
+        self.check_lengths(examples)
+        none = torch.zeros(0, 0)
+        results = [ExampleResult(Prediction(i, "", [], [], none, 0.0, 0.0), None) for i in range(len(examples))]
+        for batch in self.batches(examples):
+            for result in self.examine_batch(batch, examples):
+                results[result.prediction.index] = result
+        return results
+
+    def examine_batch(self, batch: Batch, examples: Examples) -> list[ExampleResult]:
+        """Search for the targets of a batch, and let the models write the right ones."""
+        predictions = [found[0] for found in self.search_batch(batch, examples)]
+        forced = self.force_batch(batch, examples)
+        return [ExampleResult(p, f) for p, f in zip(predictions, forced, strict=True)]
+
+    def search_batch(self, batch: Batch, examples: Examples) -> list[list[Prediction]]:
+        """Return all predictions that the search keeps for each source of a batch, best first."""
+        found = self.search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=batch.copy_ids)
+        indices = batch.indices.tolist()
+        return [
+            [self.task.read(hypothesis, examples, index) for hypothesis in hypotheses]
+            for index, hypotheses in zip(indices, found, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def force_batch(self, batch: Batch, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
+        """Let the models write the targets of a batch."""
+        if heads and len(self.models) > 1:
+            raise UserError("heads are those of one model, not of an ensemble")
+        real = batch.labels != PAD
+        collection: AbstractContextManager[dict[str, list[Tensor]]] = nullcontext({})
+        with collect_head_weights(self.models[0].decoder) if heads else collection as collected:
+            outputs = [self._force(model, batch, real) for model in self.models]
+        log_probabilities, weights = average([p for p, _ in outputs], [w for _, w in outputs])
+        labels = batch.labels[real]
+        counts = real.sum(1).tolist()
+        right = torch.split((log_probabilities.argmax(-1) == labels).cpu(), counts)
+        own = torch.split(log_probabilities.gather(1, labels.unsqueeze(1)).squeeze(1).cpu(), counts)
+        unknown = (batch.labels == self.task.targets.unknown_id).sum(1).tolist()
+        weights = weights.float().cpu()
+        by_head = {
+            f"{name}, head {head}": part.float().cpu()
+            for name, calls in collected.items()
+            for head, part in enumerate(torch.cat(calls, dim=2).unbind(1))
+        }
+        return [
+            ForcedDecoding(
+                examples.target_tokens(index),
+                own[row].tolist(),
+                right[row].tolist(),
+                unknown[row],
+                weights[row, :rows, :columns],
+                examples.source_tokens(index),
+                {name: part[row, :rows, :columns] for name, part in by_head.items()},
+            )
+            for row, (index, rows, columns) in enumerate(
+                zip(batch.indices.tolist(), counts, batch.source_lengths.tolist(), strict=True)
+            )
+        ]
+
+    @staticmethod
+    def _force(model: Seq2Seq, batch: Batch, real: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities of all real labels (labels, tokens), and weights (batch, target_len, source_len)."""
+        memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
+        decoded = model.decode(batch.target[:, :-1], memory, state)
+        return torch.log_softmax(model.scores(decoded, memory, real).float(), dim=-1), decoded.weights
+
+    # lengths
+
+    @property
+    def max_source_length(self) -> int | None:
+        """The longest source that every model can read, in tokens, its end element included, or None."""
+        return min((m.max_source_length for m in self.models if m.max_source_length is not None), default=None)
+
+    def check_lengths(self, examples: Examples, *, place: str = "source", first: int = 1) -> None:
+        """Refuse a source that is longer than the models can read.
+
+        Args:
+            examples: whose sources are to be read.
+            place: what the message calls a source.
+            first: number of the first one, for the message.
+
+        Raises:
+            UserError: there is one; the longest is named.
+        """
+        limit, lengths = self.max_source_length, examples.source.lengths
+        if limit is not None and len(lengths) and int(lengths.max()) > limit:
+            number = int(lengths.argmax()) + first
+            longest = f"{int(lengths.max())} tokens, its end symbol included"
+            raise UserError(f"{place} {number} has {longest}, but the model reads {limit} at most")
+
+    def check_lines(self, sources: Sequence[str], *, place: str = "source", first: int = 1) -> None:
+        """Refuse a line that is longer than the models can read; see :meth:`check_lengths`."""
+        if self.max_source_length is not None:
+            self.check_lengths(self.task.parse(sources), place=place, first=first)
+
+    def batches(self, examples: Examples) -> Iterator[Batch]:
+        """Yield batches of sources of similar length, without those that are empty."""
+        device = next(self.models[0].parameters()).device
+        lengths = examples.source.lengths
+        order = lengths.argsort(kind="stable")
+        order = order[lengths[order] > 1]  # a source of nothing but its end element has nothing to predict
+        for together in split_batches(order, lengths, self.batch_size, "examples"):
+            for rows in split_batches(np.array(together), lengths, self.batch_size * TOKENS, "tokens"):
+                yield examples[rows].to(device)

@@ -1,0 +1,75 @@
+"""Known alignments, from words to the tokens of whatever tokenizer there is."""
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+
+from attnlab.data.links import GoldLinks
+from attnlab.tasks.translation.corpora import ParallelText
+from attnlab.tasks.translation.tokenizers import SpacyTokenizer, Tokenizer, WhitespaceTokenizer
+
+log = logging.getLogger(__name__)
+
+WORDS: dict[str, Callable[[str], Tokenizer]] = {"spacy": SpacyTokenizer, "whitespace": WhitespaceTokenizer}
+"""What splits a text into the words that its alignments count."""
+
+
+def link_tokens(
+    split: str,
+    text: ParallelText,
+    tokens: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
+    languages: tuple[str, str],
+) -> GoldLinks:
+    """Link tokens that overlap linked words.
+
+    A pair whose tokens do not spell its text, as when lowering the case changed a length, has no links; the log tells how many
+    there are.
+
+    Args:
+        split: name, for the log.
+        text: sentences with alignments of their words.
+        tokens: of (source, target), sentence by sentence.
+        languages: codes of source and target.
+    """
+    assert text.alignments is not None
+    sources, targets = (map(token_spans, *side) for side in zip(split_words(text, languages), tokens, strict=True))
+    links: list[list[tuple[int, int, int, int]]] = []
+    misspelt = 0
+    for alignment, source, target in zip(text.alignments, sources, targets, strict=True):
+        if source is None or target is None:
+            misspelt += 1
+            links.append([])
+        else:
+            links.append([(*target[j], *source[i]) for i, j in alignment])
+    if misspelt:
+        log.warning("%d of %d pairs of %s have no links: their tokens do not spell the text", misspelt, len(links), split)
+    return GoldLinks.of(links)
+
+
+def split_words(text: ParallelText, languages: tuple[str, str]) -> tuple[list[list[str]], list[list[str]]]:
+    """Split both sides of a text into the words that its alignments count."""
+    tokenizer = WORDS[text.words]
+    return tokenizer(languages[0]).tokenize(text.source), tokenizer(languages[1]).tokenize(text.target)
+
+
+def token_spans(words: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]] | None:
+    """Find the tokens that share a character with each word.
+
+    Returns:
+        For each word the positions of the first token and after the last; None if words and tokens spell different text.
+    """
+    if words == tokens:  # not only faster: words may be pieces already, and some of these nothing but "▁"
+        return [(position, position + 1) for position in range(len(words))]
+    spelled, pieces = [_letters(word) for word in words], [_letters(token) for token in tokens]
+    text, other = "".join(spelled), "".join(pieces)
+    if len(text) != len(other) or text.casefold() != other.casefold():
+        return None
+    ends = list(accumulate(map(len, pieces)))
+    bounds = pairwise(accumulate(map(len, spelled), initial=0))
+    return [(bisect_right(ends, start), bisect_left(ends, end) + (start < end)) for start, end in bounds]
+
+
+def _letters(token: str) -> str:
+    """Return a token without white space, nor what stands for it."""
+    return "".join(token.replace("▁", " ").split())

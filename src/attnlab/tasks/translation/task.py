@@ -1,0 +1,257 @@
+"""The task of translation."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+import attnlab
+from attnlab.data import ragged
+from attnlab.data.batches import BatchOptions
+from attnlab.data.cache import cache_folder, load_or_make
+from attnlab.data.examples import Examples
+from attnlab.data.symbols import BOS, EOS, PAD, UNK
+from attnlab.errors import UserError
+from attnlab.evaluation.alignment import Gold, Links
+from attnlab.evaluation.evidence import ForcedDecoding, Prediction
+from attnlab.evaluation.metric import Metric
+from attnlab.heads import TargetSpace
+from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenEmbedding
+from attnlab.model import Seq2Seq
+from attnlab.search import Hypothesis, Search
+from attnlab.source import foreign_files, hash_code
+from attnlab.tasks.task import Task
+from attnlab.tasks.translation.alignment import gold_of_text, link_words_of_text
+from attnlab.tasks.translation.corpora import Corpus, ParallelText
+from attnlab.tasks.translation.pairs import SentencePairs
+from attnlab.tasks.translation.tokenization import (
+    TokenizedCorpus,
+    VocabularyOptions,
+    encode_sources,
+    encode_targets,
+    read_corpus,
+    tokenize,
+    write_corpus,
+)
+from attnlab.tasks.translation.tokenizers import Tokenizer
+from attnlab.tasks.translation.translator import Translator
+from attnlab.tasks.translation.vocabulary import SPECIAL, Vocabulary
+
+FORMAT = 3
+"""Raised whenever the files of a cached corpus change their meaning, so that older ones are not found."""
+
+
+class Translation(Task):
+    """Sentences of one language into sentences of another.
+
+    The tokenized corpus is cached on disk by content: text, tokenizers, vocabularies and the code that makes them.
+
+    Args:
+        data: the corpus.
+        batches: how sentence pairs are put together.
+        metrics: what is measured, by name.
+        seed: of the batches.
+        tokenizer: makes a tokenizer from a language code.
+        vocabulary: how vocabularies are made.
+        cache_dir: where tokenized corpora are kept; None is ``ATTNLAB_CACHE`` or the user's cache folder.
+        replace_unknown: write the source word with the largest weight for an unknown word (Luong et al. 2015, section 4), in
+            tests and when the trained model is used.
+    """
+
+    name = "translation"
+
+    def __init__(
+        self,
+        data: Corpus,
+        batches: BatchOptions,
+        metrics: Mapping[str, Metric],
+        seed: int,
+        *,
+        tokenizer: Callable[[str], Tokenizer],
+        vocabulary: VocabularyOptions,
+        cache_dir: str | None = None,
+        replace_unknown: bool = False,
+    ) -> None:
+        super().__init__(batches=batches, metrics=metrics, seed=seed)
+        self.corpus = data
+        self.languages = data.languages
+        self.test_names = data.test_names
+        self.tokenizers = (tokenizer(data.languages[0]), tokenizer(data.languages[1]))
+        self.vocabulary_options = vocabulary
+        self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
+        self.replace_unknown = replace_unknown
+        self._tokenized: TokenizedCorpus | None = None
+        self._vocabularies: tuple[Vocabulary, Vocabulary] | None = None
+        self._splits: dict[str, SentencePairs] = {}
+        self._serves_links = self._serves_copy_ids = False
+
+    # data
+
+    @cached_property
+    @override
+    def content(self) -> str:
+        described = [tokenizer.describe() for tokenizer in self.tokenizers]
+        options = sorted(asdict(self.vocabulary_options).items())
+        decisive = (FORMAT, self.corpus.fingerprint(), described, options, self.batches.max_length)
+        return hashlib.sha256(repr(decisive).encode()).hexdigest()[:32]
+
+    @cached_property
+    @override
+    def fingerprint(self) -> str:
+        files = foreign_files([type(self.corpus), *map(type, self.tokenizers)])
+        code = hash_code([Path(__file__).parent, Path(ragged.__file__), *files])
+        return hashlib.sha256(f"{self.content} {code} {attnlab.__version__}".encode()).hexdigest()[:32]
+
+    @override
+    def prepare(self) -> None:
+        if self._tokenized is not None:
+            return
+        self._tokenized = load_or_make(
+            self.cache_dir / "corpora" / self.fingerprint,
+            make=lambda: tokenize(self.corpus, self.tokenizers, self.vocabulary_options, self.batches.max_length),
+            write=write_corpus,
+            read=read_corpus,
+        )
+        for tokenizer, state in zip(self.tokenizers, self._tokenized.tokenizer_states, strict=True):
+            tokenizer.load_state(state)
+        self._vocabularies = self._tokenized.vocabularies
+
+    @override
+    def examples(self, split: str) -> SentencePairs:
+        if split not in self._splits:
+            if self._tokenized is not None:
+                pairs = SentencePairs(split, self._tokenized.text[split], self._tokenized.ids[split], self.tokenizers)
+            else:
+                pairs = self._encode(self._load(split), split)
+            if self._serves_copy_ids:
+                pairs.extend(self.vocabularies[1])
+            self._splits[split] = pairs
+        pairs = self._splits[split]
+        if self._serves_links and pairs.links is None:
+            pairs.links = pairs.gold_links()
+        return pairs
+
+    def _load(self, split: str) -> ParallelText:
+        texts = self.corpus.load()
+        if split not in texts:
+            raise UserError(f"the corpus has no test set {split!r}: there is {', '.join(texts)}")
+        return texts[split]
+
+    @override
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> SentencePairs:
+        text = ParallelText(list(sources), [""] * len(sources) if targets is None else list(targets))
+        return self._encode(text, "the given text")
+
+    def _encode(self, text: ParallelText, name: str) -> SentencePairs:
+        tokens = self.tokenizers[0].tokenize(text.source), self.tokenizers[1].tokenize(text.target)
+        ids = encode_sources(tokens[0], self.vocabularies[0]), encode_targets(tokens[1], self.vocabularies[1])
+        pairs = SentencePairs(name, text, ids, self.tokenizers)
+        pairs.tokens = tokens
+        if self._serves_copy_ids:
+            pairs.extend(self.vocabularies[1])
+        return pairs
+
+    @override
+    def serve_links(self) -> None:
+        if self.examples("train").text.alignments is None:
+            raise UserError(
+                f"{type(self.corpus).__name__} has no word alignments of its training set to learn attention from: choose the "
+                "embedded grammar, or text files with alignments"
+            )
+        self._serves_links = True
+
+    @override
+    def serve_copy_ids(self) -> None:
+        self._serves_copy_ids = True
+        for pairs in self._splits.values():
+            pairs.extend(self.vocabularies[1])
+
+    # model
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        """Of source and target, once the task is prepared or its state is loaded."""
+        assert self._vocabularies is not None, "prepare the task first, or load its state"
+        return self._vocabularies
+
+    @property
+    @override
+    def targets(self) -> TargetSpace:
+        return TargetSpace(len(self.vocabularies[1]), PAD, UNK, EOS)
+
+    @override
+    def source_frontend(self, size: int) -> SourceFrontend:
+        return TokenEmbedding(len(self.vocabularies[0]), PAD, size)
+
+    @override
+    def target_frontend(self, size: int) -> TargetFrontend:
+        return TokenEmbedding(len(self.vocabularies[1]), PAD, size)
+
+    # what stands between text and ids
+
+    @override
+    def state(self) -> dict[str, Any]:
+        return {
+            "languages": list(self.languages),
+            "vocabularies": [vocabulary.tokens for vocabulary in self.vocabularies],
+            "tokenizers": [tokenizer.state() for tokenizer in self.tokenizers],
+        }
+
+    @override
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        sides = {len(state[name]) for name in ("languages", "vocabularies", "tokenizers")}
+        if sides != {2} or any(tuple(tokens[: len(SPECIAL)]) != SPECIAL for tokens in state["vocabularies"]):
+            raise ValueError("it does not hold the languages, vocabularies and tokenizers of two sides")
+        for tokenizer, learned in zip(self.tokenizers, state["tokenizers"], strict=True):
+            tokenizer.load_state(learned)
+        source, target = (Vocabulary(tokens) for tokens in state["vocabularies"])
+        self._vocabularies = (source, target)
+
+    # predictions
+
+    @override
+    def predictor(self, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> Translator:
+        return Translator(self, models, search, batch_size=batch_size)
+
+    @property
+    @override
+    def facts(self) -> Mapping[str, str | bool]:
+        target = self.tokenizers[1]
+        kind = type(target).__name__.removesuffix("Tokenizer").lower()
+        size = len(self.vocabularies[1])
+        return {
+            "language": self.languages[1],
+            "lowercase": target.lowercase,
+            "tokens": f"{kind}-{'lc' if target.lowercase else 'mixed'}-{size}",
+            "head": "copies" if self._serves_copy_ids else "generates",
+        }
+
+    @override
+    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
+        assert isinstance(examples, SentencePairs)
+        source, extension = examples.source_tokens(index), (examples.extensions or [()] * len(examples))[index]
+        types = self.vocabularies[1].tokens
+        tokens = [types[token] if token < len(types) else extension[token - len(types)] for token in hypothesis.tokens]
+        weights = hypothesis.weights[:, : len(source)]
+        if self.replace_unknown and len(source) > 1 and bool(weights.any()):
+            largest = weights[:, :-1].argmax(dim=-1).tolist()  # not the end symbol, which is no word
+            pairs = zip(tokens, hypothesis.tokens, largest, strict=True)
+            tokens = [source[position] if number == UNK else token for token, number, position in pairs]
+        words = [token for token, number in zip(tokens, hypothesis.tokens, strict=True) if number not in (PAD, BOS, EOS)]
+        text = self.tokenizers[1].detokenize(words)
+        return Prediction(index, text, tokens, source, weights, hypothesis.log_probability, hypothesis.score)
+
+    @override
+    def alignments(
+        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], reading: int
+    ) -> list[tuple[Links, Gold]] | None:
+        assert isinstance(examples, SentencePairs)
+        if examples.text.alignments is None:
+            return None
+        found = link_words_of_text(examples.text, self.languages, indices, forced, reading)
+        gold = gold_of_text(examples.text)
+        return [(links, gold[index]) for links, index in zip(found, indices, strict=True)]

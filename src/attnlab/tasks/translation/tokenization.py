@@ -1,0 +1,169 @@
+"""Corpora after tokenization, as they are kept on disk."""
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnlab.data.ragged import Ragged
+from attnlab.data.symbols import BOS, EOS
+from attnlab.errors import UserError
+from attnlab.tasks.translation.corpora import Alignment, Corpus, ParallelText
+from attnlab.tasks.translation.tokenizers import Tokenizer
+from attnlab.tasks.translation.vocabulary import Vocabulary
+
+log = logging.getLogger(__name__)
+
+SIDES = ("source", "target")
+
+
+@dataclass(frozen=True)
+class VocabularyOptions:
+    """How vocabularies are made.
+
+    Attributes:
+        min_frequency: leave out types that are rarer in training.
+        max_size: keep at most so many types, special ones not counted; None keeps all.
+        shared: one vocabulary for both languages and, if it learns its pieces, one tokenizer.
+
+    Raises:
+        UserError: a number that is not positive.
+    """
+
+    min_frequency: int = 1
+    max_size: int | None = None
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("min_frequency", "max_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} must be 1 or more, not {value}")
+
+
+@dataclass(frozen=True)
+class TokenizedCorpus:
+    """A corpus after tokenization.
+
+    Attributes:
+        text: sentences of each split, in the order of the ids.
+        ids: of each split, (source, target); a source sentence ends with the end symbol, a target sentence has both.
+        vocabularies: (source, target).
+        tokenizer_states: what the tokenizers learned, (source, target).
+    """
+
+    text: dict[str, ParallelText]
+    ids: dict[str, tuple[Ragged, Ragged]]
+    vocabularies: tuple[Vocabulary, Vocabulary]
+    tokenizer_states: tuple[dict[str, Any], dict[str, Any]]
+
+
+def tokenize(
+    corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], options: VocabularyOptions, max_length: int | None
+) -> TokenizedCorpus:
+    """Learn tokenizers and vocabularies from the training set, and tokenize every split.
+
+    Args:
+        corpus: the text.
+        tokenizers: (source, target), not yet fitted.
+        options: of the vocabularies.
+        max_length: leave out training pairs with a side of more tokens; None keeps all.
+
+    Raises:
+        UserError: an empty split, or no training pair short enough.
+    """
+    text = corpus.load()
+    for split, pairs in text.items():
+        if not pairs.source:
+            raise UserError(f"the corpus has no sentence in {split}")
+    train = text["train"]
+    if options.shared and tokenizers[0].learns_pieces:
+        tokenizers[0].fit(train.source + train.target)
+        tokenizers[1].load_state(tokenizers[0].state())
+    else:
+        tokenizers[0].fit(train.source)
+        tokenizers[1].fit(train.target)
+    tokens = {
+        split: (tokenizers[0].tokenize(pairs.source), tokenizers[1].tokenize(pairs.target)) for split, pairs in text.items()
+    }
+    if max_length is not None:
+        text["train"], tokens["train"] = _drop_long(train, tokens["train"], max_length)
+    sides: list[Iterable[Sequence[str]]] = list(tokens["train"])
+    if options.shared:
+        sides = [[*tokens["train"][0], *tokens["train"][1]]] * 2
+    source, target = (Vocabulary.build(side, min_frequency=options.min_frequency, max_size=options.max_size) for side in sides)
+    ids = {
+        split: (encode_sources(source_tokens, source), encode_targets(target_tokens, target))
+        for split, (source_tokens, target_tokens) in tokens.items()
+    }
+    return TokenizedCorpus(text, ids, (source, target), (tokenizers[0].state(), tokenizers[1].state()))
+
+
+def encode_sources(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Ragged:
+    """Return ids of tokenized sentences, each with the end symbol."""
+    return Ragged.of_ids([*vocabulary.encode(sentence), EOS] for sentence in sentences)
+
+
+def encode_targets(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Ragged:
+    """Return ids of tokenized sentences, each with start and end symbol."""
+    return Ragged.of_ids([BOS, *vocabulary.encode(sentence), EOS] for sentence in sentences)
+
+
+def _drop_long(
+    train: ParallelText, tokens: tuple[list[list[str]], list[list[str]]], max_length: int
+) -> tuple[ParallelText, tuple[list[list[str]], list[list[str]]]]:
+    lengths = [max(len(s), len(t)) for s, t in zip(*tokens, strict=True)]
+    kept = [index for index, length in enumerate(lengths) if length <= max_length]
+    if not kept:
+        raise UserError(f"max_length={max_length} leaves no training pair: raise it")
+    log.info("left out %d of %d training pairs: longer than %d tokens", len(lengths) - len(kept), len(lengths), max_length)
+    links = train.alignments and [train.alignments[i] for i in kept]
+    source, target = ([side[i] for i in kept] for side in (train.source, train.target))
+    short = ([tokens[0][i] for i in kept], [tokens[1][i] for i in kept])
+    return replace(train, source=source, target=target, alignments=links), short
+
+
+def write_corpus(corpus: TokenizedCorpus, folder: Path) -> None:
+    """Write a tokenized corpus into an empty folder."""
+    index = {
+        "splits": list(corpus.text),
+        "vocabularies": [vocabulary.tokens for vocabulary in corpus.vocabularies],
+        "tokenizers": corpus.tokenizer_states,
+        "alignments": {split: pairs.alignments for split, pairs in corpus.text.items()},
+        "words": {split: pairs.words for split, pairs in corpus.text.items()},
+    }
+    for split, pairs in corpus.text.items():
+        for side, sentences, ids in zip(SIDES, (pairs.source, pairs.target), corpus.ids[split], strict=True):
+            (folder / f"{split}.{side}.txt").write_bytes("\n".join(sentences).encode())
+            np.save(folder / f"{split}.{side}.ids.npy", ids.values)
+            np.save(folder / f"{split}.{side}.offsets.npy", ids.offsets)
+    index["sizes"] = {path.name: path.stat().st_size for path in folder.iterdir()}
+    (folder / "index.json").write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
+
+
+def read_corpus(folder: Path) -> TokenizedCorpus:
+    """Read what :func:`write_corpus` wrote; its ids stay on disk until they are used.
+
+    Raises:
+        ValueError: a file is not whole; and whatever reading damaged files raises.
+    """
+    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    for name, size in index["sizes"].items():
+        if (folder / name).stat().st_size != size:
+            raise ValueError(f"{name} is not whole")
+    text, ids = {}, {}
+    for split in index["splits"]:
+        source, target = ((folder / f"{split}.{side}.txt").read_bytes().decode().split("\n") for side in SIDES)
+        links: list[Alignment] | None = index["alignments"][split]
+        alignments = links and [[(s, t) for s, t in pair] for pair in links]
+        text[split] = ParallelText(source, target, alignments, index["words"][split])
+        arrays = [
+            [np.load(folder / f"{split}.{side}.{part}.npy", mmap_mode="r") for part in ("ids", "offsets")] for side in SIDES
+        ]
+        ids[split] = (Ragged(*arrays[0]), Ragged(*arrays[1]))
+    vocabularies, states = index["vocabularies"], index["tokenizers"]
+    return TokenizedCorpus(text, ids, (Vocabulary(vocabularies[0]), Vocabulary(vocabularies[1])), (states[0], states[1]))

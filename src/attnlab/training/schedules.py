@@ -1,0 +1,40 @@
+"""Schedules of the learning rate, in the form that Lightning takes."""
+
+from typing import Literal
+
+from lightning.pytorch.utilities.types import LRSchedulerConfigType
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, ExponentialLR, ReduceLROnPlateau
+
+Interval = Literal["epoch", "step"]
+
+
+def constant(optimizer: Optimizer) -> LRSchedulerConfigType:
+    """Leave the learning rate as it is."""
+    return {"scheduler": ConstantLR(optimizer, factor=1.0, total_iters=0)}
+
+
+def cosine(optimizer: Optimizer, *, duration: int, eta_min: float = 0.0, interval: Interval = "epoch") -> LRSchedulerConfigType:
+    """Go down half a cosine from the full rate to ``eta_min`` in ``duration`` intervals."""
+    return {"scheduler": CosineAnnealingLR(optimizer, T_max=duration, eta_min=eta_min), "interval": interval}
+
+
+def exponential(optimizer: Optimizer, *, gamma: float, interval: Interval = "epoch") -> LRSchedulerConfigType:
+    """Multiply the rate by ``gamma`` after every interval."""
+    return {"scheduler": ExponentialLR(optimizer, gamma=gamma), "interval": interval}
+
+
+def plateau(
+    optimizer: Optimizer, *, monitor: str, mode: Literal["min", "max"], factor: float = 0.5, patience: int = 1
+) -> LRSchedulerConfigType:
+    """Multiply the rate by ``factor`` when a metric has not improved for more than ``patience`` epochs.
+
+    Args:
+        optimizer: whose rate it is.
+        monitor: the metric, such as ``val/loss``.
+        mode: "min" where lower is better, "max" where higher is.
+        factor: of the rate.
+        patience: epochs.
+    """
+    scheduler = ReduceLROnPlateau(optimizer, mode=mode, factor=factor, patience=patience)
+    return {"scheduler": scheduler, "interval": "epoch", "monitor": monitor}
