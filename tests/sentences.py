@@ -2,8 +2,12 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
+from attnlab.data import BatchOptions, SequenceDataModule
+from attnlab.tasks.translation import Translation, VocabularyOptions
 from attnlab.tasks.translation.corpora import Alignment, Corpus, ParallelText
+from attnlab.tasks.translation.tokenizers import WhitespaceTokenizer
 
 SUBJECTS = [("The dog", "Der Hund"), ("A woman", "Eine Frau"), ("My friend", "Mein Freund"), ("Anna's child", "Annas Kind")]
 VERBS = [("sees", "sieht"), ("doesn't like", "mag nicht"), ("draws", "zeichnet"), ("'s got", "hat")]
@@ -51,3 +55,24 @@ def write_pair(prefix: Path, source: str | bytes, target: str | bytes) -> None:
     prefix.parent.mkdir(parents=True, exist_ok=True)
     for language, content in (("en", source), ("de", target)):
         prefix.with_name(f"{prefix.name}.{language}").write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+VOCABULARY_OPTIONS = {"min_frequency", "max_size", "shared"}
+BATCH_OPTIONS = {"size", "by", "eval_size", "max_length", "num_workers"}
+
+
+def translation(folder: Path, **changes: Any) -> Translation:
+    """A task of translation that keeps its cache in a folder; options of batches and vocabularies by their own names."""
+    settings = {"data": MadeCorpus(), "tokenizer": WhitespaceTokenizer, "cache_dir": str(folder / "cache"), "seed": 1}
+    batches = BatchOptions(**{"size": 32, **{name: changes.pop(name) for name in BATCH_OPTIONS & changes.keys()}})
+    vocabulary = VocabularyOptions(**{name: changes.pop(name) for name in VOCABULARY_OPTIONS & changes.keys()})
+    return Translation(batches=batches, vocabulary=vocabulary, metrics={}, **{**settings, **changes})
+
+
+def prepared(task: Translation) -> Translation:
+    task.prepare()
+    return task
+
+
+def served(task: Translation) -> SequenceDataModule:
+    return SequenceDataModule(prepared(task).examples, task.test_names, task.batches, seed=task.seed)

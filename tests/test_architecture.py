@@ -1,29 +1,91 @@
-"""Small rooms, one direction: a module imports only from its own room and from rooms below it."""
+"""Small rooms, one direction, and what must not be said where."""
 
 import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from conftest import CONF, ROOT
 
-FLOORS = ["errors", "seeding", "attention", "layers", "encoders", "decoders", "output", "model", "search", "data", "evaluation"]
-FLOORS += ["training", "studies", "using", "cli", "__main__"]
-MODULES = sorted((ROOT / "src" / "attnlab").rglob("*.py"))
+PACKAGE = ROOT / "src" / "attnlab"
+FLOORS = ["errors", "seeding", "source", "attention", "layers", "encoders", "decoders", "heads", "model", "search", "data"]
+FLOORS += ["evaluation", "tasks", "training", "config", "runs", "studies", "commands", "__main__"]
+MODULES = sorted(PACKAGE.rglob("*.py"))
+IDS = [str(path.relative_to(PACKAGE)) for path in MODULES]
+COMPONENTS = set(FLOORS[: FLOORS.index("config")]) - {"errors", "seeding", "source"}
+
+GROUPS = sorted({path.name for path in CONF.iterdir() if path.is_dir()} | {"model", "batches", "objective", "vocabulary"})
+CONFIG_KEY = re.compile(rf"\b({'|'.join(GROUPS)})([./][a-z_]+)*=|\b({'|'.join(GROUPS)})[./][a-z_]+(?!\()\b")
+RUN_FILES = {"run.json", "result.json", "config.yaml", "environment.json", "task.json", "metrics.jsonl", "attention.json"}
+RUN_FILES |= {"error.txt", ".lock", "last.ckpt", "hypotheses", "texts", "statistics", "evaluations", "heatmaps"}
+TEXT_WORDS = re.compile(r"\b(sentences?|bleu)\b", re.IGNORECASE)
 
 
-def imported(path: Path) -> set[str]:
-    """Rooms of attnlab that a module imports from."""
-    rooms = set()
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Names of the modules that a module imports from, wherever it does."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        rooms |= {name.split(".")[1] for name in names if name.startswith("attnlab.")}
-    return rooms
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+def strings(path: Path) -> Iterator[str]:
+    """Every string of a module that is no docstring."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+            yield node.value
+
+
+@pytest.mark.parametrize("path", MODULES, ids=IDS)
 def test_imports_point_downwards(path: Path) -> None:
-    room = path.relative_to(ROOT / "src" / "attnlab").parts[0].removesuffix(".py")
-    if room != "__init__":
-        assert all(FLOORS.index(other) <= FLOORS.index(room) for other in imported(path))
+    own = room(path)
+    if own == "__init__":
+        return
+    for name in imports(path):
+        if name.startswith("attnlab."):
+            assert FLOORS.index(name.split(".")[1]) <= FLOORS.index(own), name
+    if own == "tasks" and len(path.relative_to(PACKAGE).parts) > 2:  # a task knows no other task
+        task = path.relative_to(PACKAGE).parts[1]
+        assert all(
+            name.split(".")[2] in (task, "task", "predictor") for name in imports(path) if name.startswith("attnlab.tasks.")
+        )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=IDS)
+def test_config_alone_imports_the_machinery_of_configs(path: Path) -> None:
+    if room(path) != "config":
+        assert not {name.partition(".")[0] for name in imports(path)} & {"hydra", "omegaconf"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=IDS)
+def test_the_run_folder_alone_spells_the_names_of_its_files(path: Path) -> None:
+    if path != PACKAGE / "runs" / "folder.py":
+        assert not RUN_FILES & set(strings(path))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=IDS)
+def test_translation_alone_speaks_of_text(path: Path) -> None:
+    if not path.is_relative_to(PACKAGE / "tasks" / "translation"):
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        assert [(number, line) for number, line in lines if TEXT_WORDS.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if room(path) in COMPONENTS], ids=lambda p: str(p.relative_to(PACKAGE))
+)
+def test_a_component_names_no_config_key(path: Path) -> None:
+    assert [text for text in strings(path) if CONFIG_KEY.search(text)] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=IDS)
+def test_files_are_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 415  # lists of words need not be torn apart

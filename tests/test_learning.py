@@ -1,5 +1,6 @@
 """What learns to align, and what cannot: every score on the grammar corpus, whose word alignments are known."""
 
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -7,11 +8,12 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from attnlab.data.datamodule import ParallelDataModule
+from attnlab.data import Batch, SequenceDataModule
+from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
-from attnlab.studies.run import build_data, build_model
-from attnlab.tasks.translation.vocabulary import PAD
-from composing import composed
+from attnlab.runs.assembly import build_model, build_task
+from attnlab.tasks.task import Task
+from composing import settled
 from conftest import options
 
 STEPS = 400
@@ -27,8 +29,8 @@ CONTROLS = {
 SCORES = [f"attention/score={name}" for name in options("attention/score")]
 
 
-def batches(data: ParallelDataModule):
-    epoch = 0
+def batches(task: Task) -> Iterator[Batch]:
+    data, epoch = SequenceDataModule(task.examples, task.test_names, task.batches, seed=1), 0
     while True:
         loader = data.train_dataloader()
         loader.sampler.set_epoch(epoch)
@@ -36,9 +38,9 @@ def batches(data: ParallelDataModule):
         epoch += 1
 
 
-def train(model: Seq2Seq, data: ParallelDataModule) -> None:
+def train(model: Seq2Seq, task: Task) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=8e-3)
-    for batch in islice(batches(data), STEPS):
+    for batch in islice(batches(task), STEPS):
         memory, state = model.encode(batch.source, batch.source_lengths)
         decoded = model.decode(batch.target[:, :-1], memory, state)
         real = batch.target[:, 1:] != PAD
@@ -49,9 +51,9 @@ def train(model: Seq2Seq, data: ParallelDataModule) -> None:
 
 
 @torch.no_grad()
-def agreement(model: Seq2Seq, data: ParallelDataModule) -> tuple[float, float]:
+def agreement(model: Seq2Seq, task: Task) -> tuple[float, float]:
     """How often a linked target token looks most at a source token that it is linked to, and how often chance would."""
-    batch = data.batch("val", range(60))
+    batch = task.examples("val")[range(60)]
     memory, state = model.encode(batch.source, batch.source_lengths)
     weights = model.decode(batch.target[:, :-1], memory, state).weights
     words = torch.arange(weights.shape[2]) < (batch.source_lengths - 1).unsqueeze(1)  # the end symbol is linked to nothing
@@ -69,12 +71,13 @@ def test_scores_learn_to_align_and_controls_do_not(
 ) -> None:
     folder: Path = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("ATTNLAB_CACHE", str(folder))
-    config = composed(*SMALL, override)
-    data = build_data(config)
-    data.serve_links = True
-    model = build_model(config, data).train()
-    train(model, data)
-    share, chance = agreement(model.eval(), data)
+    config = settled(*SMALL, override)
+    task = build_task(config)
+    task.prepare()
+    task.serve_links()
+    model = build_model(config, task).train()
+    train(model, task)
+    share, chance = agreement(model.eval(), task)
     if override in CONTROLS:
         assert share < 1.5 * chance
     else:

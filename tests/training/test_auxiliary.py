@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from attnlab.training.auxiliary import CoverageLoss, SupervisedLoss
-from commands import TINY, Attnlab, attnlab
+from commands import TINY, Cli, cli
 
-__all__ = ["attnlab"]
+__all__ = ["cli"]
 
 
 def example() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -55,14 +55,14 @@ def metrics(tmp_path: Path, name: str) -> dict[str, float]:
     return last
 
 
-def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(attnlab: Attnlab, tmp_path: Path) -> None:
+def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(cli: Cli, tmp_path: Path) -> None:
     """Both losses together, logged under their own names; a weight of zero measures without teaching."""
     budget = [*TINY, "data.train_size=400", "optimizer.lr=0.01", "trainer.max_epochs=6", "logger=none"]
     both = "auxiliary=[coverage,supervised]"
     weights = ["auxiliary.coverage.weight=0", "auxiliary.supervised.weight=0"]
-    assert attnlab("train", *budget, both, "name=taught") == 0
-    assert attnlab("train", *budget, both, *weights, "name=measured") == 0
-    assert attnlab("train", *budget, "name=plain") == 0
+    assert cli("train", *budget, both, "name=taught") == 0
+    assert cli("train", *budget, both, *weights, "name=measured") == 0
+    assert cli("train", *budget, "name=plain") == 0
     taught, measured, plain = (metrics(tmp_path, name) for name in ("taught", "measured", "plain"))
     assert taught["train/supervised"] < 0.85 * measured["train/supervised"]
     assert taught["train/coverage"] < measured["train/coverage"]
@@ -75,30 +75,30 @@ def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(attnlab: A
     [
         (
             ["auxiliary=coverage", "attention=none"],
-            "auxiliary=coverage is a loss on attention weights: attention=none has none",
+            "the auxiliary loss coverage is one on attention weights, and this attention has none",
         ),
-        (["auxiliary=coverage", "attention=uniform"], "which attention/normalizer=uniform does not learn"),
+        (["auxiliary=coverage", "attention=uniform"], "which do not learn with a uniform normalizer"),
         (["auxiliary=supervised", "attention=hard"], "gives them none"),
         (["auxiliary=supervised", "auxiliary.supervised.weight=-1"], "must not be negative"),
     ],
 )
 def test_losses_that_make_no_sense_are_refused(
-    overrides: list[str], message: str, attnlab: Attnlab, capsys: pytest.CaptureFixture[str]
+    overrides: list[str], message: str, cli: Cli, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert attnlab("train", *TINY, "logger=none", *overrides) == 2
+    assert cli("train", *TINY, "logger=none", *overrides) == 2
     assert message in capsys.readouterr().err
 
 
-def test_supervision_wants_alignments(attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_supervision_wants_alignments(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for split in ("train", "val", "test"):
         (tmp_path / f"{split}.en").write_text("the old dog sleeps .\n")
         (tmp_path / f"{split}.de").write_text("der alte Hund schläft .\n")
     text = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
     tiny = [override for override in TINY if not override.startswith("data.")]
-    assert attnlab("train", *text, *tiny, "auxiliary=supervised", "logger=none") == 2
+    assert cli("train", *text, *tiny, "auxiliary=supervised", "logger=none") == 2
     assert "has no word alignments" in capsys.readouterr().err
     (tmp_path / "train.align").write_text("0-0 1-1 2-2 3-3 4-4\n")
-    assert attnlab("train", *text, *tiny, "auxiliary=supervised", "data.alignments=align", "logger=none") == 0
+    assert cli("train", *text, *tiny, "auxiliary=supervised", "data.alignments=align", "logger=none") == 0
     (tmp_path / "train.align").write_text("0-0 1-9\n")
-    assert attnlab("train", *text, *tiny, "auxiliary=supervised", "data.alignments=align", "logger=none") == 2
+    assert cli("train", *text, *tiny, "auxiliary=supervised", "data.alignments=align", "logger=none") == 2
     assert "train.align, line 1" in capsys.readouterr().err

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from commands import TINY, Attnlab, attnlab
+from commands import TINY, Cli, cli
 from saboteur import SABOTEUR
 
-__all__ = ["attnlab"]
+__all__ = ["cli"]
 
 
 def inspected(folder: Path) -> list[dict[str, Any]]:
@@ -26,8 +26,8 @@ def inspected(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_sweep_logs_one_run_for_each_job(attnlab: Attnlab, tmp_path: Path) -> None:
-    assert attnlab("train", "-m", *TINY, "name=tracked", "attention=none,dot", "seed=1,2", "trainer.log_every_n_steps=1") == 0
+def test_a_sweep_logs_one_run_for_each_job(cli: Cli, tmp_path: Path) -> None:
+    assert cli("train", "-m", *TINY, "name=tracked", "attention=none,dot", "seed=1,2", "trainer.log_every_n_steps=1") == 0
     runs = inspected(tmp_path)
     runs = [run for run in runs if "comparison" not in run["name"]]
     assert len(runs) == 4
@@ -42,14 +42,14 @@ def test_a_sweep_logs_one_run_for_each_job(attnlab: Attnlab, tmp_path: Path) -> 
     assert all("attention" in run["summary"] for run in with_attention)
 
 
-def test_a_crash_is_recorded_as_failed(attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnlab.training import TranslationModule
+def test_a_crash_is_recorded_as_failed(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnlab.training import SequenceModule
 
     def crash(*arguments: object) -> None:
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(TranslationModule, "on_validation_epoch_end", crash)
-    assert attnlab("train", *TINY) == 1
+    monkeypatch.setattr(SequenceModule, "on_validation_epoch_end", crash)
+    assert cli("train", *TINY) == 1
     (run,) = inspected(tmp_path)
     assert (run["state"], run["exit_code"]) == ("failed", 1)
 
@@ -68,12 +68,12 @@ def test_a_study_logs_its_comparison_beside_its_runs(tmp_path: Path) -> None:
     assert all({"test/bleu", "test/chrf", "test/perplexity"} <= summary for summary in scores)
 
 
-def test_a_run_that_goes_on_is_the_same_run_there(attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ["train", *TINY, SABOTEUR, "trainer.max_epochs=2", "datamodule.batch_size=16"]
+def test_a_run_that_goes_on_is_the_same_run_there(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["train", *TINY, SABOTEUR, "trainer.max_epochs=2", "batches.size=16"]
     monkeypatch.setenv("SABOTAGE", "seed=1=interrupt@8")
-    assert attnlab(*command) == 130
+    assert cli(*command) == 130
     monkeypatch.delenv("SABOTAGE")
-    assert attnlab(*command) == 0
+    assert cli(*command) == 0
     first, second = inspected(tmp_path)
     assert first["run_id"] == second["run_id"]
     assert "test/bleu" in second["summary"]

@@ -15,7 +15,7 @@ def fetch(name: str, base_url: str, checksums: Mapping[str, str], *, folder: str
         base_url: what it is appended to.
         checksums: SHA-256 by name.
         folder: subfolder of the cache.
-        remedy: what to do where it cannot be had, as the end of a sentence.
+        remedy: what to do where it cannot be had, to end the message with.
 
     Raises:
         UserError: an unknown name, no network, or content that does not match its checksum.

@@ -12,7 +12,7 @@ def find_file(path: Path, remedy: str) -> Path:
 
     Args:
         path: without ``.gz``.
-        remedy: what to do if there is neither, as the end of a sentence.
+        remedy: what to do if there is neither, to end the message with.
 
     Raises:
         UserError: neither exists.

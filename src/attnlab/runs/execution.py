@@ -69,7 +69,8 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
     keep_freed_memory()
     task = build_task(config)
     monitored_metric(config["monitor"], task.metrics)
-    task.prepare()
+    with component_errors("data"):
+        task.prepare()
     model = build_model(config, task)
     module = build_module(config, task, model)
     folder = RunFolder(path)

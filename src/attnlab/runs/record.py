@@ -102,7 +102,7 @@ class RunResult(Schema):
         parameters: of the model, shared ones counted once.
         epochs: trained.
         steps: trained.
-        monitor: the metric that chose the checkpoint, such as ``val/bleu``; None where none was kept.
+        monitor: the metric that chose the checkpoint, such as ``val/loss``; None where none was kept.
         best: its best value.
         train_seconds: of training, without validation.
         train_tokens_per_second: target tokens.

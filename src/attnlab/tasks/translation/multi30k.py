@@ -76,7 +76,7 @@ class Multi30k(Corpus):
     def _file(self, split: str, language: str) -> Path:
         if self.root is not None:
             return find_file(
-                self.root / f"{split}.{language}", "data.root must be the folder with Multi30k's files, such as train.en.gz"
+                self.root / f"{split}.{language}", "root must be the folder with Multi30k's files, such as train.en.gz"
             )
         name = f"{split}.{language}.gz"
         return fetch(
@@ -84,5 +84,5 @@ class Multi30k(Corpus):
             self.base_url,
             CHECKSUMS,
             folder="multi30k",
-            remedy="put train, val and the test sets (train.en.gz, train.de.gz, ...) into a folder and add data.root=FOLDER",
+            remedy="put train, val and the test sets (train.en.gz, train.de.gz, ...) into a folder and name it as root",
         )

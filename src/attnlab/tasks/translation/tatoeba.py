@@ -52,7 +52,7 @@ class Tatoeba(Corpus):
     ) -> None:
         if (source == "en") == (target == "en"):
             raise UserError(
-                f"Tatoeba's file pairs English with another language: not data.source={source} data.target={target}"
+                f"Tatoeba's file pairs English with another language: not source={source} and target={target}"
             )
         self.path = Path(path).expanduser()
         self.languages = (source, target)
@@ -83,8 +83,8 @@ class Tatoeba(Corpus):
         train = sorted(index for group in rest + large for index in group)
         if min(len(test) - self.test_size, len(val) - self.val_size, len(train) - 1) < 0:
             raise UserError(
-                f"{self.path}: {len(pairs)} pairs are too few for data.val_size={self.val_size} and "
-                f"data.test_size={self.test_size}: lower them, or raise data.max_pairs or data.max_words"
+                f"{self.path}: {len(pairs)} pairs are too few for val_size={self.val_size} and "
+                f"test_size={self.test_size}: lower them, or raise max_pairs or max_words"
             )
         return {name: self._text(pairs, indices) for name, indices in (("train", train), ("val", val), ("test", test))}
 
@@ -107,7 +107,7 @@ class Tatoeba(Corpus):
     def _content(self) -> bytes:
         if not self.path.is_file():
             raise UserError(
-                f"no file {self.path}: get deu-eng.zip or another from https://www.manythings.org/anki/ and add data.path=FILE"
+                f"no file {self.path}: get deu-eng.zip or another from https://www.manythings.org/anki/ and name it as path"
             )
         if self.path.suffix != ".zip":
             return read_bytes(self.path)

@@ -37,7 +37,7 @@ class TextFiles(Corpus):
         self, train: str, val: str, tests: Mapping[str, str], *, source: str, target: str, alignments: str | None = None
     ) -> None:
         if not tests or {"train", "val"} & set(tests):
-            raise UserError("data.tests names one test set or more, none of them train or val: data.tests={test: FOLDER/test}")
+            raise UserError("tests names one test set or more, none of them train or val: {test: FOLDER/test}")
         self.languages = (source, target)
         self.test_names = tuple(tests)
         self.alignments = alignments
@@ -69,7 +69,7 @@ class TextFiles(Corpus):
             return None
         path = Path(f"{self._prefixes[split]}.{self.alignments}")
         try:
-            return find_file(path, f"data.alignments={self.alignments} needs it, with links such as 0-0 1-2 for each pair")
+            return find_file(path, f"alignments={self.alignments} needs it, with links such as 0-0 1-2 for each pair")
         except UserError:
             if split == "train":
                 raise

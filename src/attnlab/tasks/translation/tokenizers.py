@@ -162,7 +162,7 @@ class SubwordTokenizer(Tokenizer):
     def __init__(self, language: str, *, lowercase: bool = False, vocab_size: int = 8000) -> None:
         super().__init__(language, lowercase=lowercase)
         if vocab_size < 1:
-            raise UserError(f"tokenizer.vocab_size must be 1 or more, not {vocab_size}")
+            raise UserError(f"vocab_size must be 1 or more, not {vocab_size}")
         self.vocab_size = vocab_size
 
     @override

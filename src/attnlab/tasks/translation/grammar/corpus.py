@@ -59,14 +59,14 @@ class GrammarCorpus(Corpus):
         open_names: float = 0.0,
     ) -> None:
         if {source, target} != {"en", "de"}:
-            raise UserError(f"the grammar speaks en and de, not data.source={source} data.target={target}")
+            raise UserError(f"the grammar speaks en and de, not source={source} and target={target}")
         self.languages = (source, target)
         self.sizes = {"train": train_size, "val": val_size, "test": test_size, "test_long": test_long_size}
         for name, size in self.sizes.items():
             if size < 1:
-                raise UserError(f"data.{name}_size must be 1 or more, not {size}")
+                raise UserError(f"{name}_size must be 1 or more, not {size}")
         if max_depth < 1 or not 0.0 <= open_names <= 1.0:
-            raise UserError("data.max_depth must be 1 or more, and data.open_names a probability from 0 to 1")
+            raise UserError("max_depth must be 1 or more, and open_names a probability from 0 to 1")
         self.max_depth = max_depth
         self.seed = seed
         self.open_names = open_names
@@ -102,7 +102,7 @@ class GrammarCorpus(Corpus):
             if refused == PATIENCE:
                 raise UserError(
                     f"the grammar found {len(pairs)} of {count} distinct sentences of {low} to {high} words for {name}: "
-                    f"lower data.{name}_size or change data.max_depth"
+                    f"lower {name}_size or change max_depth"
                 )
             refused += 1
             sentence = sampler.sentence()

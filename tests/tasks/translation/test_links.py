@@ -1,6 +1,7 @@
 """Word alignments as links between tokens."""
 
 import pickle
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,15 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from attnlab.data.batching import Batch
-from attnlab.data.datamodule import ParallelDataModule
-from attnlab.data.links import TokenLinks
+from attnlab.data import Batch
 from attnlab.errors import UserError
-from attnlab.tasks.translation import ParallelText, TextFiles
+from attnlab.tasks.translation import ParallelText, TextFiles, Translation
 from attnlab.tasks.translation.corpora import Alignment
 from attnlab.tasks.translation.grammar import GrammarCorpus
+from attnlab.tasks.translation.links import link_tokens
 from attnlab.tasks.translation.tokenizers import CharacterTokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from conftest import CONF, options
-from sentences import write_pair
+from sentences import prepared, served, translation, write_pair
 
 ENGLISH, GERMAN = "Don't use the kitchen table!", "Benutze den Küchentisch nicht!"
 SPACY: Alignment = [(0, 3), (1, 3), (2, 0), (3, 1), (4, 2), (5, 2), (6, 4)]
@@ -35,7 +35,7 @@ def tokenizer(name: str, language: str, sentences: list[str], **changes: object)
 
 def weights(text: ParallelText, source: list[str], target: list[str]) -> torch.Tensor:
     """(target tokens + 1, source tokens + 1) of the only pair."""
-    found = TokenLinks.find("train", text, ([source], [target]), ("en", "de"))
+    found = link_tokens("train", text, ([source], [target]), ("en", "de"))
     return found.batch([0], len(target) + 1, len(source) + 1)[0]
 
 
@@ -100,7 +100,7 @@ def test_a_piece_over_two_words_has_the_links_of_both() -> None:
 
 def test_sentences_stand_in_the_order_asked_for_and_are_padded() -> None:
     text = ParallelText(["a", "b c", ""], ["x y", "z", ""], [[(0, 1)], [(0, 0), (1, 0)], []], words="whitespace")
-    found = TokenLinks.find("val", text, ([["a"], ["b", "c"], []], [["x", "y"], ["z"], []]), ("en", "de"))
+    found = link_tokens("val", text, ([["a"], ["b", "c"], []], [["x", "y"], ["z"], []]), ("en", "de"))
     assert found.batch([2, 1, 0], 3, 3).tolist() == [
         [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
         [[0.5, 0.5, 0], [0, 0, 0], [0, 0, 0]],
@@ -108,7 +108,7 @@ def test_sentences_stand_in_the_order_asked_for_and_are_padded() -> None:
     ]
 
 
-def test_words_that_are_pieces_already() -> None:
+def test_words_that_are_pieces_alprepared() -> None:
     """Aligners are often run on text that is in pieces, where a mark of a space may stand alone."""
     text = ParallelText(["▁ a ▁b"], ["▁x ▁ y"], [[(0, 1), (1, 2), (2, 0)]], words="whitespace")
     assert weights(text, ["▁", "a", "▁b"], ["▁x", "▁", "y"])[:3, :3].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
@@ -118,39 +118,36 @@ def test_tokens_that_do_not_spell_the_text_have_no_links(caplog: pytest.LogCaptu
     sides = ["İzmir is", "Rome is", "ΟΔΟΣ is"], ["İzmir ist", "Rom ist", "ΟΔΟΣ ist"]  # a lower-case "İ" is two characters
     text = ParallelText(*sides, [[(0, 0), (1, 1)]] * 3, words="whitespace")
     tokens = [CharacterTokenizer("en", lowercase=True).tokenize(side) for side in sides]
-    found = TokenLinks.find("train", text, (tokens[0], tokens[1]), ("en", "de"))
+    found = link_tokens("train", text, (tokens[0], tokens[1]), ("en", "de"))
     assert "1 of 3 pairs of train have no links" in caplog.text
     assert [bool(links.any()) for links in found.batch([0, 1, 2], 20, 20)] == [False, True, True]
     caplog.clear()
     words = [WhitespaceTokenizer("en").tokenize(side) for side in sides]
-    assert TokenLinks.find("train", text, (words[0], words[1]), ("en", "de")).batch([0], 4, 4).sum() == 2
+    assert link_tokens("train", text, (words[0], words[1]), ("en", "de")).batch([0], 4, 4).sum() == 2
     assert not caplog.text
 
 
+Make = Callable[..., Translation]
+
+
 @pytest.fixture
-def make(tmp_path: Path) -> partial[ParallelDataModule]:
+def make(tmp_path: Path) -> Make:
     corpus = GrammarCorpus(train_size=200, val_size=20, test_size=20, test_long_size=20, open_names=0.3)
-    return partial(ParallelDataModule, corpus=corpus, seed=1, cache_dir=tmp_path / "cache")
-
-
-def ready(data: ParallelDataModule) -> ParallelDataModule:
-    data.prepare_data()
-    data.setup()
-    return data
+    return partial(translation, tmp_path, data=corpus)
 
 
 @pytest.mark.parametrize("name", options("tokenizer"))
-def test_pieces_merged_back_have_the_links_of_the_grammar(name: str, make: partial[ParallelDataModule]) -> None:
+def test_pieces_merged_back_have_the_links_of_the_grammar(name: str, make: Make) -> None:
     config = OmegaConf.load(CONF / "tokenizer" / f"{name}.yaml")
-    data = ready(make(tokenizer=instantiate(config, **({"vocab_size": 200} if "vocab_size" in config else {}))))
-    data.require_links()
-    text = data.text("test_long")
-    batch = data.batch("test_long", range(20))
+    data = prepared(make(tokenizer=instantiate(config, **({"vocab_size": 200} if "vocab_size" in config else {}))))
+    data.serve_links()
+    text = data.examples("test_long").text
+    batch = data.examples("test_long")[range(20)]
     assert batch.links is not None
     assert batch.links.shape == (20, batch.target.shape[1] - 1, batch.source.shape[1])
     torch.testing.assert_close(batch.links.sum(-1), (batch.links > 0).any(-1).float())
     assert text.alignments is not None
-    tokenizers = data.source_tokenizer, data.target_tokenizer
+    tokenizers = data.tokenizers
     splitters = SpacyTokenizer("en"), SpacyTokenizer("de")
     for row, sentences in enumerate(zip(text.source, text.target, strict=True)):
         tokens = [t.tokenize([s])[0] for t, s in zip(tokenizers, sentences, strict=True)]
@@ -179,69 +176,60 @@ def same(one: Batch, other: Batch) -> bool:
     return all(torch.equal(getattr(one, field), getattr(other, field)) for field in fields)
 
 
-def test_nothing_is_made_unless_asked_for(make: partial[ParallelDataModule], monkeypatch: pytest.MonkeyPatch) -> None:
-    data, other = ready(make(tokenizer=SpacyTokenizer)), ready(make(tokenizer=SpacyTokenizer))
-    other.require_links()
-    other.serve_copies = True
-    pairs = list(zip(data.train_dataloader(), other.train_dataloader(), strict=True))
+def test_nothing_is_made_unless_asked_for(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, other = prepared(make(tokenizer=SpacyTokenizer)), prepared(make(tokenizer=SpacyTokenizer))
+    other.serve_links()
+    other.serve_copy_ids()
+    pairs = list(zip(served(data).train_dataloader(), served(other).train_dataloader(), strict=True))
     assert all(same(*pair) for pair in pairs)
-    assert all(plain.links is None and plain.copies is None for plain, _ in pairs)
-    assert all(full.links is not None and full.copies is not None for _, full in pairs)
+    assert all(plain.links is None and plain.copy_ids is None for plain, _ in pairs)
+    assert all(full.links is not None and full.copy_ids is not None for _, full in pairs)
 
     def fail(*_: object) -> None:
         raise AssertionError("made for nothing")
 
     monkeypatch.setattr(SpacyTokenizer, "tokenize", fail)
-    assert len(list(data.train_dataloader())) == len(list(other.train_dataloader()))  # the second made them once already
+    assert len(list(served(data).train_dataloader())) == len(
+        list(served(other).train_dataloader())
+    )  # the second made them once already
 
 
-def test_workers_serve_the_same(make: partial[ParallelDataModule]) -> None:
+def test_workers_serve_the_same(make: Make) -> None:
     batches: list[list[Batch]] = []
     for workers in (0, 1):
-        data = ready(make(tokenizer=SpacyTokenizer, num_workers=workers))
-        data.require_links()
-        data.serve_copies = True
-        batches.append(list(data.train_dataloader()))
-        dataset = pickle.loads(pickle.dumps(data.train_dataloader().dataset))  # as where processes are spawned
+        data = prepared(make(tokenizer=SpacyTokenizer, num_workers=workers))
+        data.serve_links()
+        data.serve_copy_ids()
+        batches.append(list(served(data).train_dataloader()))
+        dataset = pickle.loads(pickle.dumps(data.examples("train")))  # as where processes are spawned
         batches.append([dataset[batch.indices.tolist()] for batch in batches[-1]])
     for one, *others in zip(*batches, strict=True):
         for other in others:
             assert same(one, other)
             assert torch.equal(one.links, other.links)
-            assert torch.equal(one.copies.source, other.copies.source)
-            assert torch.equal(one.copies.labels, other.copies.labels)
-            assert one.copies.words == other.copies.words
+            assert torch.equal(one.copy_ids, other.copy_ids)
+            assert torch.equal(one.labels, other.labels)
 
 
-def test_splits_without_alignments(make: partial[ParallelDataModule], tmp_path: Path) -> None:
+def test_splits_without_alignments(make: Make, tmp_path: Path) -> None:
     for split in ("train", "val", "test"):
         write_pair(tmp_path / split, "a b\nc d\n", "x y\nz\n")
     for split in ("train", "test"):
         (tmp_path / f"{split}.align").write_text("0-1 1-0\n0-0\n")
     files: dict[str, Any] = {"val": f"{tmp_path}/val", "tests": {"test": f"{tmp_path}/test"}, "source": "en", "target": "de"}
     corpus = TextFiles(f"{tmp_path}/train", **files, alignments="align")
-    data = ready(make(tokenizer=WhitespaceTokenizer, corpus=corpus))
-    data.require_links()
-    assert data.batch("val", [0, 1]).links is None
+    data = prepared(make(tokenizer=WhitespaceTokenizer, data=corpus))
+    data.serve_links()
+    assert data.examples("val")[[0, 1]].links is None
     for split in ("train", "test"):
-        links = data.batch(split, [1, 0]).links
+        links = data.examples(split)[[1, 0]].links
         assert links is not None
         assert links.tolist() == [[[1, 0, 0], [0, 0, 0], [0, 0, 0]], [[0, 1, 0], [1, 0, 0], [0, 0, 0]]]
-    moved = data.batch("train", [0]).to(torch.device("meta"))
+    moved = data.examples("train")[[0]].to(torch.device("meta"))
     assert moved.links is not None
     assert moved.links.device.type == "meta"
 
-    data = ready(make(tokenizer=WhitespaceTokenizer, corpus=TextFiles(f"{tmp_path}/train", **files)))
-    with pytest.raises(
-        UserError, match=r"TextFiles has no word alignments .*data=grammar, or data=text with data\.alignments="
-    ):
-        data.require_links()
-    assert not data.serve_links
-
-
-def test_longest_source(make: partial[ParallelDataModule]) -> None:
-    data = ready(make(tokenizer=SpacyTokenizer))
-    lengths = {s: [len(t) for t in data.source_tokenizer.tokenize(data.text(s).source)] for s in ("train", *data.test_names)}
-    for split, of in lengths.items():
-        assert data.longest_source[split] == max(of) + 1
-    assert set(data.longest_source) == {*lengths, "val"}
+    data = prepared(make(tokenizer=WhitespaceTokenizer, data=TextFiles(f"{tmp_path}/train", **files)))
+    with pytest.raises(UserError, match="TextFiles has no word alignments"):
+        data.serve_links()
+    assert data.examples("train").links is None

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from attnlab.data.batching import BucketSampler, LengthSampler, PairDataset, cut
-from attnlab.data.ids import Ids
+from attnlab.data.batches import BucketSampler, LengthSampler, split_batches
+from attnlab.data.examples import Examples
+from attnlab.data.ragged import Ragged
 
 LENGTHS = np.random.default_rng(5).integers(2, 40, size=(2, 503))
 LONGER = LENGTHS.max(axis=0)
 
 
 def sampler(**changes: object) -> BucketSampler:
-    settings = {"size": 32, "by": "sentences", "seed": 3, "pool": 4, **changes}
+    settings = {"size": 32, "by": "examples", "seed": 3, "pool": 4, **changes}
     return BucketSampler(*LENGTHS, **settings)  # type: ignore[arg-type]
 
 
@@ -23,7 +24,7 @@ def epoch(of: BucketSampler, number: int) -> list[list[int]]:
     return batches
 
 
-BY = pytest.mark.parametrize("by", [{"by": "sentences", "size": 32}, {"by": "tokens", "size": 600}])
+BY = pytest.mark.parametrize("by", [{"by": "examples", "size": 32}, {"by": "tokens", "size": 600}])
 
 
 @BY
@@ -49,7 +50,7 @@ class TestBucketSampler:
     def test_little_padding_and_no_order(self, by: dict[str, object]) -> None:
         batches = epoch(sampler(**by), 0)
         padded = sum(len(batch) * LENGTHS[1][batch].max() for batch in batches)
-        shuffled = cut(np.arange(503), LENGTHS[1], 32, "sentences")
+        shuffled = split_batches(np.arange(503), LENGTHS[1], 32, "examples")
         assert padded < 0.8 * sum(len(batch) * LENGTHS[1][batch].max() for batch in shuffled)
         means = [LONGER[batch].mean() for batch in batches]
         assert means != sorted(means)
@@ -70,7 +71,7 @@ class TestBucketSampler:
 
 
 @pytest.mark.parametrize("world_size", [1, 3])
-def test_evaluation_takes_every_sentence_once_over_all_ranks(world_size: int) -> None:
+def test_evaluation_takes_every_example_once_over_all_ranks(world_size: int) -> None:
     taken = [
         index
         for rank in range(world_size)
@@ -80,17 +81,35 @@ def test_evaluation_takes_every_sentence_once_over_all_ranks(world_size: int) ->
     assert sorted(taken) == list(range(503))
 
 
-def test_cut_by_tokens() -> None:
+def test_batches_of_tokens() -> None:
     lengths = np.array([3, 3, 9, 50, 2, 2])
-    assert cut(np.arange(6), lengths, 20, "tokens") == [[0, 1], [2], [3], [4, 5]]
+    assert split_batches(np.arange(6), lengths, 20, "tokens") == [[0, 1], [2], [3], [4, 5]]
+
+
+class Plain(Examples):
+    sources = references = ()
+
+    def source_tokens(self, index: int) -> list[str]:
+        return list(map(str, self.source[index]))
+
+    def target_tokens(self, index: int) -> list[str]:
+        return list(map(str, self.target[index]))
 
 
 def test_batch_is_padded() -> None:
-    ids = Ids(np.array([5, 6, 3, 7, 3, 3], dtype=np.int32), np.array([0, 3, 5, 6]))
-    batch = PairDataset(ids, ids)[[2, 0]]
+    ids = Ragged.of_ids([[5, 6, 3], [7, 3], [3]])
+    batch = Plain(ids, ids)[[2, 0]]
     assert batch.source.tolist() == [[3, 0, 0], [5, 6, 3]]
+    assert batch.labels.tolist() == [[0, 0], [6, 3]]
     assert batch.source.dtype == torch.int64
     assert batch.source_lengths.tolist() == [1, 3]
     assert batch.indices.tolist() == [2, 0]
     moved = batch.to(torch.device("meta"))
     assert (moved.target.device.type, moved.target_lengths.device.type, moved.indices.device.type) == ("meta", "cpu", "cpu")
+
+
+def test_vectors_are_padded_with_zeros() -> None:
+    vectors = Ragged.of_vectors([np.ones((2, 3), np.float32), np.full((1, 3), 2, np.float32)])
+    padded, lengths = vectors.padded([1, 0])
+    assert padded.tolist() == [[[2.0] * 3, [0.0] * 3], [[1.0] * 3] * 2]
+    assert (padded.dtype, lengths.tolist()) == (torch.float32, [1, 2])

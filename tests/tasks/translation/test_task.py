@@ -1,4 +1,5 @@
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,115 +10,109 @@ import torch
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from attnlab.data.batching import Batch
-from attnlab.data.cache import TokenizedCorpus, VocabularyOptions, cached, tokenize
-from attnlab.data.datamodule import ParallelDataModule, TextFiles
+from attnlab.data import Batch
+from attnlab.data.cache import load_or_make
+from attnlab.data.symbols import BOS, EOS, PAD
 from attnlab.errors import UserError
+from attnlab.tasks.translation import TextFiles, Translation, VocabularyOptions
+from attnlab.tasks.translation.tokenization import TokenizedCorpus, read_corpus, tokenize, write_corpus
 from attnlab.tasks.translation.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
-from attnlab.tasks.translation.vocabulary import BOS, EOS, PAD
-from sentences import MadeCorpus, links, sentences, write_pair
+from sentences import MadeCorpus, links, prepared, sentences, served, translation, write_pair
+
+Make = Callable[..., Translation]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> partial[ParallelDataModule]:
-    options = {"corpus": MadeCorpus(), "tokenizer": WhitespaceTokenizer, "batch_size": 32, "cache_dir": tmp_path / "cache"}
-    return partial(ParallelDataModule, seed=1, **options)
-
-
-def ready(data: ParallelDataModule) -> ParallelDataModule:
-    data.prepare_data()
-    data.setup()
-    return data
+def make(tmp_path: Path) -> Make:
+    return partial(translation, tmp_path)
 
 
 class TestBatches:
-    def test_ids_are_the_text(self, make: partial[ParallelDataModule]) -> None:
-        data = ready(make())
+    def test_ids_are_the_text(self, make: Make) -> None:
+        task = prepared(make())
+        data = served(task)
         loaders = {"train": data.train_dataloader(), "val": data.val_dataloader()}
         loaders |= dict(zip(data.test_names, data.test_dataloader(), strict=True))
         for split, loader in loaders.items():
-            text, seen = data.text(split), []
+            text, seen = task.examples(split).text, []
             for batch in loader:
                 assert (batch.target[:, 0] == BOS).all()
                 assert ((batch.source != PAD).sum(1) == batch.source_lengths).all()
                 assert (batch.target.gather(1, batch.target_lengths[:, None] - 1) == EOS).all()
                 for row, index in enumerate(batch.indices.tolist()):
-                    assert " ".join(data.source_vocabulary.decode(batch.source[row].tolist())) == text.source[index]
+                    assert " ".join(task.vocabularies[0].decode(batch.source[row].tolist())) == text.source[index]
                     if split == "train":
-                        assert " ".join(data.target_vocabulary.decode(batch.target[row].tolist())) == text.target[index]
+                        assert " ".join(task.vocabularies[1].decode(batch.target[row].tolist())) == text.target[index]
                     seen.append(index)
             assert sorted(seen) == list(range(len(text.source)))
 
-    def test_chosen_sentences(self, make: partial[ParallelDataModule]) -> None:
-        data = ready(make())
-        assert data.batch("second", [3, 1]).indices.tolist() == [3, 1]
+    def test_chosen_sentences(self, make: Make) -> None:
+        assert prepared(make()).examples("second")[[3, 1]].indices.tolist() == [3, 1]
 
-    def test_text_and_alignments_come_from_the_cache(self, make: partial[ParallelDataModule]) -> None:
-        for data in (ready(make()), ready(make())):
-            assert data.text("first") == MadeCorpus().load()["first"]
-            assert data.text("val").alignments == links(50)
-            assert data.text("val").words == "spacy"
+    def test_text_and_alignments_come_from_the_cache(self, make: Make) -> None:
+        for data in (prepared(make()), prepared(make())):
+            assert data.examples("first").text == MadeCorpus().load()["first"]
+            assert data.examples("val").text.alignments == links(50)
+            assert data.examples("val").text.words == "spacy"
 
-    def test_long_pairs_go_from_training_alone(
-        self, make: partial[ParallelDataModule], caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_long_pairs_go_from_training_alone(self, make: Make, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level("INFO", "attnlab"):
-            data = ready(make(max_length=12))
-        whole = ready(make())
+            data = prepared(make(max_length=12))
+        whole = prepared(make())
         kept = [i for i, pair in enumerate(zip(*sentences(300, 300), strict=True)) if max(len(s.split()) for s in pair) <= 12]
         assert 0 < len(kept) < 300
         assert f"left out {300 - len(kept)} of 300 training pairs" in caplog.text
-        assert data.text("train").alignments == [links(300)[i] for i in kept]
-        assert data.text("val") == whole.text("val")
-        assert max(batch.source.shape[1] for batch in data.train_dataloader()) == 13
+        assert data.examples("train").text.alignments == [links(300)[i] for i in kept]
+        assert data.examples("val").text == whole.examples("val").text
+        assert max(batch.source.shape[1] for batch in served(data).train_dataloader()) == 13
         with pytest.raises(UserError, match="max_length=1 leaves no training pair"):
-            make(max_length=1).prepare_data()
+            make(max_length=1).prepare()
 
     @pytest.mark.parametrize("rank", [0, 1])
-    def test_rank_comes_from_the_trainer(self, make: partial[ParallelDataModule], rank: int) -> None:
-        whole, part = ready(make()), ready(make())
+    def test_rank_comes_from_the_trainer(self, make: Make, rank: int) -> None:
+        whole, part = served(make()), served(make())
         part.trainer = SimpleNamespace(global_rank=rank, world_size=2)  # type: ignore[assignment]
         pairs = zip(whole.train_dataloader(), part.train_dataloader(), strict=True)
         assert all(full.indices.tolist()[rank::2] == share.indices.tolist() for full, share in pairs)
         shares = [len(batch.indices) for loader in part.test_dataloader() for batch in loader]
         assert sum(shares) == 20 + (4, 3)[rank]
 
-    def test_shared_vocabulary_and_pieces(self, make: partial[ParallelDataModule]) -> None:
-        data = ready(make(tokenizer=partial(BPETokenizer, vocab_size=90), shared_vocabulary=True))
-        assert data.source_vocabulary.tokens == data.target_vocabulary.tokens
-        assert data.source_tokenizer.state() == data.target_tokenizer.state()
-        german = data.text("first").target
-        assert data.source_tokenizer.tokenize(german) == data.target_tokenizer.tokenize(german)
-        alone = ready(make(tokenizer=partial(BPETokenizer, vocab_size=90)))
-        assert alone.source_tokenizer.state() != alone.target_tokenizer.state()
+    def test_shared_vocabulary_and_pieces(self, make: Make) -> None:
+        data = prepared(make(tokenizer=partial(BPETokenizer, vocab_size=90), shared=True))
+        assert data.vocabularies[0].tokens == data.vocabularies[1].tokens
+        assert data.tokenizers[0].state() == data.tokenizers[1].state()
+        german = data.examples("first").text.target
+        assert data.tokenizers[0].tokenize(german) == data.tokenizers[1].tokenize(german)
+        alone = prepared(make(tokenizer=partial(BPETokenizer, vocab_size=90)))
+        assert alone.tokenizers[0].state() != alone.tokenizers[1].state()
 
-    @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"max_length": -1}, {"min_frequency": 0}, {"batch_by": "words"}])
-    def test_wrong_options(self, make: partial[ParallelDataModule], wrong: dict[str, Any]) -> None:
-        with pytest.raises(UserError, match=f"datamodule.{next(iter(wrong))}"):
+    @pytest.mark.parametrize("wrong", [{"size": 0}, {"max_length": -1}, {"min_frequency": 0}, {"by": "words"}])
+    def test_wrong_options(self, make: Make, wrong: dict[str, Any]) -> None:
+        with pytest.raises(UserError, match=f"^{next(iter(wrong))} "):
             make(**wrong)
 
 
 class TestCache:
-    def test_second_run_tokenizes_nothing(self, make: partial[ParallelDataModule], monkeypatch: pytest.MonkeyPatch) -> None:
-        first = ready(make(tokenizer=SpacyTokenizer))
+    def test_second_run_tokenizes_nothing(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+        first = prepared(make(tokenizer=SpacyTokenizer))
 
         def fail(*_: object) -> None:
             raise AssertionError("not again")
 
         for owner, name in ((MadeCorpus, "load"), (SpacyTokenizer, "fit"), (SpacyTokenizer, "tokenize")):
             monkeypatch.setattr(owner, name, fail)
-        second = ready(make(tokenizer=SpacyTokenizer, batch_size=7, seed=5))
-        assert second.source_vocabulary.tokens == first.source_vocabulary.tokens
-        assert second.target_tokenizer.state() == first.target_tokenizer.state()
-        assert not second.data.ids["train"][0].flat.flags.writeable
+        second = prepared(make(tokenizer=SpacyTokenizer, size=7, seed=5))
+        assert second.vocabularies[0].tokens == first.vocabularies[0].tokens
+        assert second.tokenizers[1].state() == first.tokenizers[1].state()
+        assert not second.examples("train").source.values.flags.writeable
 
-    def test_key_tells_all_that_decides_the_ids(self, make: partial[ParallelDataModule], tmp_path: Path) -> None:
+    def test_key_tells_all_that_decides_the_ids(self, make: Make, tmp_path: Path) -> None:
         write_pair(tmp_path / "text", "a\nb\n", "c\nd\n")
         prefix = str(tmp_path / "text")
         files = TextFiles(prefix, prefix, {"test": prefix}, source="en", target="de")
         changes: list[dict[str, Any]] = [
             {},
-            {"corpus": files},
+            {"data": files},
             {"tokenizer": SpacyTokenizer},
             {"tokenizer": partial(WhitespaceTokenizer, lowercase=True)},
             {"tokenizer": BPETokenizer},
@@ -125,37 +120,37 @@ class TestCache:
             {"min_frequency": 2},
             {"max_size": 50},
             {"max_length": 50},
-            {"shared_vocabulary": True},
+            {"shared": True},
         ]
         (tmp_path / "text.align").write_text("0-0\n0-0\n")
         aligned = TextFiles(prefix, prefix, {"test": prefix}, source="en", target="de", alignments="align")
-        changes.append({"corpus": aligned})
+        changes.append({"data": aligned})
         keys = [make(**change).fingerprint for change in changes]
         assert len(set(keys)) == len(keys)
         (tmp_path / "text.de").write_text("c\ne\n")
-        assert make(corpus=files).fingerprint not in keys
-        assert make(seed=2, batch_size=3, num_workers=1).fingerprint == keys[0]
+        assert make(data=files).fingerprint not in keys
+        assert make(seed=2, size=3, num_workers=1).fingerprint == keys[0]
 
     @pytest.mark.parametrize("damage", ["val.source.ids.npy", "train.target.offsets.npy", "first.target.txt", "index.json"])
     @pytest.mark.parametrize("how", ["gone", "short"])
-    def test_damaged_entry_is_made_again(
-        self, make: partial[ParallelDataModule], damage: str, how: str, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        whole = ready(make())
+    def test_damaged_entry_is_made_again(self, make: Make, damage: str, how: str, caplog: pytest.LogCaptureFixture) -> None:
+        whole = prepared(make())
         path = next((whole.cache_dir / "corpora").glob(f"*/{damage}"))
         content = path.read_bytes()
         del whole
         path.unlink()
         if how == "short":
             path.write_bytes(content[: len(content) // 2])
-        ready(make())
+        prepared(make())
         assert "damaged" in caplog.text
         assert path.read_bytes() == content
 
-    def test_interrupted_run_leaves_nothing(self, make: partial[ParallelDataModule], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("attnlab.data.cache.np.save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    def test_interrupted_run_leaves_nothing(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            "attnlab.tasks.translation.tokenization.np.save", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
-            make().prepare_data()
+            make().prepare()
         assert list((make().cache_dir / "corpora").iterdir()) == []
 
     def test_two_at_once(self, tmp_path: Path) -> None:
@@ -163,13 +158,15 @@ class TestCache:
         results: list[TokenizedCorpus] = []
 
         def work() -> TokenizedCorpus:
-            corpus = tokenize(
-                MadeCorpus(), (WhitespaceTokenizer("en"), WhitespaceTokenizer("de")), VocabularyOptions(1, None, False), None
-            )
+            tokenizers = (WhitespaceTokenizer("en"), WhitespaceTokenizer("de"))
+            corpus = tokenize(MadeCorpus(), tokenizers, VocabularyOptions(), None)
             both.wait()
             return corpus
 
-        threads = [threading.Thread(target=lambda: results.append(cached(tmp_path / "key", work))) for _ in range(2)]
+        def load() -> None:
+            results.append(load_or_make(tmp_path / "key", make=work, write=write_corpus, read=read_corpus))
+
+        threads = [threading.Thread(target=load) for _ in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -178,16 +175,16 @@ class TestCache:
         assert results[0].text == results[1].text
         assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
-    def test_folder_that_cannot_be_made(self, make: partial[ParallelDataModule], tmp_path: Path) -> None:
+    def test_folder_that_cannot_be_made(self, make: Make, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        with pytest.raises(UserError, match=r"cannot write .*datamodule\.cache_dir=FOLDER"):
-            make(cache_dir=tmp_path / "file" / "below").prepare_data()
+        with pytest.raises(UserError, match=r"cannot write .*ATTNLAB_CACHE"):
+            make(cache_dir=str(tmp_path / "file" / "below")).prepare()
 
-    def test_default_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_default_folder(self, make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path))
-        assert ParallelDataModule(MadeCorpus(), WhitespaceTokenizer, seed=1).cache_dir == tmp_path
+        assert make(cache_dir=None).cache_dir == tmp_path
         monkeypatch.delenv("ATTNLAB_CACHE")
-        assert ParallelDataModule(MadeCorpus(), WhitespaceTokenizer, seed=1).cache_dir.name == "attnlab"
+        assert make(cache_dir=None).cache_dir.name == "attnlab"
 
 
 class Recorder(LightningModule):
@@ -214,7 +211,7 @@ class Recorder(LightningModule):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:lightning", "ignore::FutureWarning:lightning")  # advice, none for tests
-@pytest.mark.parametrize("batches", [{"batch_size": 32}, {"batch_size": 500, "batch_by": "tokens"}])
+@pytest.mark.parametrize("batches", [{"size": 32}, {"size": 500, "by": "tokens"}])
 class TestThroughLightning:
     def trainer(self, folder: Path, epochs: int, **changes: Any) -> Trainer:
         return Trainer(
@@ -228,13 +225,11 @@ class TestThroughLightning:
             **changes,
         )
 
-    def test_models_see_the_same_batches(
-        self, make: partial[ParallelDataModule], tmp_path: Path, batches: dict[str, Any]
-    ) -> None:
+    def test_models_see_the_same_batches(self, make: Make, tmp_path: Path, batches: dict[str, Any]) -> None:
         seen = []
         for size, workers in ((1, 0), (9, 1)):
             module = Recorder(size)
-            data = make(**batches, num_workers=workers)
+            data = served(make(**batches, num_workers=workers))
             self.trainer(tmp_path, 3, enable_checkpointing=False).fit(module, datamodule=data)
             assert module.validated[-3:] == [0, 1, 2]
             seen.append(module.seen)
@@ -244,13 +239,13 @@ class TestThroughLightning:
 
     @pytest.mark.parametrize("at_train_end", [True, False])
     def test_restored_run_goes_on_with_the_batches_of_its_epoch(
-        self, make: partial[ParallelDataModule], tmp_path: Path, batches: dict[str, Any], at_train_end: bool
+        self, make: Make, tmp_path: Path, batches: dict[str, Any], at_train_end: bool
     ) -> None:
         whole = Recorder()
         checkpoint = ModelCheckpoint(tmp_path, filename="{epoch}", save_top_k=-1, save_on_train_epoch_end=at_train_end)
-        self.trainer(tmp_path, 4, callbacks=[checkpoint]).fit(whole, datamodule=make(**batches))
+        self.trainer(tmp_path, 4, callbacks=[checkpoint]).fit(whole, datamodule=served(make(**batches)))
         rest = Recorder()
         self.trainer(tmp_path, 4, enable_checkpointing=False).fit(
-            rest, datamodule=make(**batches), ckpt_path=tmp_path / "epoch=1.ckpt"
+            rest, datamodule=served(make(**batches)), ckpt_path=tmp_path / "epoch=1.ckpt"
         )
         assert rest.seen == {epoch: whole.seen[epoch] for epoch in (2, 3)}

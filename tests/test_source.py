@@ -1,0 +1,67 @@
+"""Hashes of code: what changes numbers changes them, and nothing else does."""
+
+from pathlib import Path
+
+import pytest
+
+from attnlab.source import PACKAGE, foreign_files, hash_code
+
+CODE = '''"""A module."""
+import math
+
+
+class Score:
+    """e = q k."""
+
+    scale = 2.0
+
+    def forward(self, query, key):
+        """Multiply."""
+        # plain
+        return self.scale * query * key
+'''
+
+
+def hashed(folder: Path, text: str, name: str = "score.py") -> str:
+    (folder / name).write_text(text)
+    return hash_code([folder / name])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# plain", "# another comment"),
+        ('"""e = q k."""', '"""Another docstring."""'),
+        ('        """Multiply."""\n', ""),
+        ("import math\n\n\n", "import math\n\n"),
+        ("self.scale * query * key", "(self.scale * query * key)"),
+    ],
+)
+def test_comments_docstrings_and_layout_do_not_count(old: str, new: str, tmp_path: Path) -> None:
+    assert old in CODE
+    assert hashed(tmp_path, CODE) == hashed(tmp_path, CODE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("2.0", "3.0"), ("query * key", "key * query"), ("forward", "backward"), ("math", "cmath"), ("2.0", "2")]
+)
+def test_everything_else_counts(old: str, new: str, tmp_path: Path) -> None:
+    assert hashed(tmp_path, CODE) != hashed(tmp_path, CODE.replace(old, new))
+
+
+def test_a_file_that_comes_or_goes_counts(tmp_path: Path) -> None:
+    hashed(tmp_path, CODE)
+    alone = hash_code([tmp_path])
+    (tmp_path / "other.py").write_text("x = 1\n")
+    assert hash_code([tmp_path]) != alone
+
+
+def test_files_of_the_user_are_found_and_those_of_libraries_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mybase.py").write_text("from attnlab.attention.scores import Dot\n\n\nclass Base(Dot):\n    pass\n")
+    (tmp_path / "myscore.py").write_text("from mybase import Base\n\n\nclass Mine(Base):\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    from myscore import Mine  # type: ignore[import-not-found]
+
+    found = foreign_files([Mine, dict, Path, pytest.fixture])
+    assert found == {tmp_path.resolve() / "myscore.py", tmp_path.resolve() / "mybase.py"}
+    assert not any(path.is_relative_to(PACKAGE) for path in found)
