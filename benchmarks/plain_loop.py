@@ -1,6 +1,6 @@
-"""Training speed of the batched model beside the loop of the tutorials: one sentence after another, one token after another.
+"""Training speed of the batched model beside the loop of the tutorials: one sequence after another, one token after another.
 
-Both run the same modules on the same random sentences, forward and backward, in turns; the losses must agree.
+Both run the same modules on the same random sequences, forward and backward, in turns; the losses must agree.
 
     python benchmarks/plain_loop.py [KEY=VALUE ...]      any override of attnlab train that concerns the model
 """
@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -18,18 +19,23 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from attnlab.cli import CONF
+from attnlab.heads import TargetSpace
+from attnlab.layers.frontend import TokenFrontend
 from attnlab.model import Seq2Seq
 from attnlab.studies.wiring import build
 
 VOCABULARY, BATCH, LENGTH, ROUNDS = 2000, 64, 20, 5
+PADDING, UNKNOWN, START, END = range(4)
 
 
 def make(overrides: list[str]) -> Seq2Seq:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("train", ["model.dropout=0", *overrides])
     OmegaConf.resolve(config.model)
-    parts = {part: build(config[part]) for part in ("encoder", "attention", "decoder", "output")}
-    model: Seq2Seq = build(config.model)(VOCABULARY, VOCABULARY, 0, 1, 1, **parts)
+    frontend = partial(TokenFrontend, VOCABULARY, PADDING)
+    targets = TargetSpace(VOCABULARY, PADDING, UNKNOWN, END)
+    parts = {part: build(config[part]) for part in ("encoder", "attention", "decoder", "head")}
+    model: Seq2Seq = build(config.model)(frontend, frontend, targets, 1, **parts)
     return model
 
 
@@ -42,9 +48,9 @@ def batched(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
 
 def looped(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
     losses = []
-    for sentence, translation in zip(source, target, strict=True):
-        memory, state = model.encode(sentence.unsqueeze(0), torch.tensor([len(sentence)]))
-        for token, label in pairwise(translation):
+    for own_source, own_target in zip(source, target, strict=True):
+        memory, state = model.encode(own_source.unsqueeze(0), torch.tensor([len(own_source)]))
+        for token, label in pairwise(own_target):
             log_probabilities, _, state = model.step(token.unsqueeze(0), memory, state)
             losses.append(-log_probabilities[0, label])
     return torch.stack(losses).mean()
@@ -62,7 +68,10 @@ def timed(
 def main() -> None:
     model = make(sys.argv[1:])
     torch.manual_seed(0)
-    source, target = torch.randint(4, VOCABULARY, (BATCH, LENGTH)), torch.randint(4, VOCABULARY, (BATCH, LENGTH + 1))
+    source, target = (
+        torch.randint(END + 1, VOCABULARY, (BATCH, LENGTH)),
+        torch.randint(END + 1, VOCABULARY, (BATCH, LENGTH + 1)),
+    )
     ratios, speeds = [], []
     for _ in range(ROUNDS + 1):
         (fast, expected), (slow, value) = timed(batched, model, source, target), timed(looped, model, source, target)

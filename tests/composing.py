@@ -1,11 +1,14 @@
 """Compose configs and build models in tests as the command line does."""
 
 import itertools
+from functools import cache, partial
 
 import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
+from attnlab.heads import TargetSpace
+from attnlab.layers.frontend import TokenFrontend
 from attnlab.model import Seq2Seq
 from attnlab.studies.identity import variant
 from attnlab.studies.wiring import build
@@ -14,6 +17,7 @@ from conftest import CONF, options
 OmegaConf.register_new_resolver("variant", variant, replace=True)
 
 VOCABULARY = 11
+PADDING, UNKNOWN, START, END = range(4)
 SMALL = ["model.embedding_size=6", "model.dropout=0", "decoder.hidden_size=8"]
 ENCODER_SIZE = "encoder.hidden_size=4"
 
@@ -23,28 +27,25 @@ def composed(*overrides: str) -> DictConfig:
         return compose("train", list(overrides))
 
 
+@cache
+def encoder_has_size(choice: str) -> bool:
+    return "hidden_size" in composed(choice).encoder
+
+
 def model(*overrides: str, seed: int = 1, dtype: torch.dtype = torch.float64) -> Seq2Seq:
     """A tiny model of any composition, in evaluation mode."""
-    encoder = next((o.removeprefix("encoder=") for o in overrides if o.startswith("encoder=")), "lstm")
-    sized = [ENCODER_SIZE] if "hidden_size" in OmegaConf.load(CONF / "encoder" / f"{encoder}.yaml") else []
-    config = composed(*SMALL, *sized, *overrides)
-    made: Seq2Seq = build(config.model)(
-        VOCABULARY,
-        VOCABULARY,
-        0,
-        1,
-        seed,
-        encoder=build(config.encoder),
-        attention=build(config.attention),
-        decoder=build(config.decoder),
-        output=build(config.output),
-    )
+    encoder = next((override for override in overrides if override.startswith("encoder=")), "encoder=lstm")
+    config = composed(*SMALL, *([ENCODER_SIZE] if encoder_has_size(encoder) else []), *overrides)
+    frontend = partial(TokenFrontend, VOCABULARY, PADDING)
+    targets = TargetSpace(VOCABULARY, PADDING, UNKNOWN, END)
+    parts = {part: build(config[part]) for part in ("encoder", "attention", "decoder", "head")}
+    made: Seq2Seq = build(config.model)(frontend, frontend, targets, seed, **parts)
     return made.to(dtype).eval()
 
 
 def compositions() -> list[tuple[str, str]]:
-    """Every attention and every encoder with every decoder, and every output with every attention, found by listing conf/."""
-    crossed = [("attention", "decoder"), ("encoder", "decoder"), ("output", "attention")]
+    """Every attention and every encoder with every decoder, and every head with every attention, found by listing conf/."""
+    crossed = [("attention", "decoder"), ("encoder", "decoder"), ("head", "attention")]
     return [
         (f"{first}={one}", f"{second}={other}")
         for first, second in crossed
@@ -53,18 +54,18 @@ def compositions() -> list[tuple[str, str]]:
 
 
 def singles() -> list[tuple[str, ...]]:
-    """Every encoder, attention, decoder and output once, the others as usual."""
-    chosen = [(f"{group}={name}",) for group in ("encoder", "attention", "decoder", "output") for name in options(group)]
+    """Every encoder, attention, decoder and head once, the others as usual."""
+    chosen = [(f"{group}={name}",) for group in ("encoder", "attention", "decoder", "head") for name in options(group)]
     return [(*one, "attention=none") if one == ("decoder=plain",) else one for one in chosen]
 
 
 def sentences(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Random padded sentences of ids (4 and above are words) that end with the end symbol 3."""
+    """Random padded sequences of ids (4 and above are words) that end with the end symbol."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
     for row, length in enumerate(lengths):
-        ids[row, length - 1] = 3
-        ids[row, length:] = 0
+        ids[row, length - 1] = END
+        ids[row, length:] = PADDING
     return ids, torch.tensor(lengths)
 
 

@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from attnlab.errors import UserError
-from attnlab.search.search import select
-from composing import compositions, copy_ids, model, sentences, singles
+from attnlab.layers.frontend import SourceFrontend, TokenFrontend
+from attnlab.layers.trees import select
+from composing import VOCABULARY, compositions, copy_ids, model, sentences, singles
 from conftest import options
 
-PARTS = ["source_embedding", "target_embedding", "encoder", "output"]
+PARTS = ["source_frontend", "target_frontend", "encoder", "head"]
 NO_GRADIENT = [
     # the softmax cancels the query
     ({"attention=linear"}, r"attention\.score\.query_weight"),
@@ -24,8 +25,8 @@ NO_GRADIENT = [
 
 
 REFUSED = [
-    ({"attention=none"}, {"decoder=conditional", "decoder=transformer", "output=pointer_generator"}),
-    ({"output=pointer_generator"}, {f"attention={name}" for name in ("local_p", "monotonic", "mocha", "hard")}),
+    ({"attention=none"}, {"decoder=conditional", "decoder=transformer", "head=pointer_generator"}),
+    ({"head=pointer_generator"}, {f"attention={name}" for name in ("local_p", "monotonic", "mocha", "hard")}),
     (
         {"decoder=bahdanau_paper"},
         {f"encoder={name}" for name in ("convolutional", "embeddings", "history", "transformer")},
@@ -167,7 +168,7 @@ def test_seed_alone_decides_the_weights() -> None:
         ("decoder=luong", "attention=coverage"),
         ("decoder=luong", "attention=intra_decoder"),
         ("decoder=transformer", "attention=multihead"),
-        ("decoder=gnmt", "output=pointer_generator"),
+        ("decoder=gnmt", "head=pointer_generator"),
     ],
     ids=",".join,
 )
@@ -188,9 +189,36 @@ def test_full_forcing_is_the_parallel_path_and_free_running_feeds_its_own_best_t
 
 def test_tied_embeddings_share_one_matrix_or_say_why_not() -> None:
     made = model("model.tied_embeddings=all", "model.embedding_size=8")
-    assert made.output.weight is made.target_embedding.weight is made.source_embedding.weight
+    matrix = made.head.projection.weight
+    assert made.target_frontend.embedding.weight is made.source_frontend.embedding.weight is matrix
     assert made.size < model("model.embedding_size=8").size
-    with pytest.raises(UserError, match=r"decoder.hidden_size is 8 and model.embedding_size 6"):
+    with pytest.raises(UserError, match="the embedding size is 6 and the hidden size of the decoder 8"):
         model("model.tied_embeddings=target")
     with pytest.raises(UserError, match="none, target or all"):
         model("model.tied_embeddings=both")
+
+
+def test_the_embeddings_of_both_sides_are_tied_over_one_vocabulary_alone() -> None:
+    frontend = TokenFrontend(VOCABULARY + 1, 0, 8)
+    with pytest.raises(UserError, match="there are 12 and 11: share one vocabulary"):
+        frontend.tie(torch.nn.Linear(8, VOCABULARY))
+
+
+def test_a_frontend_without_embeddings_cannot_be_tied() -> None:
+    class Numbers(SourceFrontend):
+        def forward(self, source: torch.Tensor, /) -> torch.Tensor:
+            return source
+
+    with pytest.raises(UserError, match="a Numbers has no embeddings"):
+        Numbers().tie(torch.nn.Linear(8, VOCABULARY))
+
+
+def test_an_embedding_that_is_an_output_matrix_too_is_scaled_on_the_way_in() -> None:
+    made = model("model.tied_embeddings=all", "model.embedding_size=8")
+    tokens = torch.tensor([[5, 7]])
+    expected = made.head.projection.weight[tokens] * 8**0.5
+    assert torch.equal(made.source_frontend(tokens), expected)
+    assert torch.equal(made.target_frontend(tokens, None), expected)
+    untied = model("model.embedding_size=8")
+    assert torch.equal(untied.source_frontend(tokens), untied.source_frontend.embedding.weight[tokens])
+    assert (untied.source_frontend.embedding.weight[0] == 0).all()

@@ -191,7 +191,7 @@ def test_decoder_is_its_equations(name: str) -> None:
     made = model(f"decoder={name}", "attention=additive", *settings)
     source, lengths = sentences([5, 3])
     target = torch.tensor([[2, 5, 6, 7], [2, 8, 9, 3]])
-    encoded = made.encoder(made.source_embedding(source), lengths)
+    encoded = made.encoder(made.source_frontend(source), lengths)
     _, state = made.decoder.start(encoded)
     decoded = made.decode(target, *made.encode(source, lengths))
 
@@ -200,12 +200,12 @@ def test_decoder_is_its_equations(name: str) -> None:
     for b, length in enumerate(lengths.tolist()):
         recurrent = isinstance(state.hidden[0], Tensor)
         layers = [tuple(part[b, i] for part in state.hidden) for i in range(state.hidden[0].shape[1])] if recurrent else []
-        embedded = made.target_embedding.weight[target[b]]
+        embedded = made.target_frontend.embedding.weight[target[b]]
         expected.append(torch.stack(list(loop(under(p, "decoder."), embedded, encoded.states[b, :length], layers))))
     torch.testing.assert_close(decoded.readouts, torch.stack(expected), rtol=0, atol=1e-10)
 
     weight = torch.randn_like(decoded.readouts)
-    used = [q for name, q in p.items() if not name.startswith("output")]
+    used = [q for name, q in p.items() if not name.startswith("head")]
     for ours, theirs in zip(
         torch.autograd.grad((decoded.readouts * weight).sum(), used, retain_graph=True),
         torch.autograd.grad((torch.stack(expected) * weight).sum(), used),
@@ -218,16 +218,16 @@ def test_plain_decoder_is_its_equation() -> None:
     made = model("decoder=plain", "attention=none", "decoder/initial_state=zeros")
     source, lengths = sentences([5, 3])
     target = torch.tensor([[2, 5, 6, 7], [2, 8, 9, 3]])
-    encoded = made.encoder(made.source_embedding(source), lengths)
+    encoded = made.encoder(made.source_frontend(source), lengths)
     p = under(dict(made.named_parameters()), "decoder.recurrence.network.")
     decoded = made.decode(target, *made.encode(source, lengths))
     rows, state = [], (torch.zeros(8).double(), torch.zeros(8).double())
     for b, t in itertools.product(range(2), range(4)):
         state = (torch.zeros(8).double(), torch.zeros(8).double()) if t == 0 else state
-        x = torch.cat([made.target_embedding.weight[target[b, t]], encoded.final[0][b, -1].flatten()])
+        x = torch.cat([made.target_frontend.embedding.weight[target[b, t]], encoded.final[0][b, -1].flatten()])
         state = lstm(p, x, state)
         rows.append(state[0])
-    agree(decoded.readouts, torch.stack(rows).view(2, 4, 8), [*p.values(), made.target_embedding.weight])
+    agree(decoded.readouts, torch.stack(rows).view(2, 4, 8), [*p.values(), made.target_frontend.embedding.weight])
 
 
 def test_the_post_norm_transformer_normalises_after_each_sublayer() -> None:
@@ -280,7 +280,7 @@ def test_gnmt_wants_two_layers() -> None:
 def test_bridge_reads_the_backward_encoders_first_state() -> None:
     made = model("decoder.initial_state.backward_only=true")
     source, lengths = sentences([5, 3])
-    encoded = made.encoder(made.source_embedding(source), lengths)
+    encoded = made.encoder(made.source_frontend(source), lengths)
     _, state = made.decoder.start(encoded)
     backward_first = encoded.states[:, 0, 4:]
     projection = made.decoder.initial_state.projections[0]
@@ -290,7 +290,7 @@ def test_bridge_reads_the_backward_encoders_first_state() -> None:
 def test_last_state_is_copied_and_sizes_are_checked() -> None:
     made = model("decoder/initial_state=last", "encoder.bidirectional=false", "encoder.hidden_size=8")
     source, lengths = sentences([5, 3])
-    encoded = made.encoder(made.source_embedding(source), lengths)
+    encoded = made.encoder(made.source_frontend(source), lengths)
     _, state = made.decoder.start(encoded)
     last = torch.stack([encoded.states[0, 4], encoded.states[1, 2]])
     torch.testing.assert_close(state.hidden[0][:, 0], last, rtol=0, atol=1e-12)

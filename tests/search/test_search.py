@@ -74,7 +74,7 @@ def test_full_width_is_exhaustive(penalty: object) -> None:
     """Enumerate every output of up to three tokens and rank it as the search must."""
     made = model("decoder=luong_feeding", "attention=general", seed=2)
     with torch.no_grad():
-        made.output.weight.mul_(4.0)
+        made.head.projection.weight.mul_(4.0)
     source, lengths = sentences([5, 3])
     words = [token for token in range(VOCABULARY) if token != EOS]
     outputs = [[*body, EOS] for n in range(3) for body in itertools.product(words, repeat=n)]
@@ -100,7 +100,7 @@ def test_configured_searches_terminate_on_a_model_that_never_ends(name: str) -> 
     search: Search = instantiate(config)
     made = model(seed=1)
     with torch.no_grad():
-        made.output.bias[EOS] = -100.0
+        made.head.projection.bias[EOS] = -100.0
     source, lengths = sentences([4, 2])
     found = search(made, source, lengths, bos=BOS, eos=EOS)
     assert [len(h[0].tokens) for h in found] == search.limits(lengths).tolist()
@@ -217,8 +217,8 @@ def test_an_ensemble_averages_probabilities() -> None:
     alone = BeamSearch(width=3, **LIMITS)(Ensemble([models[0]] * 2), source, lengths, bos=BOS, eos=EOS)
     one = BeamSearch(width=3, **LIMITS)(models[0], source, lengths, bos=BOS, eos=EOS)
     assert [h.tokens for h in alone[0]] == [h.tokens for h in one[0]]
-    with pytest.raises(UserError, match="same vocabularies"):
-        Ensemble([models[0], model("output=pointer_generator")])
+    with pytest.raises(UserError, match="the same head"):
+        Ensemble([models[0], model("head=pointer_generator")])
 
 
 class Ending:

@@ -9,7 +9,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from attnlab.errors import UserError
-from attnlab.search.search import Hypothesis, LengthPenalty, Model, Search, select, unbatch
+from attnlab.layers.trees import select
+from attnlab.search.search import Hypothesis, LengthPenalty, Model, Search, unbatch
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,18 @@ class Ensemble:
     """Averages the distributions of several models: p(y_t) = (1 / n) Σ_i p_i(y_t); their attention weights are average too.
 
     Args:
-        models: of the same vocabularies.
+        models: of the same source, the same targets and the same head.
 
     Raises:
-        UserError: no model, vocabularies of different sizes, or models of which some copy and some do not.
+        UserError: no model, or models that read or write differently.
     """
 
     def __init__(self, models: Sequence[Seq2Seq]) -> None:
-        kinds = {(m.source_embedding.num_embeddings, m.target_embedding.num_embeddings, m.copies) for m in models}
+        kinds = {(model.source_frontend.input_size, model.targets, type(model.head)) for model in models}
         if len(kinds) != 1:
-            raise UserError("an ensemble needs models of the same vocabularies and the same output")
+            raise UserError(
+                "an ensemble needs models that read the same sources, write the same targets and have the same head"
+            )
         self.models = list(models)
 
     def encode(

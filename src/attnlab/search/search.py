@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import torch
-from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor
 
 from attnlab.errors import UserError
@@ -140,11 +139,6 @@ class Search(ABC):
             rows, where = again.nonzero(as_tuple=True)
             forbidden[rows, spans[rows, where, -1]] = True
         return forbidden
-
-
-def select(tree: Any, rows: Tensor) -> Any:
-    """Pick rows of every tensor in a tree, batch first."""
-    return apply_to_collection(tree, Tensor, lambda tensor: tensor.index_select(0, rows))
 
 
 def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:

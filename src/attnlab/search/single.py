@@ -7,7 +7,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from attnlab.errors import UserError
-from attnlab.search.search import Hypothesis, Model, Search, select, unbatch
+from attnlab.layers.trees import select
+from attnlab.search.search import Hypothesis, Model, Search, unbatch
 from attnlab.seeding import derive_seed
 
 

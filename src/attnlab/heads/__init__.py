@@ -1,0 +1,7 @@
+"""Heads: from what a decoder read to the distribution of what comes next."""
+
+from attnlab.heads.head import Head, TargetSpace
+from attnlab.heads.pointer_generator import PointerGeneratorHead
+from attnlab.heads.vocabulary import VocabularyHead
+
+__all__ = ["Head", "PointerGeneratorHead", "TargetSpace", "VocabularyHead"]

@@ -1,0 +1,69 @@
+"""What a head promises to a model."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor, nn
+
+from attnlab.decoders import Decoder, DecoderOutput
+from attnlab.encoders import EncoderOutput
+
+
+class TargetSpace(NamedTuple):
+    """What a target may hold. A head may add ids of its own after these, which depend on the source."""
+
+    size: int
+    """Ids that every target may hold: of a vocabulary, or the reserved symbols alone."""
+    padding_id: int
+    unknown_id: int
+    end_id: int
+
+
+class Head(nn.Module, ABC):
+    """Turns what a decoder read into scores of every token that may come next; their softmax is the distribution.
+
+    Args:
+        decoder: the decoder, for its sizes.
+        embedding_size: size of a target embedding.
+        targets: what a target may hold.
+
+    Attributes:
+        needs_copy_ids: whether a token may be copied from the source, so that it may lie outside the vocabulary.
+        reads: fields of the decoder's output that the scores are made from.
+    """
+
+    needs_copy_ids: ClassVar[bool] = False
+    reads: ClassVar[tuple[str, ...]] = ("readouts",)
+
+    def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace) -> None:
+        super().__init__()
+        self.targets = targets
+
+    @property
+    def output_matrix(self) -> nn.Linear | None:
+        """The matrix that target embeddings may share, or None."""
+        return None
+
+    def prepare(self, encoded: EncoderOutput, copy_ids: Tensor | None) -> Any:
+        """Return what of the source the scores are made from: a tree of tensors, batch first, or None; once a source.
+
+        Args:
+            encoded: what the encoder made of the source.
+            copy_ids: ids of the source tokens in the target vocabulary, which goes on after its end with the source's tokens
+                that it lacks (batch, source_len); None where nothing is copied.
+        """
+        return None
+
+    def read(self, tokens: Tensor) -> Tensor:
+        """Return the tokens (batch, target_len) as the target frontend may read them."""
+        return tokens
+
+    @abstractmethod
+    def forward(self, decoded: DecoderOutput, memory: Any, dropout: nn.Module) -> Tensor:
+        """Return scores of all tokens that may come next (batch, target_len, tokens); -inf for those that may not.
+
+        Args:
+            decoded: what the decoder made of the tokens before.
+            memory: from :meth:`prepare`.
+            dropout: to be applied to the readouts.
+        """

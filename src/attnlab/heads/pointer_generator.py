@@ -1,0 +1,78 @@
+"""A token comes from the target vocabulary or from the source."""
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from attnlab.attention.normalizers import Hard
+from attnlab.decoders import Decoder, DecoderOutput
+from attnlab.encoders import EncoderOutput
+from attnlab.errors import UserError
+from attnlab.heads.head import TargetSpace
+from attnlab.heads.vocabulary import VocabularyHead
+
+
+class PointerGeneratorHead(VocabularyHead):
+    """Generate a token or copy it from the source (See et al. 2017, equations 8 and 9; after Gulcehre et al. 2016).
+
+    p(w) = p_gen softmax(V readout_t + b)_w + (1 - p_gen) Σ_{j: x_j = w} a_tj, with p_gen = sigmoid(w_cᵀ c_t + w_sᵀ s_t + w_xᵀ E
+    y_{t-1} + b). A source token that the target vocabulary lacks has an id of its own after its end, and is read as an unknown
+    one when it comes back as the previous token.
+
+    Parameters:
+        projection: V (vocabulary size, readout_size) and b.
+        switch: [w_c; w_s; w_x] (context_size + hidden_size + embedding_size) and b. Both are initialised as a
+            ``torch.nn.Linear`` is.
+
+    Raises:
+        UserError: an attention without weights that sum to one, which make no distribution to copy from, or one that puts all
+            weight on one position, from which no other token could be learned.
+    """
+
+    needs_copy_ids = True
+    reads = ("readouts", "weights", "contexts", "states", "embeddings")
+
+    def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace) -> None:
+        super().__init__(decoder, embedding_size, targets)
+        if not decoder.attention.sums_to_one:
+            raise UserError(
+                "a pointer-generator copies with the attention's weights, which here do not sum to one: choose a vocabulary "
+                "head, or an attention other than none and those with a local-p, monotonic or MoChA window"
+            )
+        if any(isinstance(part, Hard) for part in decoder.attention.modules()):
+            raise UserError(
+                "a pointer-generator learns from the weights of tokens that are not chosen, and a hard normalizer gives them "
+                "none: choose another normalizer"
+            )
+        self.switch = nn.Linear(decoder.attention.context_size + decoder.hidden_size + embedding_size, 1)
+
+    @override
+    def prepare(self, encoded: EncoderOutput, copy_ids: Tensor | None) -> Tensor:
+        if copy_ids is None:
+            raise ValueError("a head that copies must be told what: pass copy_ids")
+        return copy_ids
+
+    @override
+    def read(self, tokens: Tensor) -> Tensor:
+        return tokens.where(tokens < self.targets.size, self.targets.unknown_id)
+
+    @override
+    def forward(self, decoded: DecoderOutput, memory: Tensor, dropout: nn.Module) -> Tensor:
+        copy_ids, logits = memory, super().forward(decoded, None, dropout)
+        precise = torch.promote_types(logits.dtype, torch.float32)
+        features = torch.cat([decoded.contexts, decoded.states, decoded.embeddings], dim=-1)
+        switch = self.switch(features).to(precise)
+        extension = max(0, int(copy_ids.max()) + 1 - self.targets.size)
+        total = self.targets.size + extension
+        # Not -inf: where both ways are closed, the gradient of their sum would be NaN.
+        closed = torch.finfo(precise).min / 4
+        generated = nn.functional.logsigmoid(switch) + logits.to(precise).log_softmax(dim=-1)
+        generated = nn.functional.pad(generated, (0, extension), value=closed)
+        tokens = copy_ids.unsqueeze(1).expand_as(decoded.weights)
+        attended = torch.zeros_like(generated).scatter_add(2, tokens, decoded.weights.to(precise))
+        present = torch.zeros(len(copy_ids), total, dtype=torch.bool, device=copy_ids.device).scatter(1, copy_ids, True)
+        present[:, self.targets.padding_id] = False
+        copied = nn.functional.logsigmoid(-switch) + attended.clamp(min=1e-6).log()
+        copied = copied.masked_fill(~present.unsqueeze(1), closed)
+        reachable = present | (torch.arange(total, device=copy_ids.device) < self.targets.size)
+        return torch.logaddexp(generated, copied).masked_fill(~reachable.unsqueeze(1), -torch.inf)
