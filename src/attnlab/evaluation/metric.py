@@ -21,7 +21,7 @@ OCCASIONS: tuple[Occasion, ...] = ("epoch", "test", "evaluation")
 class Metric(ABC):
     """A number about a test set that is a function of the sum of what each example adds to it.
 
-    Exact match adds (right, 1) and divides; BLEU adds counts of n-grams. That makes one implementation of confidence intervals,
+    Exact match adds (right, 1) and divides; an F-score adds counts. That makes one implementation of confidence intervals,
     significance tests and quality by length serve every metric.
 
     Attributes:
