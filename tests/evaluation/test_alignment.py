@@ -9,13 +9,14 @@ from attnlab.errors import UserError
 from attnlab.evaluation.alignment import (
     SYMMETRISATIONS,
     Gold,
+    check_inside,
+    format_links,
     from_weights,
     grow_diagonal,
     grow_diagonal_final,
-    parse,
+    parse_links,
     score,
-    transposed,
-    written,
+    transpose,
 )
 
 PUBLISHED = {
@@ -42,9 +43,9 @@ def lines(path: Path) -> list[str]:
 @pytest.mark.parametrize("aligner", ["fastalign", "giza"])
 def test_published_error_rates_are_reproduced(aligner: str, data_root: Path) -> None:
     folder = data_root / "gold-alignments"
-    gold = [parse(line, base=1) for line in lines(folder / "deen-rwth" / "deen.talp")]
-    forward = [parse(line).sure for line in lines(folder / "baselines" / f"{aligner}.deen.talp")]
-    reverse = [transposed(parse(line).sure) for line in lines(folder / "baselines" / f"{aligner}.deen.reverse.talp")]
+    gold = [parse_links(line, base=1) for line in lines(folder / "deen-rwth" / "deen.talp")]
+    forward = [parse_links(line).sure for line in lines(folder / "baselines" / f"{aligner}.deen.talp")]
+    reverse = [transpose(parse_links(line).sure) for line in lines(folder / "baselines" / f"{aligner}.deen.reverse.talp")]
     alignments = {"forward": forward, "reverse": reverse}
     for name, symmetrise in SYMMETRISATIONS.items():
         alignments[name] = [symmetrise(one, other) for one, other in zip(forward, reverse, strict=True)]
@@ -55,7 +56,7 @@ def test_published_error_rates_are_reproduced(aligner: str, data_root: Path) -> 
         assert 100 * result.precision == pytest.approx(precision, abs=0.1), name
         assert 100 * result.recall == pytest.approx(recall, abs=0.1), name
     for name in ("grow-diagonal", "grow-diagonal-final"):  # their own files, links and all
-        published = [parse(line).sure for line in lines(folder / "baselines" / f"{aligner}.deen.{name}.talp")]
+        published = [parse_links(line).sure for line in lines(folder / "baselines" / f"{aligner}.deen.{name}.talp")]
         same = sum(ours == theirs for ours, theirs in zip(alignments[name], published, strict=True))
         assert same >= 500
         assert 100 * score(published, gold).aer == pytest.approx(PUBLISHED[aligner, name][0], abs=0.1)
@@ -72,18 +73,34 @@ def test_scores_are_their_equations() -> None:
 
 
 def test_formats_there_and_back() -> None:
-    assert parse("1-1 2p3 10-2", base=1) == Gold({(0, 0), (9, 1)}, {(0, 0), (1, 2), (9, 1)})
+    assert parse_links("1-1 2p3 10-2", base=1) == Gold({(0, 0), (9, 1)}, {(0, 0), (1, 2), (9, 1)})
     links = {(2, 0), (0, 1), (10, 3)}
-    assert written(links) == "0-1 2-0 10-3"
-    assert written(links, base=1) == "1-2 3-1 11-4"
-    assert parse(written(links, base=1), base=1).sure == links
-    assert parse("").sure == set()
+    assert format_links(links) == "0-1 2-0 10-3"
+    assert format_links(links, base=1) == "1-2 3-1 11-4"
+    assert parse_links(format_links(links, base=1), base=1).sure == links
+    assert parse_links("").sure == set()
+    assert transpose(links) == {(0, 2), (1, 0), (3, 10)}
 
 
-@pytest.mark.parametrize(("line", "base", "message"), [("0-0 1:1", 0, "'1:1' is no link"), ("0-1", 1, "counts from 0")])
+@pytest.mark.parametrize(
+    ("line", "base", "message"),
+    [
+        ("0-0 1:1", 0, "file, line 1: '1:1' is no link"),
+        ("0-1", 1, "file, line 1: '0-1' counts from 0, not from 1"),
+        ("-1-0", 0, "'-1-0' is no link"),
+        (f"{'9' * 5000}-0", 0, "is no link"),
+        ("²-0", 0, "is no link"),
+    ],
+)
 def test_what_is_no_link_is_told(line: str, base: int, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        parse(line, base=base, place="file, line 1")
+        parse_links(line, base=base, place="file, line 1")
+
+
+def test_links_past_the_end_are_told_as_the_file_counts() -> None:
+    check_inside({(0, 0), (1, 2)}, 2, 3, place="file, line 1")
+    with pytest.raises(UserError, match=r"source position 3 is linked to target position 1, counted from 1, but there are 2"):
+        check_inside({(0, 0), (2, 0)}, 2, 3, place="file, line 1", base=1)
 
 
 def test_what_cannot_be_scored_is_refused() -> None:

@@ -1,8 +1,21 @@
-"""Significance: sacreBLEU's tests are asked the right question, and corrected for how often they are asked."""
+"""Significance: the same question as sacreBLEU's tests, of any metric, corrected for how often it is asked."""
 
+import math
+import os
+import random
+
+import numpy as np
 import pytest
+import sacrebleu
+from sacrebleu.significance import PairedTest
 
-from attnlab.evaluation.significance import Test, compare, holm
+from attnlab.errors import UserError
+from attnlab.evaluation import resampling
+from attnlab.evaluation.metric import Statistics
+from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
+from attnlab.evaluation.significance import TESTS, Test, compare, holm
+from attnlab.tasks.translation.metrics import BLEU
+from evaluation.made import evidence
 
 REFERENCES = [f"the {a} {b} sees a {c} house on the hill today" for a in ("old", "new") for b in "abcdefgh" for c in "xyzw"]
 
@@ -11,9 +24,21 @@ def worse(every: int) -> list[str]:
     return [r if i % every else r.replace("house on the", "tree in a") for i, r in enumerate(REFERENCES)]
 
 
+def noisy(share: float, seed: int) -> list[str]:
+    draw = random.Random(seed)
+    return [" ".join("tree" if draw.random() < share else word for word in line.split()) for line in REFERENCES]
+
+
+def bleu(hypotheses: list[str]) -> Statistics:
+    statistics = BLEU().statistics(evidence(hypotheses, REFERENCES))
+    assert statistics is not None
+    return statistics
+
+
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])
 def test_a_better_system_is_told_from_an_equal_one(test: Test) -> None:
-    found = compare(worse(4), {"equal": worse(4), "better": REFERENCES}, REFERENCES, test=test, samples=500)
+    systems = {"equal": bleu(worse(4)), "better": bleu(REFERENCES)}
+    found = compare(BLEU(), bleu(worse(4)), systems, test=test, samples=500)
     assert found["equal"].difference == 0.0
     assert found["equal"].p == 1.0
     assert found["better"].value == pytest.approx(100.0)
@@ -22,7 +47,64 @@ def test_a_better_system_is_told_from_an_equal_one(test: Test) -> None:
     assert found["better"].corrected == pytest.approx(2 * found["better"].p)
 
 
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_sacrebleus_answer(test: Test, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it draws what sacreBLEU draws, it agrees far closer than within sampling error."""
+    monkeypatch.setenv("SACREBLEU_SEED", os.environ.get("SACREBLEU_SEED", "12345"))
+    texts = {"baseline": noisy(0.2, 10 + seed), "near": noisy(0.19, 20 + seed), "far": noisy(0.16, 30 + seed)}
+    kind = {"bootstrap": "bs", "randomization": "ar"}[test]
+    _, results = PairedTest([*texts.items()], {"BLEU": sacrebleu.BLEU()}, [REFERENCES], kind, 1000)()
+    scores = {name: result.score for name, result in zip(texts, results["BLEU"], strict=True)}  # type: ignore[union-attr]
+    theirs = {name: result.p_value for name, result in zip(texts, results["BLEU"], strict=True)}  # type: ignore[union-attr]
+    monkeypatch.setattr(resampling, "ROOM", 40 * len(REFERENCES))  # in many portions
+    baseline, *_ = statistics = [bleu(text) for text in texts.values()]
+    found = compare(BLEU(), baseline, dict(zip(["near", "far"], statistics[1:], strict=True)), test=test, samples=1000)
+    for name, result in found.items():
+        assert result.value == scores[name]
+        assert result.difference == scores[name] - scores["baseline"]
+        assert result.p == pytest.approx(theirs[name], abs=0.002)
+
+
+def test_stars_are_as_rare_as_they_claim() -> None:
+    """Equal systems, a metric with many ties: of 300 comparisons at 5 %, 15 are expected to be significant."""
+    draw = np.random.default_rng(1)
+    stars = 0
+    for _ in range(300):
+        one, other = (np.stack([draw.random(60) < 0.8, np.ones(60)], axis=1).astype(float) for _ in range(2))
+        stars += compare(ExactMatch(), one, {"other": other}, samples=200)["other"].p < 0.05
+    assert 2 <= stars <= 25
+
+
+def test_differences_of_any_metric_are_tested_and_what_has_no_value_is_not() -> None:
+    draw = np.random.default_rng(2)
+    losses = np.stack([draw.gamma(2.0, size=80), np.ones(80)], axis=1)
+    lower = losses - [0.5, 0.0]
+    found = compare(Loss(), losses, {"lower": lower, "same": losses[::-1][::-1]}, samples=400)
+    assert found["lower"].difference == pytest.approx(-0.5)
+    assert found["lower"].p == pytest.approx(1 / 401)
+    assert found["same"].p == 1.0
+    nothing = compare(AlignmentErrorRate(), np.zeros((5, 4)), {"other": np.zeros((5, 4))}, samples=100)["other"]
+    assert math.isnan(nothing.p)
+    assert math.isnan(nothing.corrected)
+    with pytest.raises(UserError, match="short was tested on 79 examples and the baseline on 80"):
+        compare(Loss(), losses, {"short": lower[1:]}, samples=10)
+    assert set(TESTS) == {"bootstrap", "randomization"}
+
+
+def test_resampling_needs_little_memory_whatever_it_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    statistics = np.random.default_rng(3).random((50, 3))
+    whole = resampling.bootstrap(statistics, 200, 1), *resampling.exchange(statistics, statistics[::-1], 200, 1)
+    monkeypatch.setattr(resampling, "ROOM", 50 * 70)
+    parts = resampling.bootstrap(statistics, 200, 1), *resampling.exchange(statistics, statistics[::-1], 200, 1)
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    both = resampling.exchange(statistics, statistics[::-1], 10, 1)
+    np.testing.assert_allclose(sum(both), np.broadcast_to(2 * statistics.sum(axis=0), (10, 3)))
+
+
 def test_holm_is_step_down_and_never_decreases() -> None:
     assert holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "c": 0.06, "b": 0.06})
     assert holm({"a": 0.5, "b": 0.9}) == pytest.approx({"a": 1.0, "b": 1.0})
     assert holm({"alone": 0.04}) == pytest.approx({"alone": 0.04})
+    assert holm({"a": 0.04, "none": math.nan}) == pytest.approx({"a": 0.04, "none": math.nan}, nan_ok=True)

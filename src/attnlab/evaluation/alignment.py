@@ -1,35 +1,43 @@
-"""Word alignments: read, written, made from attention weights, symmetrised, and scored against gold."""
+"""Alignments: made from attention weights, symmetrised, and scored against gold."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from attnlab.data.pharaoh import Gold, Links, check_inside, format_links, parse_links, transpose
 from attnlab.errors import UserError
 
-Links = set[tuple[int, int]]
-"""Links (source position, target position) of one sentence pair, counted from 0."""
-
-
-class Gold(NamedTuple):
-    """What annotators say of one sentence pair."""
-
-    sure: Links
-    possible: Links
-    """Sure links are possible too."""
+__all__ = [
+    "SYMMETRISATIONS",
+    "AlignmentScore",
+    "Gold",
+    "Links",
+    "check_inside",
+    "count_links",
+    "format_links",
+    "from_weights",
+    "grow_diagonal",
+    "grow_diagonal_final",
+    "intersection",
+    "parse_links",
+    "score",
+    "transpose",
+    "union",
+]
 
 
 @dataclass(frozen=True)
 class AlignmentScore:
-    """How well alignments agree with gold, over a whole corpus (Och and Ney 2003, section 5).
+    """How well alignments agree with gold, over a whole test set (Och and Ney 2003, section 5).
 
     Attributes:
-        precision: share of the links that are possible, |A ∩ P| / |A|.
-        recall: share of the sure links that were found, |A ∩ S| / |S|.
-        aer: alignment error rate, 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|).
+        precision: share of the links that are possible, |A ∩ P| / |A|; 1 where there is no link.
+        recall: share of the sure links that were found, |A ∩ S| / |S|; NaN where none is sure.
+        aer: alignment error rate, 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|); NaN where no link is sure.
         links: |A|.
     """
 
@@ -38,78 +46,36 @@ class AlignmentScore:
     aer: float
     links: int
 
+    @classmethod
+    def of_counts(cls, counts: NDArray[np.float64]) -> "AlignmentScore":
+        """Score the sum (4,) of what :func:`count_links` returns."""
+        right, allowed, links, sure = counts.tolist()
+        return cls(
+            precision=allowed / links if links else 1.0,
+            recall=right / sure if sure else float("nan"),
+            aer=1.0 - (right + allowed) / (links + sure) if sure else float("nan"),
+            links=int(links),
+        )
+
+
+def count_links(links: Links, gold: Gold) -> tuple[int, int, int, int]:
+    """Return |A ∩ S|, |A ∩ P|, |A| and |S| of one pair of sequences."""
+    return len(links & gold.sure), len(links & (gold.possible | gold.sure)), len(links), len(gold.sure)
+
 
 def score(alignments: Sequence[Links], gold: Sequence[Gold]) -> AlignmentScore:
-    """Score the alignments of a corpus.
+    """Score the alignments of a test set.
 
     Raises:
         UserError: not as many alignments as gold ones, or gold without a sure link.
     """
     if len(alignments) != len(gold):
-        raise UserError(f"{len(alignments)} alignments cannot be scored against {len(gold)} gold ones: one a sentence pair")
-    links = sum(map(len, alignments))
-    sure = sum(len(g.sure) for g in gold)
-    if not sure:
+        raise UserError(f"{len(alignments)} alignments cannot be scored against {len(gold)} gold ones: one an example")
+    if not any(g.sure for g in gold):
         raise UserError("the gold alignment has no sure link, so that there is nothing to find")
-    right = sum(len(a & g.sure) for a, g in zip(alignments, gold, strict=True))
-    allowed = sum(len(a & (g.possible | g.sure)) for a, g in zip(alignments, gold, strict=True))
-    return AlignmentScore(allowed / links if links else 1.0, right / sure, 1.0 - (right + allowed) / (links + sure), links)
-
-
-def parse(line: str, *, base: int = 0, place: str = "") -> Gold:
-    """Read one sentence pair's links, ``1-2`` for a sure and ``1p2`` for a possible one, at white space.
-
-    Args:
-        line: in the Pharaoh or the talp format.
-        base: what positions are counted from, 0 or 1.
-        place: file and line, for the message.
-
-    Raises:
-        UserError: something that is no link, or a position below ``base``.
-    """
-    gold = Gold(set(), set())
-    for token in line.split():
-        match = re.fullmatch(r"(\d+)([-p])(\d+)", token, re.ASCII)
-        if not match:
-            raise UserError(f"{place}: {token!r} is no link; links are like 0-0 or 1p2")
-        source, target = int(match[1]) - base, int(match[3]) - base
-        if min(source, target) < 0:
-            raise UserError(f"{place}: {token!r} counts from 0, not from {base}")
-        gold.possible.add((source, target))
-        if match[2] == "-":
-            gold.sure.add((source, target))
-    return gold
-
-
-def check_inside(links: Links, source: int, target: int, *, place: str, base: int = 0) -> None:
-    """Refuse links between words that are not there.
-
-    Args:
-        links: of one sentence pair.
-        source: how many source words there are.
-        target: how many target words.
-        place: file and line, for the message.
-        base: what the message counts positions from.
-
-    Raises:
-        UserError: a link past the end of a sentence.
-    """
-    for i, j in sorted(links):
-        if i >= source or j >= target:
-            raise UserError(
-                f"{place}: source position {i + base} is linked to target position {j + base}, counted from {base}, but there "
-                f"are {source} source and {target} target positions"
-            )
-
-
-def written(links: Links, *, base: int = 0) -> str:
-    """Return one sentence pair's links as a line, in order; with ``base`` 0 that is Pharaoh's format, with 1 talp's."""
-    return " ".join(f"{source + base}-{target + base}" for source, target in sorted(links))
-
-
-def transposed(links: Links) -> Links:
-    """Return links with source and target exchanged, as a model of the other direction makes them."""
-    return {(target, source) for source, target in links}
+    return AlignmentScore.of_counts(
+        np.sum([count_links(*pair) for pair in zip(alignments, gold, strict=True)], axis=0, dtype=np.float64)
+    )
 
 
 def intersection(forward: Links, reverse: Links) -> Links:

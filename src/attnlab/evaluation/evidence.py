@@ -81,7 +81,8 @@ class Evidence:
         references: the right targets, as lines of text.
         forced: forced decoding of the references; None for an empty source.
         facts: what the task says of its predictions, such as their language and whether they are in lower case.
-        alignments: the links that the attention makes, and the gold ones; None where these are not known, or not asked for.
+        alignments: the links that the attention makes, and those that are known; None where they are not known or not asked
+            for.
     """
 
     predictions: Sequence[Prediction]

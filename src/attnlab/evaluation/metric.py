@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence
 
@@ -13,18 +14,21 @@ Statistics = NDArray[np.float64]
 """(examples, k): what each example adds to a metric, in numbers that can be summed over examples."""
 
 Occasion = Literal["epoch", "test", "evaluation"]
+OCCASIONS: tuple[Occasion, ...] = ("epoch", "test", "evaluation")
+"""Each measures what those before it measure, and more."""
 
 
 class Metric(ABC):
     """A number about a test set that is a function of the sum of what each example adds to it.
 
-    Exact match adds (right, 1) and divides; BLEU adds counts of n-grams. That makes one implementation of confidence intervals,
+    Exact match adds (right, 1) and divides; an F-score adds counts. That makes one implementation of confidence intervals,
     significance tests and quality by length serve every metric.
 
     Attributes:
         label: what tables and charts call it.
         unit: such as "%" or "nats a token"; empty where there is none.
-        higher_is_better: which way is better.
+        higher_is_better: which way is better; None where neither is, as for the entropy of attention: no value is then marked
+            as the best.
         digits: decimal places in tables.
         computed_from: what it needs to be known.
         occasion: when it is measured: on the validation set after every epoch and in every test, in every test, or by
@@ -33,7 +37,7 @@ class Metric(ABC):
 
     label: ClassVar[str]
     unit: ClassVar[str] = ""
-    higher_is_better: ClassVar[bool] = True
+    higher_is_better: ClassVar[bool | None] = True
     digits: ClassVar[int] = 2
     computed_from: ClassVar[Literal["predictions", "forced decoding", "attention", "alignments"]] = "predictions"
     occasion: ClassVar[Occasion] = "test"
@@ -49,3 +53,22 @@ class Metric(ABC):
     def signature(self, facts: Mapping[str, Any]) -> str:
         """Return what must agree for two values to be compared, such as case and tokenizer; empty where all compare."""
         return ""
+
+    def is_due(self, occasion: Occasion) -> bool:
+        """Tell whether it is measured on an occasion."""
+        return OCCASIONS.index(self.occasion) <= OCCASIONS.index(occasion)
+
+
+class Ratio(Metric):
+    """A metric whose examples add to a numerator and to a denominator: Σ_i n_i / Σ_i d_i, times a scale.
+
+    Attributes:
+        scale: 100 for a metric in per cent.
+    """
+
+    scale: ClassVar[float] = 1.0
+
+    @override
+    def value(self, total: NDArray[np.float64]) -> float:
+        numerator, denominator = total.tolist()
+        return self.scale * numerator / denominator if denominator else float("nan")

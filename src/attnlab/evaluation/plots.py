@@ -1,9 +1,10 @@
-"""Figures: quality by sentence length, learning curves, and the same sentence under several attentions."""
+"""Figures: quality by the length of the source, learning curves, and the same example under several attentions."""
 
 import logging
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from attnlab.errors import UserError
 from attnlab.evaluation.heatmaps import draw
+from attnlab.evaluation.measurement import Bucket
 
 log = logging.getLogger(__name__)
 
@@ -47,24 +49,26 @@ def save(figure: Figure, path: Path) -> None:
         log.warning("no installed font has all letters of %s: write SVG, or install the Noto fonts of the script", path)
 
 
-def by_length(buckets: Mapping[str, Sequence[Mapping[str, Any]]], *, title: str = "") -> Figure:
-    """Draw BLEU by source length, a line for each system: the classic figure that shows what attention is for.
+def by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, *, title: str = "") -> Figure:
+    """Draw a metric by source length, a line for each system: the classic figure that shows what attention is for.
 
     Args:
-        buckets: of each system, as :func:`attnlab.studies.evaluate.by_length` makes them.
+        buckets: of each system, as :func:`attnlab.evaluation.measurement.by_length` makes them.
+        metric: what it is called.
         title: above the figure.
     """
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    spans = sorted({(int(b["from"]), int(b["to"])) for found in buckets.values() for b in found})
-    places = {low: place for place, low in enumerate(sorted({low for low, _ in spans}))}
+    longest: dict[int, int] = {}
+    for bucket in sorted((bucket for found in buckets.values() for bucket in found), key=lambda bucket: bucket.low):
+        longest[bucket.low] = max(bucket.high, longest.get(bucket.low, 0))
+    places = {low: place for place, low in enumerate(longest)}
     for (name, found), color, marker in zip(buckets.items(), cycle(COLORS), cycle(MARKERS)):
-        axes.plot([places[b["from"]] for b in found], [b["bleu"] for b in found], color=color, marker=marker, label=name)
-    labels = {low: max(to for start, to in spans if start == low) for low in places}
-    axes.set_xticks(list(places.values()), [f"{low}-{to}" for low, to in labels.items()])
+        axes.plot([places[b.low] for b in found], [b.value for b in found], color=color, marker=marker, label=name)
+    axes.set_xticks(list(places.values()), [f"{low}-{high}" for low, high in longest.items()])
     axes.set_xlabel("source length in tokens")
-    axes.set_ylabel("BLEU")
-    axes.set_ylim(bottom=0)
+    axes.set_ylabel(metric)
+    axes.set_ylim(bottom=min([0.0, *(b.value for found in buckets.values() for b in found if isfinite(b.value))]))
     _finish(axes, title)
     return figure
 
@@ -74,7 +78,7 @@ def curves(records: Mapping[str, Sequence[Mapping[str, float]]], metric: str, *,
 
     Args:
         records: of each run, the lines of its ``metrics.jsonl``.
-        metric: such as ``val/bleu``.
+        metric: such as ``val/loss``.
         title: above the figure.
     """
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -99,21 +103,21 @@ def _finish(axes: Any, title: str) -> None:
 
 
 def side_by_side(
-    looks: Mapping[str, tuple[Tensor, Sequence[str], Sequence[str]]], *, title: str = "", gold: Collection[tuple[int, int]] = ()
+    maps: Mapping[str, tuple[Tensor, Sequence[str], Sequence[str]]], *, title: str = "", gold: Collection[tuple[int, int]] = ()
 ) -> Figure:
-    """Draw the attention of several systems on one sentence beside each other.
+    """Draw the attention of several systems on one example beside each other.
 
     Args:
-        looks: of each system its weights (hypothesis length, source length), source tokens and hypothesis tokens.
+        maps: of each system its weights (hypothesis length, source length), source tokens and hypothesis tokens.
         title: above the figure.
         gold: known links (source position, hypothesis position), marked by a ring; for a hypothesis that is given.
     """
-    rows = max(len(hypothesis) for _, _, hypothesis in looks.values())
-    columns = max(len(source) for _, source, _ in looks.values())
-    width = (1.6 + 0.32 * columns) * len(looks) + 0.8
+    rows = max(len(hypothesis) for _, _, hypothesis in maps.values())
+    columns = max(len(source) for _, source, _ in maps.values())
+    width = (1.6 + 0.32 * columns) * len(maps) + 0.8
     figure = Figure(figsize=(width, 2.0 + 0.27 * rows), layout="constrained")
-    panels = figure.subplots(1, len(looks), squeeze=False)[0]
-    for axes, (name, (weights, source, hypothesis)) in zip(panels, looks.items(), strict=True):
+    panels = figure.subplots(1, len(maps), squeeze=False)[0]
+    for axes, (name, (weights, source, hypothesis)) in zip(panels, maps.items(), strict=True):
         image = draw(axes, weights, source, hypothesis, gold=gold)
         axes.set_title(name, fontsize="medium", parse_math=False)
     figure.colorbar(image, ax=list(panels), label="attention weight", shrink=0.8)

@@ -1,25 +1,31 @@
 """Is one system better than another, or was it luck?"""
 
-import os
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sacrebleu.significance import PairedTest, Result
+import numpy as np
+from numpy.typing import NDArray
 
-from attnlab.evaluation.bleu import bleu_metric
+from attnlab.errors import UserError
+from attnlab.evaluation.metric import Metric, Statistics
+from attnlab.evaluation.resampling import SEED, bootstrap, exchange, values
 
 Test = Literal["bootstrap", "randomization"]
 
+ROUNDING = 1e-10
+"""Differences of values that differ by less, relative to these, are one: sums in another order are rounded otherwise."""
+
 
 @dataclass(frozen=True)
-class Comparison:
+class Difference:
     """One system against the baseline.
 
     Attributes:
-        value: its BLEU.
+        value: its metric.
         difference: to the baseline's.
-        p: probability of a difference at least as large if both were equally good.
+        p: probability of a difference at least as large if both were equally good; NaN where a system has no value.
         corrected: p after Holm's correction for all comparisons made at once.
     """
 
@@ -30,54 +36,81 @@ class Comparison:
 
 
 def compare(
-    baseline: Sequence[str],
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[str],
+    metric: Metric,
+    baseline: Statistics,
+    systems: Mapping[str, Statistics],
     *,
     test: Test = "randomization",
-    lowercase: bool = False,
-    language: str = "",
     samples: int = 10_000,
-    seed: int = 12345,
-) -> dict[str, Comparison]:
-    """Compare systems with a baseline on the same sentences, by sacreBLEU's paired tests.
+    seed: int = SEED,
+) -> dict[str, Difference]:
+    """Compare systems with a baseline on the same examples by paired tests, whatever the metric.
 
-    Several seeds of one variant are compared by setting their hypotheses one after another, seed by seed.
+    Several seeds of one variant are compared by setting their examples one after another, seed by seed.
 
     Args:
-        baseline: its hypotheses.
-        systems: the hypotheses of each other system.
-        references: as many.
-        test: paired bootstrap resampling (Koehn 2004) or paired approximate randomization (Riezler and Maxwell 2005).
-        lowercase: ignore case.
-        language: code of the target language; see :func:`attnlab.evaluation.bleu.bleu_metric`.
-        samples: resamplings or shufflings.
+        metric: that they are compared by.
+        baseline: what each example adds to the baseline's metric, (examples, k).
+        systems: the same of each other system.
+        test: paired bootstrap resampling (Koehn 2004) or paired approximate randomization (Riezler and Maxwell 2005), both as
+            in sacreBLEU; but a difference that is as large as the one observed counts as such, so that equal systems have p 1.
+        samples: resamplings or exchanges.
         seed: of these.
+
+    Raises:
+        UserError: a system that was not tested on as many examples as the baseline.
     """
-    os.environ["SACREBLEU_SEED"] = str(seed)
-    named: list[tuple[str, Sequence[str]]] = [("baseline", list(baseline))]
-    named += [(name, list(hypotheses)) for name, hypotheses in systems.items()]
-    metric = bleu_metric(lowercase=lowercase, language=language)
-    kind = {"bootstrap": "bs", "randomization": "ar"}[test]
-    _, results = PairedTest(named, {"BLEU": metric}, [list(references)], kind, samples)()
-    scores = [result for result in results["BLEU"] if isinstance(result, Result)]
-    # sacreBLEU counts what is strictly larger than no difference at all, and finds two equal systems different.
+    for name, statistics in systems.items():
+        if statistics.shape != baseline.shape:
+            raise UserError(
+                f"{name} was tested on {len(statistics)} examples and the baseline on {len(baseline)}: compare one test set"
+            )
+    own = metric.value(baseline.sum(axis=0))
+    reached = {name: metric.value(statistics.sum(axis=0)) for name, statistics in systems.items()}
     p_values = {
-        name: 1.0 if list(hypotheses) == list(baseline) else float(result.p_value or 0.0)
-        for (name, hypotheses), result in zip(named[1:], scores[1:], strict=True)
+        name: math.nan
+        if math.isnan(value - own)
+        else _p_value(TESTS[test](metric, baseline, systems[name], samples, seed), own, value)
+        for name, value in reached.items()
     }
     corrected = holm(p_values)
-    return {
-        name: Comparison(result.score, result.score - scores[0].score, p_values[name], corrected[name])
-        for (name, _), result in zip(named[1:], scores[1:], strict=True)
-    }
+    return {name: Difference(value, value - own, p_values[name], corrected[name]) for name, value in reached.items()}
+
+
+def _p_value(drawn: NDArray[np.float64], own: float, reached: float) -> float:
+    observed = abs(reached - own) - ROUNDING * max(abs(own), abs(reached))
+    smaller = int(np.sum(drawn < observed))  # one that has no value is not
+    return (len(drawn) - smaller + 1) / (len(drawn) + 1)
+
+
+def _randomization(metric: Metric, baseline: Statistics, system: Statistics, samples: int, seed: int) -> NDArray[np.float64]:
+    one, other = exchange(baseline, system, samples, seed)
+    return np.abs(values(metric, one) - values(metric, other))
+
+
+def _bootstrap(metric: Metric, baseline: Statistics, system: Statistics, samples: int, seed: int) -> NDArray[np.float64]:
+    own, theirs = np.split(bootstrap(np.concatenate([baseline, system], axis=1), samples, seed), 2, axis=1)
+    differences = np.abs(values(metric, own) - values(metric, theirs))
+    centred: NDArray[np.float64] = differences - np.nanmean(differences)
+    return centred
+
+
+TESTS: dict[Test, Callable[[Metric, Statistics, Statistics, int, int], NDArray[np.float64]]] = {
+    "randomization": _randomization,
+    "bootstrap": _bootstrap,
+}
+"""What draws the differences that there would be between equally good systems."""
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Correct p-values for having made several comparisons (Holm 1979): step-down Bonferroni, never decreasing."""
-    corrected: dict[str, float] = {}
+    """Correct p-values for having made several comparisons (Holm 1979): step-down Bonferroni, never decreasing.
+
+    A comparison without a p-value, NaN, was not made.
+    """
+    made = sorted((name for name, p in p_values.items() if not math.isnan(p)), key=lambda name: p_values[name])
+    corrected = dict.fromkeys(p_values, math.nan)
     before = 0.0
-    for rank, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
-        before = max(before, min(1.0, (len(p_values) - rank) * p_values[name]))
+    for rank, name in enumerate(made):
+        before = max(before, min(1.0, (len(made) - rank) * p_values[name]))
         corrected[name] = before
     return corrected

@@ -1,0 +1,113 @@
+"""Measuring a test set by all metrics: values, intervals, and quality by the length of the source."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnlab.evaluation.evidence import Evidence
+from attnlab.evaluation.metric import Metric, Occasion, Statistics
+from attnlab.evaluation.resampling import SEED, bootstrap, values
+
+EDGES = (1, 6, 11, 16, 21, 31, 41, 61)
+"""Where a bucket of source lengths begins, in tokens."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A metric of a test set.
+
+    Attributes:
+        value: NaN where the metric has none.
+        signature: what must agree for two values to be compared; empty where all compare.
+        low: lower end of the 95 % confidence interval by bootstrap, or None where that was not asked for.
+        high: upper end.
+    """
+
+    value: float
+    signature: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A metric of the examples of similar source length.
+
+    Attributes:
+        low: source tokens of the shortest that may be in it.
+        high: source tokens of the longest.
+        examples: how many there are.
+        value: of the metric.
+    """
+
+    low: int
+    high: int
+    examples: int
+    value: float
+
+
+def measure(
+    metrics: Mapping[str, Metric], evidence: Evidence, occasion: Occasion, *, samples: int = 1, seed: int = SEED
+) -> tuple[dict[str, Measurement], dict[str, Statistics]]:
+    """Measure a test set.
+
+    Args:
+        metrics: by name.
+        evidence: of the whole test set.
+        occasion: metrics for a rarer one are left out.
+        samples: of the bootstrap for confidence intervals; 1 makes none.
+        seed: of the bootstrap.
+
+    Returns:
+        The measurements by the metric's name, and what each example adds, by the same names; without the metrics whose needs
+        the evidence lacks.
+    """
+    found: dict[str, Measurement] = {}
+    added: dict[str, Statistics] = {}
+    for name, metric in metrics.items():
+        statistics = metric.statistics(evidence) if metric.is_due(occasion) else None
+        if statistics is not None:
+            low, high = interval(metric, statistics, samples, seed) if samples > 1 else (None, None)
+            value = float(metric.value(statistics.sum(axis=0)))
+            found[name] = Measurement(value, metric.signature(evidence.facts), low, high)
+            added[name] = statistics
+    return found, added
+
+
+def interval(metric: Metric, statistics: Statistics, samples: int, seed: int = SEED) -> tuple[float | None, float | None]:
+    """Return the 95 % confidence interval as sacreBLEU makes it: half the width between percentiles around the mean.
+
+    Args:
+        metric: to be estimated.
+        statistics: what each example adds, (examples, k).
+        samples: of the bootstrap (Koehn 2004).
+        seed: of the bootstrap.
+    """
+    drawn = values(metric, bootstrap(statistics, samples, seed))
+    drawn = np.sort(drawn[np.isfinite(drawn)])
+    if not len(drawn):
+        return None, None
+    cut = len(drawn) // 40
+    mean, half = float(drawn.mean()), 0.5 * float(drawn[len(drawn) - cut - 1] - drawn[cut])
+    return mean - half, mean + half
+
+
+def by_length(metric: Metric, statistics: Statistics, lengths: Sequence[float] | NDArray[np.float64]) -> list[Bucket]:
+    """Return a metric of the examples of similar source length: the classic figure that shows what attention is for.
+
+    Args:
+        metric: to be shown.
+        statistics: what each example adds, (examples, k).
+        lengths: of the examples' sources, in tokens without the end symbol.
+    """
+    known = np.asarray(lengths)
+    buckets = []
+    for low, end in pairwise([*EDGES, 10**9]):
+        inside = (low <= known) & (known < end)
+        if inside.any():
+            high = min(end - 1, int(known.max()))
+            buckets.append(Bucket(low, high, int(inside.sum()), float(metric.value(statistics[inside].sum(axis=0)))))
+    return buckets

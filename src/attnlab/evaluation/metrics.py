@@ -1,0 +1,254 @@
+"""Metrics of any task: of predictions, of forced decoding, and of attention."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from attnlab.evaluation.alignment import AlignmentScore, count_links
+from attnlab.evaluation.evidence import Evidence, ForcedDecoding
+from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
+
+T = TypeVar("T")
+FLOOR = 1e-12
+"""Weights below it count as it in logarithms."""
+
+
+def statistics_of(examples: Iterable[T | None], count: Callable[[T], tuple[float, ...]]) -> Statistics | None:
+    """Count what each example adds.
+
+    Args:
+        examples: None where one adds nothing.
+        count: of one.
+
+    Returns:
+        (examples, k); None where no example adds anything.
+    """
+    rows = [None if example is None else count(example) for example in examples]
+    nothing = next(((0.0,) * len(row) for row in rows if row is not None), None)
+    return None if nothing is None else np.array([nothing if row is None else row for row in rows], dtype=np.float64)
+
+
+def signature_of(facts: Mapping[str, Any], *names: str) -> str:
+    """Write down some facts, those that are known, as ``tokens:spacy|head:vocabulary``."""
+    return "|".join(f"{name}:{facts[name]}" for name in names if facts.get(name))
+
+
+class Loss(Ratio):
+    """Negative log-likelihood of the references, teacher-forced, in nats a token: -Σ_t log p(y_t | y_<t, x) / Σ 1.
+
+    The end symbol is a token too. Values are comparable where a token is the same, and where heads give the same tokens a
+    probability: one that copies predicts tokens that others only know as unknown.
+    """
+
+    label = "loss"
+    unit = "nats a token"
+    higher_is_better = False
+    digits = 3
+    computed_from = "forced decoding"
+    occasion: ClassVar[Occasion] = "epoch"
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        return statistics_of(evidence.forced, lambda forced: (-forced.log_probability, len(forced.tokens)))
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return signature_of(facts, "tokens", "head")
+
+
+class Perplexity(Loss):
+    """The exponential of :class:`Loss`: between how many equally probable tokens the model hesitates."""
+
+    label = "perplexity"
+    unit = ""
+    digits = 2
+
+    @override
+    def value(self, total: NDArray[np.float64]) -> float:
+        return math.exp(min(super().value(total), 700.0))  # beyond which there is no such float
+
+
+class TokenAccuracy(Ratio):
+    """Share of the tokens of the references that the model finds the most probable, teacher-forced."""
+
+    label = "token accuracy"
+    unit = "%"
+    scale = 100.0
+    computed_from = "forced decoding"
+    occasion: ClassVar[Occasion] = "epoch"
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        return statistics_of(evidence.forced, lambda forced: (sum(forced.right), len(forced.tokens)))
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return signature_of(facts, "tokens", "head")
+
+
+class ExactMatch(Ratio):
+    """Share of the predictions that are the reference, white space aside, and case where the task writes lower case alone."""
+
+    label = "exact match"
+    unit = "%"
+    scale = 100.0
+    occasion: ClassVar[Occasion] = "epoch"
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        def plain(line: str) -> str:
+            return " ".join((line.lower() if evidence.facts.get("lowercase") else line).split())
+
+        pairs = zip(evidence.predictions, evidence.references, strict=True) if evidence.predictions else ()
+        return statistics_of(pairs, lambda pair: (plain(pair[0].text) == plain(pair[1]), 1.0))
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return f"case:{'lc' if facts['lowercase'] else 'mixed'}" if "lowercase" in facts else ""
+
+
+class _AlignmentMetric(Metric):
+    """A score of the links that the attention makes under forced decoding."""
+
+    unit = "%"
+    computed_from = "alignments"
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        return statistics_of(evidence.alignments or (), lambda pair: count_links(*pair))
+
+
+class AlignmentErrorRate(_AlignmentMetric):
+    """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|) for links A, sure links S and possible links P (Och and Ney 2003, section 5)."""
+
+    label = "AER"
+    higher_is_better = False
+
+    @override
+    def value(self, total: NDArray[np.float64]) -> float:
+        return 100.0 * AlignmentScore.of_counts(total).aer
+
+
+class AlignmentPrecision(_AlignmentMetric):
+    """Share of the links that are possible, |A ∩ P| / |A|."""
+
+    label = "alignment precision"
+
+    @override
+    def value(self, total: NDArray[np.float64]) -> float:
+        return 100.0 * AlignmentScore.of_counts(total).precision
+
+
+class AlignmentRecall(_AlignmentMetric):
+    """Share of the sure links that were found, |A ∩ S| / |S|."""
+
+    label = "alignment recall"
+
+    @override
+    def value(self, total: NDArray[np.float64]) -> float:
+        return 100.0 * AlignmentScore.of_counts(total).recall
+
+
+class AttentionMetric(Ratio):
+    """An average over attention weights a_tj, those of a model that is made to write the references.
+
+    A subclass says what the weights of one example add. A model without attention has none of these metrics.
+    """
+
+    higher_is_better = None
+    digits = 3
+    computed_from = "attention"
+
+    @abstractmethod
+    def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
+        """Return what one example adds to the numerator and to the denominator.
+
+        Args:
+            weights: (target_len, source_len), both with the end symbol.
+            source: its tokens, the last being the end symbol.
+        """
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        if not any(forced is not None and bool(forced.weights.any()) for forced in evidence.forced):
+            return None
+
+        def count(forced: ForcedDecoding) -> tuple[float, float]:
+            return self.count(forced.weights.double().numpy(), forced.source) if forced.weights.numel() else (0.0, 0.0)
+
+        return statistics_of(evidence.forced, count)
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return signature_of(facts, "tokens")
+
+
+class Entropy(AttentionMetric):
+    """-Σ_j a_tj log a_tj, averaged over target tokens: 0 is one position alone."""
+
+    label = "entropy"
+    unit = "nats"
+
+    @override
+    def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
+        return _entropy(weights), len(weights)
+
+
+class RelativeEntropy(AttentionMetric):
+    """Entropy over that of a uniform attention, log J for J source tokens; from 0 to 1, averaged over target tokens."""
+
+    label = "relative entropy"
+
+    @override
+    def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
+        return _entropy(weights) / math.log(len(source)) if len(source) > 1 else 0.0, len(weights)
+
+
+def _entropy(weights: NDArray[np.float64]) -> float:
+    return float(-(weights * np.log(weights.clip(min=FLOOR))).sum())
+
+
+class LargestWeight(AttentionMetric):
+    """max_j a_tj, averaged over target tokens: how sharp the attention is."""
+
+    label = "largest weight"
+
+    @override
+    def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
+        return float(weights.max(axis=1).sum()), len(weights)
+
+
+class SourceCoverage(AttentionMetric):
+    """min(Σ_t a_tj, 1), averaged over source tokens without the end symbol: the share of the source that was looked at."""
+
+    label = "source coverage"
+
+    @override
+    def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
+        return float(weights[:, :-1].sum(axis=0).clip(max=1.0).sum()), len(source) - 1
+
+
+class Monotonicity(AttentionMetric):
+    """Share of steps whose most looked-at position is not to the left of that of the step before."""
+
+    label = "monotonicity"
+
+    @override
+    def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
+        best = weights.argmax(axis=1)
+        return float((best[1:] >= best[:-1]).sum()), len(best) - 1
+
+
+class EndWeight(AttentionMetric):
+    """Weight on the source's end symbol, averaged over target tokens."""
+
+    label = "weight on the end symbol"
+
+    @override
+    def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
+        return float(weights[:, -1].sum()), len(weights)

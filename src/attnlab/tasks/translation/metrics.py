@@ -1,0 +1,219 @@
+"""Metrics of translations. BLEU, chrF and TER are sacreBLEU's, example by example, with its signatures."""
+
+import unicodedata
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.metrics import base, bleu, chrf, ter
+from sacremoses import MosesTokenizer
+from typing_extensions import override
+
+from attnlab.errors import UserError
+from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
+from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
+from attnlab.evaluation.metrics import AttentionMetric, signature_of, statistics_of
+from attnlab.tasks.translation.vocabulary import SPECIAL, UNK
+
+SMOOTHINGS = ("exp", "floor", "add-k", "none")
+
+
+class SacreBLEUMetric(Metric):
+    """A corpus score of sacreBLEU (Post 2018), of detokenized text against raw references.
+
+    What sacreBLEU counts in each example is what the example adds, so that the value of the sum is sacreBLEU's corpus score.
+    """
+
+    @abstractmethod
+    def scorer(self, facts: Mapping[str, Any]) -> base.Metric:
+        """Return sacreBLEU's metric for predictions with these facts: their ``language``, and whether in ``lowercase``.
+
+        Raises:
+            UserError: a language whose tokenizer is not installed.
+        """
+
+    def lines(self, lines: Sequence[str], facts: Mapping[str, Any]) -> list[str]:
+        """Prepare predictions or references."""
+        return list(lines)
+
+    # sacreBLEU has no public name for any of these three: here is all that depends on that
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        if not evidence.predictions:
+            return None
+        hypotheses = self.lines([prediction.text for prediction in evidence.predictions], evidence.facts)
+        references = self.lines(evidence.references, evidence.facts)
+        scorer = self.scorer(evidence.facts)
+        return np.array(scorer._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+
+    @override
+    def value(self, total: NDArray[np.float64]) -> float:
+        return float(self.scorer({})._compute_score_from_stats(total.tolist()).score)
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        scorer = self.scorer(facts)
+        scorer.num_refs = 1  # otherwise it knows when it has seen some
+        return str(scorer.get_signature())
+
+
+class BLEU(SacreBLEUMetric):
+    """BLEU (Papineni et al. 2002), from 0 to 100, with sacreBLEU's own tokenizer for the target language.
+
+    That is 13a, or another one for Chinese, Japanese and Korean; the signature names it.
+
+    Args:
+        smoothing: of an order without a match: "exp", which sacreBLEU reports, "floor", "add-k" or "none".
+
+    Raises:
+        UserError: an unknown smoothing.
+    """
+
+    label = "BLEU"
+    occasion: ClassVar[Occasion] = "epoch"
+
+    def __init__(self, smoothing: Literal["exp", "floor", "add-k", "none"] = "exp") -> None:
+        if smoothing not in SMOOTHINGS:
+            raise UserError(f"smoothing is one of {', '.join(SMOOTHINGS)}, not {smoothing!r}")
+        self.smoothing = smoothing
+
+    @override
+    def scorer(self, facts: Mapping[str, Any]) -> base.Metric:
+        return _bleu(self.smoothing, bool(facts.get("lowercase")), str(facts.get("language", "")))
+
+
+@cache
+def _bleu(smoothing: str, lowercase: bool, language: str) -> bleu.BLEU:
+    try:
+        return bleu.BLEU(smooth_method=smoothing, lowercase=lowercase, trg_lang=language)
+    except RuntimeError as error:
+        raise UserError(f"BLEU of language {language!r} needs a tokenizer: pip install 'sacrebleu[{language}]'") from error
+
+
+class TokenizedBLEU(SacreBLEUMetric):
+    """Tokenized, lower-cased BLEU, for comparison with older papers alone: it depends on the tokenizer.
+
+    Both sides are detokenized text, lower-cased and tokenized by Moses' rules for the language, so that systems with different
+    tokenizers of their own still compare. The signature holds ``tok:moses-LANGUAGE``.
+    """
+
+    label = "BLEU tok-lc"
+
+    @override
+    def scorer(self, facts: Mapping[str, Any]) -> base.Metric:
+        return _untokenized_bleu()
+
+    @override
+    def lines(self, lines: Sequence[str], facts: Mapping[str, Any]) -> list[str]:
+        tokenizer = _moses(str(facts.get("language", "en")))
+        return [tokenizer.tokenize(line.lower(), return_str=True, escape=False) for line in lines]
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        tokenizer = f"tok:moses-{facts.get('language', 'en')}"
+        return super().signature(facts).replace("case:mixed", "case:lc").replace("tok:none", tokenizer)
+
+
+@cache
+def _untokenized_bleu() -> bleu.BLEU:
+    return bleu.BLEU(tokenize="none", force=True)  # force: it warns of text that looks tokenized, as this one is
+
+
+@cache
+def _moses(language: str) -> MosesTokenizer:
+    return MosesTokenizer(lang=language)
+
+
+class ChrF(SacreBLEUMetric):
+    """chrF2, character n-gram F-score (Popović 2015), from 0 to 100."""
+
+    label = "chrF"
+
+    @override
+    def scorer(self, facts: Mapping[str, Any]) -> base.Metric:
+        return _chrf(bool(facts.get("lowercase")))
+
+
+@cache
+def _chrf(lowercase: bool) -> chrf.CHRF:
+    return chrf.CHRF(lowercase=lowercase)
+
+
+class TER(SacreBLEUMetric):
+    """Translation edit rate (Snover et al. 2006): edits and shifts to the reference, over its words."""
+
+    label = "TER"
+    unit = "%"
+    higher_is_better = False
+    occasion: ClassVar[Occasion] = "evaluation"
+
+    @override
+    def scorer(self, facts: Mapping[str, Any]) -> base.Metric:
+        return _ter(bool(facts.get("lowercase")))
+
+
+@cache
+def _ter(lowercase: bool) -> ter.TER:
+    return ter.TER(case_sensitive=not lowercase)
+
+
+class LengthRatio(Ratio):
+    """Tokens of the hypotheses over tokens of the references: below 1, BLEU is the brevity penalty's."""
+
+    label = "length ratio"
+    higher_is_better = None
+    digits = 3
+    computed_from = "forced decoding"
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        if not evidence.predictions or not any(evidence.forced):
+            return None
+        pairs = zip(evidence.predictions, evidence.forced, strict=True)
+        return statistics_of(pairs, lambda pair: (_words(pair[0]), _words(pair[1])))
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return signature_of(facts, "tokens")
+
+
+def _words(found: Prediction | ForcedDecoding | None) -> int:
+    """Return the number of tokens without the end symbol."""
+    return max(0, len(found.tokens) - 1) if found else 0
+
+
+class UnknownTokens(Ratio):
+    """Share of the tokens of the hypotheses that are the unknown one."""
+
+    label = "unknown tokens"
+    unit = "%"
+    scale = 100.0
+    higher_is_better = False
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        return statistics_of(evidence.predictions, lambda found: (found.tokens[:-1].count(SPECIAL[UNK]), _words(found)))
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return signature_of(facts, "tokens", "head")
+
+
+class PunctuationWeight(AttentionMetric):
+    """Weight on the punctuation marks of the source, averaged over target tokens."""
+
+    label = "weight on punctuation"
+
+    @override
+    def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
+        marks = [position for position, token in enumerate(source[:-1]) if _is_punctuation(token)]
+        return float(weights[:, marks].sum()), len(weights)
+
+
+def _is_punctuation(token: str) -> bool:
+    letters = token.strip("▁")
+    return bool(letters) and all(unicodedata.category(letter).startswith("P") for letter in letters)

@@ -1,0 +1,64 @@
+"""Measuring: what is measured when, intervals, and quality by the length of the source."""
+
+import math
+
+import numpy as np
+import pytest
+import sacrebleu
+
+from attnlab.evaluation.alignment import Gold
+from attnlab.evaluation.measurement import Bucket, Measurement, by_length, measure
+from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
+from attnlab.tasks.translation.metrics import BLEU, TER, ChrF
+from evaluation.made import evidence, forced
+
+METRICS: dict[str, Metric] = {"bleu": BLEU(), "chrf": ChrF(), "ter": TER(), "loss": Loss(), "aer": AlignmentErrorRate()}
+
+
+def test_an_occasion_decides_what_is_measured_and_the_evidence_what_can_be() -> None:
+    found = evidence(["ein Mann", "qq"], ["ein Mann", "ooo"], forced=[forced("ein Mann", [0.0] * 3, [True] * 3), None])
+    expected = {"epoch": {"bleu", "loss"}, "test": {"bleu", "loss", "chrf"}, "evaluation": {"bleu", "loss", "chrf", "ter"}}
+    for occasion, names in expected.items():
+        measured, statistics = measure(METRICS, found, occasion)  # type: ignore[arg-type]
+        assert set(measured) == set(statistics) == names
+        assert all(len(added) == 2 for added in statistics.values())
+        assert measured["loss"] == Measurement(0.0)
+    assert {name for name, metric in METRICS.items() if measured.get(name, Measurement(0)).signature} == {"bleu", "chrf", "ter"}
+
+
+def test_intervals_are_sacrebleus() -> None:
+    texts = [f"{a} {b} {c} {d} e" for a in "ab" for b in "ab" for c in "ab" for d in "abcd"]
+    hypotheses = [line.replace("a", "x" if index % 3 else "a") for index, line in enumerate(texts)]
+    score = sacrebleu.BLEU().corpus_score(hypotheses, [texts], n_bootstrap=300)
+    measured = measure({"bleu": BLEU()}, evidence(hypotheses, texts), "test", samples=300)[0]["bleu"]
+    assert measured.value == score.score
+    assert measured.low == pytest.approx(score._mean - score._ci, abs=1e-4)
+    assert measured.high == pytest.approx(score._mean + score._ci, abs=1e-4)
+    assert measure({"bleu": BLEU()}, evidence(hypotheses, texts), "test")[0]["bleu"] == Measurement(
+        score.score, BLEU().signature({})
+    )
+
+
+def test_intervals_of_scores_of_which_some_are_nothing() -> None:
+    """Samples without any match, or without any reference, are what sacreBLEU's own mean stumbles over."""
+    hypotheses = ["ein Mann", "ein xyz", "qq"]
+    for references in (["ein Mann", "ooo", "ppp"], ["", "", "q"]):
+        for measured in measure(METRICS, evidence(hypotheses, references), "evaluation", samples=200)[0].values():
+            assert {type(measured.value), type(measured.low), type(measured.high)} == {float}
+            assert measured.low <= measured.high  # type: ignore[operator]
+
+
+def test_what_has_no_value_has_no_interval() -> None:
+    found = evidence(alignments=[({(0, 0)}, Gold(set(), set()))] * 3)
+    measured = measure(METRICS, found, "test", samples=10)[0]["aer"]
+    assert math.isnan(measured.value)
+    assert (measured.low, measured.high) == (None, None)
+
+
+def test_quality_by_length_is_that_of_the_examples_in_each_bucket() -> None:
+    statistics = np.array([[1, 1], [0, 1], [1, 1], [1, 1], [0, 1]], dtype=float)
+    found = by_length(ExactMatch(), statistics, [3, 5, 6, 70, 0])
+    assert found == [Bucket(1, 5, 2, 50.0), Bucket(6, 10, 1, 100.0), Bucket(61, 70, 1, 100.0)]
+    assert by_length(ExactMatch(), statistics[:1], [0]) == []
+    assert math.isnan(by_length(ExactMatch(), np.zeros((1, 2)), [1])[0].value)

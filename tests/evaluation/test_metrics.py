@@ -1,0 +1,116 @@
+"""Metrics of any task, on evidence whose numbers are known."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from attnlab.evaluation.alignment import Gold
+from attnlab.evaluation.evidence import Evidence
+from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.metrics import (
+    AlignmentErrorRate,
+    AlignmentPrecision,
+    AlignmentRecall,
+    EndWeight,
+    Entropy,
+    ExactMatch,
+    LargestWeight,
+    Loss,
+    Monotonicity,
+    Perplexity,
+    RelativeEntropy,
+    SourceCoverage,
+    TokenAccuracy,
+)
+from evaluation.made import evidence, forced, looking
+
+
+def value(metric: Metric, found: Evidence) -> float:
+    statistics = metric.statistics(found)
+    assert statistics is not None
+    assert (statistics.dtype, statistics.ndim) == (np.float64, 2)
+    return metric.value(statistics.sum(axis=0))
+
+
+def test_forced_decoding_is_averaged_over_all_tokens_with_the_end_symbols() -> None:
+    found = evidence(forced=[forced("a b", [-1.0, -2.0, -0.5], [True, False, True]), None, forced("", [-0.5], [True])])
+    assert value(Loss(), found) == pytest.approx(4.0 / 4)
+    assert value(Perplexity(), found) == pytest.approx(math.e)
+    assert value(TokenAccuracy(), found) == pytest.approx(75.0)
+    statistics = Loss().statistics(found)
+    assert statistics is not None
+    assert statistics.tolist() == [[3.5, 3.0], [0.0, 0.0], [0.5, 1.0]], "an empty source adds nothing, and keeps its place"
+    assert value(Perplexity(), evidence(forced=[forced("", [-1e9], [False])])) == math.exp(700.0)
+
+
+def test_what_cannot_be_measured_is_left_out() -> None:
+    nothing = evidence(["a"], ["a"], forced=[None])
+    for metric in (Loss(), Perplexity(), TokenAccuracy(), AlignmentErrorRate(), Entropy(), EndWeight()):
+        assert metric.statistics(nothing) is None
+    assert ExactMatch().statistics(evidence(forced=[forced("a", [0.0, 0.0], [True, True])])) is None
+    without_attention = evidence(forced=[forced("a", [0.0, 0.0], [True, True], source="b")])
+    assert Entropy().statistics(without_attention) is None
+    assert math.isnan(Loss().value(np.zeros(2)))
+    assert math.isnan(Perplexity().value(np.zeros(2)))
+
+
+def test_exact_match_is_of_whole_lines() -> None:
+    found = evidence(["3 1 2", "1 2", "A  b ", ""], ["3 1 2", "1 2 3", "a b", ""])
+    assert value(ExactMatch(), found) == 50.0
+    assert value(ExactMatch(), evidence(["A  b "], ["a b"], lowercase=True)) == 100.0
+    assert value(ExactMatch(), evidence(["a b"], ["A b"], lowercase=True)) == 100.0
+
+
+def test_alignments_are_scored_by_their_equations() -> None:
+    gold = [Gold({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)}), Gold({(0, 0)}, {(0, 0)})]
+    found = evidence(alignments=list(zip([{(0, 0), (1, 2), (3, 3)}, set()], gold, strict=True)))
+    assert value(AlignmentPrecision(), found) == pytest.approx(200 / 3)
+    assert value(AlignmentRecall(), found) == pytest.approx(100 / 3)
+    assert value(AlignmentErrorRate(), found) == pytest.approx(100 - 100 * (1 + 2) / (3 + 3))
+    none_sure = evidence(alignments=[({(0, 0)}, Gold(set(), {(0, 0)}))])
+    assert math.isnan(value(AlignmentErrorRate(), none_sure))
+    assert value(AlignmentPrecision(), none_sure) == 100.0
+
+
+def test_attention_on_one_position_and_on_all() -> None:
+    source = ["a", "b", ",", "</s>"]
+    sharp = evidence(forced=[looking(torch.tensor([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]]), source)])
+    assert value(Entropy(), sharp) == pytest.approx(0.0, abs=1e-9)
+    assert value(LargestWeight(), sharp) == 1.0
+    assert value(SourceCoverage(), sharp) == 1.0
+    assert value(Monotonicity(), sharp) == 0.5
+    assert value(EndWeight(), sharp) == 0.0
+
+    flat = evidence(forced=[looking(torch.full((2, 4), 0.25), source)])
+    assert value(Entropy(), flat) == pytest.approx(math.log(4))
+    assert value(RelativeEntropy(), flat) == pytest.approx(1.0)
+    assert value(SourceCoverage(), flat) == pytest.approx(0.5)
+    assert value(EndWeight(), flat) == pytest.approx(0.25)
+
+
+def test_averages_of_attention_are_over_tokens_of_all_examples() -> None:
+    one, two = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.5]] * 3)
+    found = evidence(forced=[looking(one, ["a", "</s>"]), None, looking(two, ["b", "</s>"])])
+    assert value(LargestWeight(), found) == pytest.approx((1 + 3 * 0.5) / 4)
+    alone = evidence(forced=[looking(torch.ones(2, 1), ["</s>"])])
+    assert value(RelativeEntropy(), alone) == 0.0
+
+
+def test_signatures_name_what_is_counted() -> None:
+    words = {"tokens": "spacy", "head": "vocabulary", "language": "de", "lowercase": True}
+    for metric in (Loss(), Perplexity(), TokenAccuracy()):
+        assert metric.signature(words) == "tokens:spacy|head:vocabulary"
+        assert metric.signature({**words, "tokens": "bpe"}) != metric.signature(words)
+        assert metric.signature({**words, "head": "pointer_generator"}) != metric.signature(words)
+        assert metric.signature({}) == ""
+    assert Entropy().signature(words) == "tokens:spacy"
+    assert AlignmentErrorRate().signature(words) == ""
+    assert ExactMatch().signature(words) == "case:lc"
+    assert ExactMatch().signature({"lowercase": False}) == "case:mixed"
+
+
+def test_what_is_measured_after_every_epoch_is_measured_in_every_test() -> None:
+    assert [Loss().is_due(occasion) for occasion in ("epoch", "test", "evaluation")] == [True, True, True]  # type: ignore[arg-type]
+    assert [Entropy().is_due(occasion) for occasion in ("epoch", "test", "evaluation")] == [False, True, True]  # type: ignore[arg-type]
