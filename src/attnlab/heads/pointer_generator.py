@@ -30,6 +30,7 @@ class PointerGeneratorHead(VocabularyHead):
     """
 
     needs_copy_ids = True
+    all_tokens_possible = False
     reads = ("readouts", "weights", "contexts", "states", "embeddings")
 
     def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace) -> None:

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.config import build, component_errors
+from attnlab.config import Factory, build, library_errors
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
 from attnlab.tasks.task import Task
@@ -17,11 +17,10 @@ def build_task(config: Mapping[str, Any]) -> Task:
     Raises:
         UserError: a mistake in the config.
     """
-    make = build(config["task"], "task")
-    names = [name for name in inspect.signature(make).parameters if name in config]
-    settings = {name: build(config[name], name) if isinstance(config[name], Mapping) else config[name] for name in names}
-    with component_errors("task"):
-        task: Task = make(**{name: value for name, value in settings.items() if name not in config["task"]})
+    make: Factory = build(config["task"], "task")
+    names = [name for name in inspect.signature(make.func).parameters if name in config and name not in make.keywords]
+    parts = {name: build(config[name], name) if isinstance(config[name], Mapping) else config[name] for name in names}
+    task: Task = make(**parts)
     return task
 
 
@@ -35,14 +34,9 @@ def build_model(config: Mapping[str, Any], task: Task) -> Seq2Seq:
     Raises:
         UserError: components that do not go together.
     """
-    with component_errors("model"):
-        model: Seq2Seq = build(config["model"], "model")(
-            task.source_frontend,
-            task.target_frontend,
-            task.targets,
-            config["seed"],
-            **{part: build(config[part], part) for part in ("encoder", "attention", "decoder", "head")},
-        )
+    parts = {part: build(config[part], part) for part in ("encoder", "attention", "decoder", "head")}
+    make = build(config["model"], "model")
+    model: Seq2Seq = make(task.source_frontend, task.target_frontend, task.targets, config["seed"], **parts)
     return model
 
 
@@ -69,7 +63,7 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
         optimizer=build(config["optimizer"], "optimizer"),
         scheduler=build(config["scheduler"], "scheduler"),
     )
-    with component_errors("optimizer or scheduler"):
+    with library_errors("optimizer or scheduler"):
         module.configure_optimizers()
     return module
 

@@ -6,18 +6,18 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from lightning import Callback, Trainer, seed_everything
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.plugins.environments import SLURMEnvironment
+from lightning.fabric.plugins.environments import SLURMEnvironment
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 import attnlab
-from attnlab.config import build, component_errors, variant_name, variant_overrides
+from attnlab.config import build, component_errors, library_errors, variant_name, variant_overrides
 from attnlab.errors import StoppedError, UserError
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.runs.environment import environment
@@ -129,7 +129,11 @@ def _train_and_test(
 def _open_logger(
     config: Mapping[str, Any], record: RunRecord, task: Task, folder: RunFolder
 ) -> AbstractContextManager[Logger | bool]:
-    better = {f"val/{n}": metric.higher_is_better for n, metric in task.metrics.items() if metric.occasion == "epoch"}
+    better = {
+        f"val/{name}": metric.higher_is_better
+        for name, metric in task.metrics.items()
+        if metric.is_due("epoch") and metric.higher_is_better is not None
+    }
     settings = {**config, "variant": record.variant}
     info = RunInfo(record.id, record.name, f"{record.variant}/s{record.seed}", folder.path, settings, better)
     made = build(config["logger"], "logger")
@@ -145,7 +149,7 @@ def _make_trainer(
     own = [throughput, LossGuard(), MetricsRecorder(folder.curve_file), Resumption(folder.last_checkpoint, config["seed"])]
     # SLURM's own way to put a stopped run into the queue again would take over from the launcher.
     plugins = [SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else None
-    with component_errors("trainer"):
+    with library_errors("trainer"):
         trainer: Trainer = build(config["trainer"], "trainer")(
             logger=logger,
             callbacks=[*build_callbacks(config, folder, task), *own],
@@ -158,13 +162,12 @@ def _make_trainer(
 def build_callbacks(config: Mapping[str, Any], folder: RunFolder, task: Task) -> list[Callback]:
     """Make the callbacks; one whose node says ``_partial_`` is given what it may need to know of the run."""
     monitor = config["monitor"]
-    mode = "max" if monitored_metric(monitor, task.metrics).higher_is_better else "min"
+    mode: Literal["min", "max"] = "max" if monitored_metric(monitor, task.metrics).higher_is_better else "min"
     context = RunContext(folder.path, folder.heatmaps, folder.best_checkpoint, monitor, mode)
     callbacks = []
     for name, node in config["callbacks"].items():
         made = build(node, f"callbacks.{name}")
-        with component_errors(f"callbacks.{name}"):
-            callbacks.append(made(context) if node.get("_partial_") else made)
+        callbacks.append(made(context) if node.get("_partial_") else made)
     if config["trainer"]["enable_progress_bar"]:
         callbacks.append(RichProgressBar(leave=False))
     return callbacks

@@ -1,6 +1,7 @@
 """Opening the models of finished runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.config import build, report_damage
+from attnlab.config import build
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric
 from attnlab.model import Seq2Seq
@@ -85,6 +86,22 @@ def load_task(folder: RunFolder, **options: Any) -> Task:
     except Exception as error:  # tokenizers raises nothing more special
         raise UserError(f"{folder.task_file} is damaged ({_brief(error)})") from error
     return task
+
+
+@contextmanager
+def report_damage(run: Path) -> Iterator[None]:
+    """Tell in one line whatever goes wrong while parts of a run are made as its files say.
+
+    Raises:
+        UserError: for any error.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        message = f"{run} was made by another version of attnlab, or its config was edited: {_brief(error)}"
+        raise UserError(message) from error
 
 
 def load_metrics(config: Mapping[str, Any]) -> dict[str, Metric]:

@@ -60,8 +60,8 @@ class AuxiliaryLoss(ABC):
         Args:
             weights: (batch, target_len, source_len).
             real: (batch, target_len), true where there is a token to be predicted.
-            links: (batch, target_len, source_len), the gold links of each token to be predicted: a distribution over source tokens,
-                or zeros for one that is linked to none; None where they are not known.
+            links: (batch, target_len, source_len), the gold links of each token to be predicted: a distribution over source
+                tokens, or zeros for one that is linked to none; None where they are not known.
         """
 
 

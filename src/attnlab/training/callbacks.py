@@ -287,8 +287,8 @@ class Resumption(Callback):
 class Samples(Callback):
     """Predicts a few validation examples: a table an epoch, and at the end the attention on them as pictures.
 
-    Tables go to Weights & Biases as ``samples``; pictures there as ``attention`` and into a folder. At the end of the training the
-    predictions are also printed.
+    Tables go to Weights & Biases as ``samples``; pictures there as ``attention`` and into a folder. At the end of the training
+    the predictions are also printed.
 
     Args:
         context: of the run.

@@ -70,7 +70,7 @@ class SequenceModule(LightningModule):
         self.predictor = task.predictor([model], search)
         self.greedy_predictor = task.predictor([model], GreedySearch())
         self.results: dict[str, list[ExampleResult]] = {}
-        self.epoch_metrics = {name: metric for name, metric in task.metrics.items() if metric.occasion == "epoch"}
+        self.epoch_metrics = {name: metric for name, metric in task.metrics.items() if metric.is_due("epoch")}
         self.statistics = nn.ModuleDict({name: CatMetric(nan_strategy="disable") for name in self.epoch_metrics})
 
     @override
@@ -193,7 +193,7 @@ def monitored_metric(monitor: str, metrics: Mapping[str, Metric]) -> Metric:
     Raises:
         UserError: nothing is logged under that name.
     """
-    known = {f"val/{name}": metric for name, metric in metrics.items() if metric.occasion == "epoch"}
+    known = {f"val/{name}": m for name, m in metrics.items() if m.is_due("epoch") and m.higher_is_better is not None}
     if monitor not in known:
         raise unknown_key(monitor, known, "monitor")
     return known[monitor]

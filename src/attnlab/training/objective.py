@@ -74,8 +74,8 @@ class Objective:
         """
         if self.label_smoothing and not model.head.all_tokens_possible:
             raise UserError(
-                "label smoothing spreads probability over tokens that this head gives none: set label_smoothing to 0, or choose "
-                "the vocabulary head"
+                "label smoothing spreads probability over tokens that this head gives none: set label_smoothing to 0, or "
+                "choose the vocabulary head"
             )
         for name, loss in self.auxiliary.items():
             loss.validate(name, model.decoder.attention)

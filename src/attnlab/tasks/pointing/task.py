@@ -37,7 +37,8 @@ from attnlab.tasks.task import Task
 class Pointing(Task):
     """Vectors in, positions of some of them out, by pointing at one after the other (Vinyals et al. 2015).
 
-    The decoder is fed the element that it pointed at last. Pointing at the end element, which all sources have, ends the answer.
+    The decoder is fed the element that it pointed at last. Pointing at the end element, the last of every source, ends the
+    answer.
 
     Args:
         data: the problems.
@@ -162,6 +163,6 @@ class Pointing(Task):
             elements, answer = examples.problems[index]
             gold: Links = {(position, t) for t, position in enumerate(answer)}
             columns, rows = ([(place, place + 1) for place in range(size)] for size in (len(elements), len(answer)))
-            links: Links = set() if one is None else from_weights(one.weights, columns, rows, reading=reading)
+            links: Links = set() if one is None else from_weights(one.weights, columns, rows, shift=reading)
             found.append((links, Gold(gold, gold)))
         return found

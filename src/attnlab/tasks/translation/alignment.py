@@ -25,7 +25,7 @@ def link_words(source: Sequence[str], target: Sequence[str], weights: Tensor, fo
     columns, rows = token_spans(source, forced.source[:-1]), token_spans(target, forced.tokens[:-1])
     if columns is None or rows is None:
         return set()
-    return from_weights(weights, columns, rows, reading=reading)
+    return from_weights(weights, columns, rows, shift=reading)
 
 
 def link_words_of_text(

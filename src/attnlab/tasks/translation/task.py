@@ -20,7 +20,7 @@ from attnlab.evaluation.alignment import Gold, Links
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
-from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenEmbedding
+from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenFrontend
 from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
 from attnlab.source import foreign_files, hash_code
@@ -185,11 +185,11 @@ class Translation(Task):
 
     @override
     def source_frontend(self, size: int) -> SourceFrontend:
-        return TokenEmbedding(len(self.vocabularies[0]), PAD, size)
+        return TokenFrontend(len(self.vocabularies[0]), PAD, size)
 
     @override
     def target_frontend(self, size: int) -> TargetFrontend:
-        return TokenEmbedding(len(self.vocabularies[1]), PAD, size)
+        return TokenFrontend(len(self.vocabularies[1]), PAD, size)
 
     # what stands between text and ids
 
@@ -233,7 +233,8 @@ class Translation(Task):
     @override
     def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
         assert isinstance(examples, SentencePairs)
-        source, extension = examples.source_tokens(index), (examples.extensions or [()] * len(examples))[index]
+        source = examples.source_tokens(index)
+        extension = [] if examples.extensions is None else examples.extensions[index]
         types = self.vocabularies[1].tokens
         tokens = [types[token] if token < len(types) else extension[token - len(types)] for token in hypothesis.tokens]
         weights = hypothesis.weights[:, : len(source)]

@@ -51,9 +51,7 @@ class Tatoeba(Corpus):
         seed: int = 1,
     ) -> None:
         if (source == "en") == (target == "en"):
-            raise UserError(
-                f"Tatoeba's file pairs English with another language: not source={source} and target={target}"
-            )
+            raise UserError(f"Tatoeba's file pairs English with another language: not source={source} and target={target}")
         self.path = Path(path).expanduser()
         self.languages = (source, target)
         self.max_pairs = max_pairs
