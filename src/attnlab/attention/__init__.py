@@ -16,3 +16,4 @@ __all__ = [
     "NoAttention",
     "Query",
 ]
+from attnlab.attention.heads import every_head as collect_head_weights  # noqa: E402,F401  # until the merge

@@ -168,7 +168,7 @@ class TestAlignments:
 
     def test_missing_file(self, folder: Path) -> None:
         (folder / "val.align").write_text("0-0\n0-0\n")
-        with pytest.raises(UserError, match=r"no file .*train\.align \(or train\.align\.gz\): data\.alignments=align needs it"):
+        with pytest.raises(UserError, match=r"no file .*train\.align \(or train\.align\.gz\): alignments=align needs it"):
             text_files(folder, alignments="align").fingerprint()
 
 
@@ -202,11 +202,11 @@ class TestMulti30k:
 
     def test_wrong_checksum(self, served: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(CHECKSUMS, "val.de.gz", "0" * 64)
-        with pytest.raises(UserError, match=r"val\.de\.gz is not the file it should be .*data\.root=FOLDER"):
+        with pytest.raises(UserError, match=r"val\.de\.gz is not the file it should be .*name it as root"):
             served().load()
 
     def test_no_network(self, served: Server) -> None:
-        with pytest.raises(UserError, match=r"cannot download http://127\.0\.0\.1:9/train\.en\.gz .*data\.root=FOLDER"):
+        with pytest.raises(UserError, match=r"cannot download http://127\.0\.0\.1:9/train\.en\.gz .*name it as root"):
             served(base_url="http://127.0.0.1:9/").fingerprint()
 
     def test_unpublished(self, served: Server) -> None:
@@ -214,7 +214,7 @@ class TestMulti30k:
             served(target="xx").load()
 
     def test_root_is_never_left_for_the_network(self, served: Server, tmp_path: Path) -> None:
-        with pytest.raises(UserError, match=r"no file .*nowhere/train\.en \(or train\.en\.gz\): data\.root must be"):
+        with pytest.raises(UserError, match=r"no file .*nowhere/train\.en \(or train\.en\.gz\): root must be"):
             served(str(tmp_path / "nowhere")).load()
 
     def test_real_files(self, data_root: Path) -> None:
@@ -274,7 +274,7 @@ class TestTatoeba:
         ("content", "message"),
         [
             ("a\tb\nno tab\n", "line 2: no tab; each line must be"),
-            ("a\tb\n", r"1 pairs are too few for data\.val_size=1000"),
+            ("a\tb\n", r"1 pairs are too few for val_size=1000"),
         ],
     )
     def test_damaged_file(self, tmp_path: Path, content: str, message: str) -> None:
@@ -282,7 +282,7 @@ class TestTatoeba:
             Tatoeba(self.file(tmp_path, content)).load()
 
     def test_missing_and_unreadable(self, tmp_path: Path) -> None:
-        with pytest.raises(UserError, match=r"no file .*manythings.*data\.path=FILE"):
+        with pytest.raises(UserError, match=r"no file .*manythings.*name it as path"):
             Tatoeba(str(tmp_path / "deu.txt")).load()
         (tmp_path / "deu.zip").write_bytes(b"no zip")
         with pytest.raises(UserError, match=r"cannot read .*deu\.zip"):

@@ -424,7 +424,7 @@ def test_swapping_the_languages_swaps_the_pairs() -> None:
 def test_more_sentences_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus, "PATIENCE", 50)
     monkeypatch.setattr(corpus, "SHORT", (1, 2))
-    with pytest.raises(UserError, match=r"found 0 of 60 distinct sentences of 1 to 2 words for val: lower data.val_size"):
+    with pytest.raises(UserError, match=r"found 0 of 60 distinct sentences of 1 to 2 words for val: lower val_size"):
         GrammarCorpus(**SMALL).load()
 
 
@@ -440,7 +440,7 @@ def test_invented_names_are_copied() -> None:
     [
         ({"source": "fr"}, "speaks en and de"),
         ({"source": "de", "target": "de"}, "speaks en and de"),
-        ({"val_size": 0}, "data.val_size must be 1 or more"),
+        ({"val_size": 0}, "val_size must be 1 or more"),
         ({"max_depth": 0}, "max_depth"),
     ],
 )
