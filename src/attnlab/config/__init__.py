@@ -1,0 +1,48 @@
+"""Configs: composed by Hydra, checked against what reads them, and turned into objects; no other room imports Hydra."""
+
+from attnlab.config.application import HydraJob, complete, run_hydra
+from attnlab.config.building import Factory, build, component_errors, library_errors
+from attnlab.config.checks import KEYS, check, settle
+from attnlab.config.composition import (
+    CONF,
+    EXPERIMENTS,
+    Composition,
+    Override,
+    Place,
+    compose,
+    nearest,
+    parse_overrides,
+    resolve,
+    search_path,
+    split_sweep,
+)
+from attnlab.config.search import search_node
+from attnlab.config.variants import variant_labels, variant_name, variant_overrides
+
+__all__ = [
+    "CONF",
+    "EXPERIMENTS",
+    "KEYS",
+    "Composition",
+    "Factory",
+    "HydraJob",
+    "Override",
+    "Place",
+    "build",
+    "check",
+    "complete",
+    "component_errors",
+    "compose",
+    "library_errors",
+    "nearest",
+    "parse_overrides",
+    "resolve",
+    "run_hydra",
+    "search_node",
+    "search_path",
+    "settle",
+    "split_sweep",
+    "variant_labels",
+    "variant_name",
+    "variant_overrides",
+]

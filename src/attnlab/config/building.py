@@ -1,0 +1,107 @@
+"""From the nodes of a config to objects; a component's mistake is told with the path of its node."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+
+from attnlab.errors import UserError
+
+
+class ComponentError(UserError):
+    """A mistake in the arguments of a component, told with the path of its node."""
+
+
+@dataclass(frozen=True)
+class Factory:
+    """What a node with ``_partial_`` is built to: called with the arguments that it lacks, it makes the component.
+
+    Attributes:
+        func: the class or function.
+        args: its first arguments.
+        keywords: what the node holds, other factories included.
+        path: of the node; whatever the component refuses is told with it.
+    """
+
+    func: Callable[..., Any]
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+    path: str
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Make the component.
+
+        Raises:
+            UserError: whatever it refuses.
+        """
+        with component_errors(self.path):
+            return self.func(*self.args, *args, **{**self.keywords, **keywords})
+
+
+def build(node: Any, path: str) -> Any:
+    """Instantiate a node, the nodes in it first; one that says ``_partial_`` becomes a :class:`Factory`.
+
+    Args:
+        node: of a resolved config.
+        path: of the node, such as ``attention``.
+
+    Raises:
+        UserError: whatever a component refuses, in its own words after the path of its node.
+    """
+    try:
+        return _with_path(instantiate(node, _convert_="object"), path)
+    except InstantiationException as error:
+        cause, inner = error.__cause__, re.search(r"full_key: (\S+)\s*$", str(error))
+        if cause is not None and not isinstance(cause, UserError | TypeError | ValueError):
+            raise cause from None  # a bug, and no mistake in a value
+        with component_errors(f"{path}.{inner[1]}" if inner else path):
+            if isinstance(cause, UserError):
+                raise cause from None
+            raise UserError(" ".join(str(cause or error).split())) from error
+
+
+def _with_path(made: Any, path: str) -> Any:
+    """Return what was built with every factory in it told its path."""
+    if isinstance(made, partial):
+        return Factory(made.func, made.args, _with_path(made.keywords, path), path)
+    if type(made) is dict:
+        return {key: _with_path(item, f"{path}.{key}") for key, item in made.items()}
+    return [_with_path(item, f"{path}.{index}") for index, item in enumerate(made)] if type(made) is list else made
+
+
+@contextmanager
+def component_errors(path: str) -> Iterator[None]:
+    """Put the path of a node before what its component refuses.
+
+    Raises:
+        UserError: the component refused.
+    """
+    try:
+        yield
+    except ComponentError:  # of a node within
+        raise
+    except UserError as error:
+        raise ComponentError(f"{path}: {error}") from error
+
+
+@contextmanager
+def library_errors(path: str) -> Iterator[None]:
+    """Let what a library says of values that it refuses reach the user as a mistake in the config.
+
+    Args:
+        path: of the part of the config that the values come from.
+
+    Raises:
+        UserError: the library refused.
+    """
+    from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+    try:
+        yield
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        raise UserError(f"{path}: {' '.join(str(error).split())}") from error

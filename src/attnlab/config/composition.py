@@ -1,0 +1,218 @@
+"""Composing a config as Hydra does for a run, from several folders."""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hydra
+
+# Private: nothing public tells which runs Hydra's own sweeper will make of some overrides.
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override as ParsedOverride
+from hydra.core.override_parser.types import ValueType
+from hydra.errors import HydraException, MissingConfigException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from attnlab.config.variants import variant_name
+from attnlab.errors import UserError, unknown_key
+
+PACKAGE = Path(__file__).resolve().parents[1]
+CONF = next(path for path in (PACKAGE / "conf", PACKAGE.parents[1] / "conf") if path.is_dir())
+"""The config groups: inside the package when installed from a wheel, beside ``src`` in a checkout."""
+EXPERIMENTS = (Path("experiments"), CONF.with_name("experiments"))
+"""Where studies are: the user's own, and those that ship, beside ``conf``."""
+MAIN = "train"
+"""The config that every other one starts from."""
+VERSION = "1.3"
+"""The version of Hydra whose defaults hold."""
+
+Place = Path | str
+"""A folder of configs, or whatever else Hydra searches, such as ``pkg://PACKAGE``."""
+
+OmegaConf.register_new_resolver("variant", variant_name, replace=True)
+
+
+class Composition:
+    """A composed config, with Hydra's own settings under ``hydra``; neither resolved nor checked."""
+
+    def __init__(self, config: DictConfig) -> None:
+        self._config = config
+
+    def value(self, key: str) -> Any:
+        """Return what a key holds, resolved, as plain containers; None where there is nothing.
+
+        Args:
+            key: such as ``seed`` or ``hydra.sweep.dir``.
+
+        Raises:
+            UserError: an interpolation of what is not there.
+        """
+        with hydra_errors():
+            return _plain(OmegaConf.select(self._config, key))
+
+    @property
+    def config(self) -> DictConfig:
+        """The config without Hydra's own settings, for :func:`attnlab.config.settle`."""
+        return OmegaConf.masked_copy(self._config, [str(key) for key in self._config if key != "hydra"])
+
+
+def compose(config_name: str, overrides: Sequence[str], places: Sequence[Place]) -> Composition:
+    """Compose a config.
+
+    Args:
+        config_name: of the main config.
+        overrides: without sweeps.
+        places: where configs are searched, in this order; the main config lies in the first, a folder.
+
+    Raises:
+        UserError: it does not compose.
+    """
+    with _search(places):
+        return Composition(hydra.compose(config_name, [*overrides, search_path(places[1:])], return_hydra_config=True))
+
+
+def resolve(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
+    """Return a config as plain containers, without interpolations.
+
+    Raises:
+        UserError: an interpolation of what is not there.
+    """
+    with hydra_errors():
+        resolved: dict[str, Any] = _plain(config if isinstance(config, DictConfig) else OmegaConf.create(dict(config)))
+        return resolved
+
+
+def _plain(node: Any) -> Any:
+    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+
+
+def search_path(places: Sequence[Place]) -> str:
+    """Return the override by which Hydra searches further places."""
+    urls = (place if isinstance(place, str) else f"file://{place.resolve()}" for place in places)
+    escaped = (url.replace("\\", "\\\\").replace("'", "\\'") for url in urls)
+    return "hydra.searchpath=[" + ",".join(f"'{url}'" for url in escaped) + "]"
+
+
+@contextmanager
+def _search(places: Sequence[Place]) -> Iterator[None]:
+    with hydra_errors(), hydra.initialize_config_dir(str(Path(places[0]).resolve()), version_base=VERSION):
+        yield
+
+
+@dataclass(frozen=True)
+class Override:
+    """An override, taken apart.
+
+    Attributes:
+        text: as Hydra takes it, all options that a glob stands for written out.
+        key: a key, or a config group.
+        value: of the key, or the option of the group; None where there are several.
+        is_choice: whether it chooses an option of a config group.
+        is_sweep: whether it has several values, of which each run has one.
+        is_deletion: whether it takes the key away.
+    """
+
+    text: str
+    key: str
+    value: Any
+    is_choice: bool
+    is_sweep: bool
+    is_deletion: bool
+
+
+def parse_overrides(overrides: Sequence[str], places: Sequence[Place]) -> list[Override]:
+    """Take overrides apart.
+
+    Raises:
+        UserError: one that Hydra does not understand.
+    """
+    with _search(places):
+        groups = _Groups(places)
+        return [
+            Override(
+                _without_glob(parsed),
+                parsed.key_or_group,
+                None if parsed.is_sweep_override() else parsed.value(),
+                bool(groups.get_group_options(parsed.key_or_group)),
+                parsed.is_sweep_override(),
+                parsed.is_delete(),
+            )
+            for parsed in _parse(overrides, groups)
+        ]
+
+
+def split_sweep(overrides: Sequence[str], places: Sequence[Place]) -> list[list[str]]:
+    """Return the overrides of each run that Hydra's own sweeper makes of some overrides, in its order.
+
+    Raises:
+        UserError: one that Hydra does not understand, or a range that cannot be counted through.
+    """
+    with _search(places):
+        (runs,) = BasicSweeper.split_arguments(_parse(overrides, _Groups(places)), None)
+        return [list(run) for run in runs]
+
+
+class _Groups:
+    """The options of config groups in all places, which a parser asks for where it is given a glob."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.loader = GlobalHydra.instance().config_loader()
+        self.overrides = [search_path(places[1:])]
+
+    def get_group_options(self, group_name: str, results_filter: Any = None, **_: Any) -> list[str]:
+        filters = {} if results_filter is None else {"results_filter": results_filter}
+        return list(self.loader.get_group_options(group_name, overrides=self.overrides, **filters))
+
+
+def _parse(overrides: Sequence[str], groups: Any) -> list[ParsedOverride]:
+    return list(OverridesParser.create(config_loader=groups).parse_overrides(list(overrides)))
+
+
+def _without_glob(parsed: ParsedOverride) -> str:
+    if parsed.value_type is not ValueType.GLOB_CHOICE_SWEEP:
+        return str(parsed.input_line)
+    return f"{parsed.get_key_element()}={','.join(parsed.sweep_string_iterator())}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint at what was meant by a name that is not known."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
+
+
+@contextmanager
+def hydra_errors() -> Iterator[None]:
+    """Tell what Hydra and OmegaConf refuse in one line.
+
+    Raises:
+        UserError: they did.
+    """
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_one_line(error)) from error
+
+
+def _one_line(error: BaseException) -> str:
+    cause = error.__cause__
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
+        group, _, option = error.missing_cfg_file.rpartition("/")
+        return f"no option {option!r} of {group}: {nearest(option, error.options)}"
+    if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
+        where = (cause.full_key or "").rpartition(".")[0]
+        if cause.key not in cause.parent_node:
+            return str(unknown_key(str(cause.key), cause.parent_node, where))
+    told = " ".join(" ".join(str(e).split()) for e in (error, cause) if e is not None and str(e))
+    absent = re.match(r"Could not override '((.+)/.+?)'\. No match in the defaults list\. To append", told)
+    if absent:  # Hydra's own advice, to append it, would give a key that nothing reads
+        part, group = absent.groups()
+        return f"there is no {part} to choose in the {group} that is chosen: choose another {group}, or leave {part} out"
+    return re.sub(r" (Config search path: |See https://hydra).*", "", told)

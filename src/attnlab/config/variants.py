@@ -1,0 +1,55 @@
+"""What a variant is called: by the overrides that make it."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+NOT_TELLING = re.compile(
+    r"[+~]*(seed|name|resume|keep_results|cache_dir|logger([./]\w+)*|trainer\.enable_progress_bar|batches\.num_workers)(=|$)"
+)
+"""Overrides that make no other variant: they stand elsewhere in a run's path, or decide nothing."""
+
+
+def variant_name(overrides: Sequence[str]) -> str:
+    """Name a variant by its overrides, as one folder: ``attention=dot,decoder=bahdanau``.
+
+    The seed and the name stand elsewhere in a run's path. Whatever cannot stand in a folder's name is replaced, and a short
+    hash then keeps two different variants apart.
+    """
+    # Hydra's own hydra.job.override_dirname knows no pattern in exclude_keys (logger.*), keeps slashes and all other
+    # characters, and is as long as the overrides are.
+    parts = []
+    for override in variant_overrides(overrides):
+        key, _, value = override.partition("=")
+        parts.append(f"{key.replace('/', '.')}={_path_safe(value)}" if value else key)
+    name = ",".join(parts) or "default"
+    return name if len(name) <= 150 else f"{name[:140]}-{_hash(name)}"
+
+
+def variant_overrides(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides that make a variant, in alphabetical order, without a sign that they add a key."""
+    return sorted(override.lstrip("+") for override in overrides if not NOT_TELLING.match(override))
+
+
+def variant_labels(variants: Sequence[Sequence[str]]) -> tuple[str, dict[tuple[str, ...], str]]:
+    """Label variants by the overrides that tell them apart.
+
+    Returns:
+        What the labels are values of, and the label of each variant: if one key tells all apart, the key and its values, else
+        "variant" and the overrides.
+    """
+    common = set.intersection(*(set(overrides) for overrides in variants)) if len(variants) > 1 else set()
+    apart = {tuple(overrides): [o for o in overrides if o not in common] for overrides in variants}
+    keys = {override.partition("=")[0] for own in apart.values() for override in own}
+    if len(keys) == 1 and all(len(own) == 1 for own in apart.values()):
+        return keys.pop(), {variant: own[0].partition("=")[2] for variant, own in apart.items()}
+    return "variant", {variant: " ".join(own) or "default" for variant, own in apart.items()}
+
+
+def _path_safe(value: str) -> str:
+    plain = re.sub(r"[^\w.,=+-]", "_", value.rstrip("/").rpartition("/")[2], flags=re.ASCII)
+    return plain if plain == value else f"{plain.strip('_')[:40]}-{_hash(value)}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
