@@ -65,7 +65,7 @@ def run_hydra(arguments: Sequence[str], config_name: str, function: JobFunction)
     """Hand over to Hydra, which composes a config and calls a function for every run, or shows what its options ask for.
 
     Args:
-        arguments: overrides, and options of Hydra's in any place among them.
+        arguments: options of Hydra's, and after them overrides.
         config_name: of the main config.
         function: carries out a run; in a sweep it is pickled, and what it returns is what the sweeper optimizes.
 
@@ -75,10 +75,8 @@ def run_hydra(arguments: Sequence[str], config_name: str, function: JobFunction)
     """
     original, full_error = list(sys.argv), os.environ.get("HYDRA_FULL_ERROR")
     task = _Task(function, original, is_sweep="--multirun" in arguments)
-    # Hydra's parser wants its flags together; a user writes them where they come to mind.
-    ordered = sorted(arguments, key=lambda argument: "=" in argument and not argument.startswith("-"))
     os.environ["HYDRA_FULL_ERROR"] = "1"  # it would print its errors itself, in several lines, and exit
-    sys.argv = [f"{Path(original[0]).name} train", *ordered]  # which is where Hydra looks
+    sys.argv = [f"{Path(original[0]).name} train", *arguments]  # which is where Hydra looks
     try:
         with hydra_errors():
             hydra.main(config_path=str(CONF), config_name=config_name, version_base=VERSION)(task)()

@@ -1,0 +1,357 @@
+"""How a config is composed, checked and built, with components made up for it."""
+
+import ast
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from attnlab import config
+from attnlab.config import CONF, Factory, build, check, component_errors, library_errors, settle
+from attnlab.config import variant_labels as labels
+from attnlab.config import variant_name as name
+from attnlab.errors import UserError
+from conftest import ROOT
+
+HERE = __name__
+
+
+class Window:
+    def __init__(self, size: int, *, radius: int = 1) -> None:
+        if radius < 1:
+            raise UserError(f"radius must be 1 or more, not {radius}")
+        self.size, self.radius = size, radius
+
+
+class Attention:
+    def __init__(self, size: int, *, window: Callable[[int], Window], parts: Sequence[Callable[[int], Window]] = ()) -> None:
+        if size < 2:
+            raise UserError(f"size must be 2 or more, not {size}")
+        self.window = window(size)
+        self.parts = [part(size) for part in parts]
+
+
+class Decoder:
+    def __init__(self, *, attention: Callable[[int], Attention], kind: Literal["a", "b"] = "a", dropout: float = 0.0) -> None:
+        self.attention = attention(4)
+
+
+class Broken:
+    def __init__(self, *, kind: str = "bug") -> None:
+        raise {"bug": RuntimeError, "value": ValueError}[kind]("out of\nluck")
+
+
+@dataclass(frozen=True)
+class Options:
+    max_size: int | None = None
+    names: Sequence[str] = ()
+
+
+class FakeTask:
+    def __init__(self, *, data: object, tokenizer: Callable[[str], object], vocabulary: Options) -> None: ...
+
+
+def anything(**options: Any) -> dict[str, Any]:
+    return options
+
+
+def node(target: str, *, partial: bool = True, **keys: Any) -> dict[str, Any]:
+    return {"_target_": f"{HERE}.{target}", **({"_partial_": True} if partial else {}), **keys}
+
+
+def attention(radius: int = 1, **keys: Any) -> dict[str, Any]:
+    return node("Attention", window=node("Window", radius=radius), **keys)
+
+
+# building
+
+
+def test_a_node_becomes_an_object_and_a_partial_one_what_makes_it() -> None:
+    made = build(node("Window", partial=False, size=3, radius=2), "window")
+    assert (made.size, made.radius) == (3, 2)
+    factory = build(attention(radius=2), "attention")
+    assert isinstance(factory, Factory)
+    assert factory.func is Attention
+    assert factory.keywords["window"].keywords == {"radius": 2}
+    assert (factory(5).window.size, factory(5, window=build(node("Window"), "w")).window.radius) == (5, 1)
+    assert build({}, "auxiliary") == {}
+    assert list(build({"a": node("Window", partial=False, size=3)}, "metrics")) == ["a"]
+
+
+def test_what_a_component_refuses_is_told_with_the_path_of_its_node() -> None:
+    with pytest.raises(UserError, match=r"^window: radius must be 1 or more, not 0$"):
+        build(node("Window", partial=False, size=3, radius=0), "window")
+    inner = {"wide": node("Window", partial=False, size=3, radius=0)}
+    with pytest.raises(UserError, match=r"^callbacks\.wide: radius must be 1 or more, not 0$"):
+        build(inner, "callbacks")
+
+
+@pytest.mark.parametrize(
+    ("made", "arguments", "told"),
+    [
+        (attention(radius=0), [4], "attention.window: radius must be 1 or more, not 0"),
+        (attention(), [1], "attention: size must be 2 or more, not 1"),
+        (
+            attention(parts=[node("Window"), node("Window", radius=-1)]),
+            [4],
+            "attention.parts.1: radius must be 1 or more, not -1",
+        ),
+    ],
+)
+def test_what_a_component_refuses_later_is_told_with_the_path_too(made: Any, arguments: list[int], told: str) -> None:
+    factory = build(made, "attention")
+    with pytest.raises(UserError) as refusal:
+        factory(*arguments)
+    assert str(refusal.value) == told
+    decoder = build(node("Decoder"), "decoder")
+    if arguments == [4]:
+        with pytest.raises(UserError) as refusal:
+            decoder(attention=factory)  # the path is that of the attention, whoever calls it
+        assert str(refusal.value) == told
+
+
+def test_values_that_a_library_refuses_are_mistakes_and_bugs_are_not() -> None:
+    with pytest.raises(UserError, match=r"^trainer: out of luck$"):
+        build(node("Broken", partial=False, kind="value"), "trainer")
+    with pytest.raises(RuntimeError, match="out of"):
+        build(node("Broken", partial=False), "trainer")
+    with pytest.raises(ValueError, match="out of"):
+        build(node("Broken"), "trainer")(kind="value")
+    with pytest.raises(UserError, match=r"^trainer: out of luck$"), library_errors("trainer"):
+        build(node("Broken"), "trainer")(kind="value")
+    with pytest.raises(UserError, match=r"^model: too deep$"), component_errors("decoder"), component_errors("model"):
+        raise UserError("too deep")
+
+
+# checking
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "key": (attention(sise=3), "no key 'sise' in 'attention': did you mean 'size'?"),
+    "inner key": (attention() | {"window": node("Window", radios=3)}, "no key 'radios' in 'attention.window'"),
+    "number": (node("Window", size="large"), "attention.size must be a whole number, not 'large'"),
+    "truth": (node("Window", size=True), "attention.size must be a whole number, not True"),
+    "choice": (node("Decoder", kind="c"), "attention.kind must be a or b, not 'c'"),
+    "none": (node("Window", size=None), "attention.size must be a whole number, not None"),
+    "keys": (node("Window", size={"a": 1}), "attention.size must be a whole number, not keys"),
+    "count": (node("Window", size=0), "attention.size must be 1 or more, not 0"),
+    "probability": (node("Decoder", dropout=1.0), "attention.dropout is a probability from 0 to below 1, not 1.0"),
+    "missing": (node("Window", size="???"), "attention.size has no default: add attention.size=VALUE"),
+    "missing in a list": (attention(parts=[node("Window", size="???")]), "attention.parts.0.size has no default"),
+    "target": ({"_target_": "attnlab.Nothing"}, "attention._target_: cannot import 'attnlab.Nothing'"),
+    "no target": ({"_target_": None}, "attention._target_: cannot import None"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_nothing_reads_is_refused(case: str) -> None:
+    made, told = WRONG[case]
+    with pytest.raises(UserError) as refusal:
+        check(made, path="attention")
+    assert told in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_takes_anything_is_given_anything() -> None:
+    check(node("anything", sise=3, of={"depth": 1}), path="attention")
+
+
+def settled(**changes: Any) -> dict[str, Any]:
+    nodes: dict[str, Any] = {key: {} for key in config.KEYS}
+    plain = {"name": "x", "seed": 1, "threads": None, "resume": True, "keep_results": False, "monitor": "m", "cache_dir": None}
+    task = {"task": node("FakeTask"), "tokenizer": node("anything"), "vocabulary": {"max_size": None}}
+    return settle({**nodes, **plain, **task, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"seed": "one"}, "seed must be a whole number, not 'one'"),
+        ({"threads": 1.5}, "threads must be a whole number or null, not 1.5"),
+        ({"sede": 1}, "no key 'sede': did you mean 'seed'?"),
+        ({"vocabulary": {"max_sise": 3}}, "no key 'max_sise' in 'vocabulary': did you mean 'max_size'?"),
+        ({"vocabulary": {"names": ["a", 1]}}, "vocabulary.names must be a list, each text, not ['a', 1]"),
+        ({"vocabulary": {"max_size": 0}}, "vocabulary.max_size must be 1 or more, not 0"),
+        ({"model": {"size": "${nothing}"}}, "nothing"),
+        ({"model": {"size": "${name}", "heads": 0}}, "model.heads must be 1 or more"),
+    ],
+)
+def test_the_config_of_a_run_is_read_by_its_task_too(changes: dict[str, Any], told: str) -> None:
+    assert settled(model={"size": "${seed}"})["model"] == {"size": 1}
+    with pytest.raises(UserError) as refusal:
+        settled(**changes)
+    assert told in str(refusal.value)
+
+
+def test_keys_that_another_task_reads_are_not_read_by_this_one() -> None:
+    with pytest.raises(UserError, match="no key 'tokenizer'"):
+        settled(task=node("anything") | {"_target_": f"{HERE}.Window"})
+
+
+def test_a_config_without_a_part_is_refused() -> None:
+    with pytest.raises(UserError, match="the config has no 'head', which every run needs"):
+        settle({key: value for key, value in settled().items() if key != "head"})
+
+
+# composing
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[config.Place]:
+    """Two folders of configs, one with odd letters in its name."""
+    first, second = tmp_path / "a=b (c), d's", tmp_path / "more"
+    for folder in (first, second):
+        (folder / "score").mkdir(parents=True)
+    (first / "main.yaml").write_text("defaults: [{score: dot}, _self_]\nname: x\nseed: 1\ncopy: ${seed}\nlr: 4e-3\n")
+    (first / "score" / "dot.yaml").write_text("kind: dot\nsize: 1\n")
+    (first / "score" / "part").mkdir()
+    (first / "score" / "part" / "x.yaml").write_text("y: 1\n")
+    (second / "score" / "mine.yaml").write_text("kind: mine\n")
+    return [first, second]
+
+
+def test_configs_are_composed_from_several_folders(places: list[config.Place]) -> None:
+    made = config.compose("main", ["score=mine", "seed=2", "hydra.sweep.dir=there"], places)
+    assert made.value("score") == {"kind": "mine"}
+    assert (made.value("copy"), made.value("hydra.sweep.dir"), made.value("absent")) == (2, "there", None)
+    assert config.resolve(made.config) == {"name": "x", "seed": 2, "copy": 2, "lr": 0.004, "score": {"kind": "mine"}}
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("scoer=dot", "no key 'scoer': did you mean 'score'?"),
+        ("score=dott", "no option 'dott' of score: did you mean 'dot'?"),
+        ("score.sise=1", "no key 'sise' in 'score': did you mean 'size'?"),
+        ("seed", "Error parsing override 'seed'"),
+        ("seed=1,2", "Ambiguous value for argument 'seed=1,2'"),
+        ("score/part=x", "there is no score/part to choose in the score that is chosen: choose another score"),
+        ("copy=${none}", "none"),
+    ],
+)
+def test_what_does_not_compose_is_told_in_one_line(override: str, told: str, places: list[config.Place]) -> None:
+    with pytest.raises(UserError) as refusal:
+        config.resolve(config.compose("main", [override], places).config)
+    assert told in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_sweep_is_split_as_hydra_splits_it(places: list[config.Place]) -> None:
+    assert config.split_sweep(["score=glob(*)", "seed=range(1,3)", "+x=[1,2]"], places) == [
+        [f"score={score}", f"seed={seed}", "+x=[1,2]"] for score in ("dot", "mine") for seed in (1, 2)
+    ]
+    glob, several, one, choice, gone = config.parse_overrides(
+        ["score=glob(*)", "seed=1,2", "a.b=[1]", "score=dot", "~a"], places
+    )
+    assert (glob.text, glob.is_choice, glob.is_sweep) == ("score=dot,mine", True, True)
+    assert (several.is_sweep, several.is_choice, several.value) == (True, False, None)
+    assert (one.key, one.value, choice.value, choice.is_choice, gone.is_deletion) == ("a.b", [1], "dot", True, True)
+    with pytest.raises(UserError, match="does not support sweep type"):
+        config.split_sweep(["seed=interval(1,3)"], places)
+
+
+def test_what_is_typed_is_completed(places: list[config.Place]) -> None:
+    def complete(word: str, *before: str) -> list[str]:
+        return config.complete(before, word, config_name="main", places=places)
+
+    assert complete("sc") == ["score=", "score/", "score."]
+    assert complete("score=") == ["score=dot", "score=mine"]
+    assert complete("score=dot,") == ["score=dot,mine"]
+    assert complete("score=mine,d") == ["score=mine,dot"]
+    assert complete("score.") == ["score.kind=", "score.size="]
+    assert complete("score.", "score=mine", "seed=1,2") == ["score.kind="]
+    assert complete("score.", "score=nothing") == []
+    assert complete("seed=", "seed", "--flag") == ["seed=1"]
+
+
+RECORDED = {
+    "search": {"_target_": "attnlab.search.BeamSearch", "width": 3, "length_penalty": {"_target_": "attnlab.search.NoPenalty"}}
+}
+
+
+def test_another_search_is_the_recorded_one_changed_or_one_chosen_anew() -> None:
+    changed = config.search_node(RECORDED, ["search.width=7", "search/length_penalty=gnmt", "search.length_penalty.alpha=0.5"])
+    assert changed == {
+        "_target_": "attnlab.search.BeamSearch",
+        "width": 7,
+        "length_penalty": {"_target_": "attnlab.search.GNMTPenalty", "alpha": 0.5},
+    }
+    assert config.search_node(RECORDED, ["search=greedy"])["_target_"] == "attnlab.search.GreedySearch"
+    assert RECORDED["search"]["width"] == 3
+    for override, told in {
+        "search.widht=3": "no key 'widht' in 'search': did you mean 'width'?",
+        "search.width=0": "",
+        "search.width=[": "a value is no YAML",
+        "search=gredy": "no option 'gredy' of search: did you mean 'greedy'?",
+        "search/length_penalti=gnmt": "length_penalti",
+    }.items():
+        if told:
+            with pytest.raises(UserError) as refusal:
+                config.search_node(RECORDED, [override])
+            assert told in str(refusal.value)
+            assert "\n" not in str(refusal.value)
+    with pytest.raises(UserError, match="holds no search"):
+        config.search_node({}, ["search.width=3"])
+
+
+def test_hydra_calls_a_function_and_its_failure_is_raised(
+    places: list[config.Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    jobs = []
+
+    def job(given: config.HydraJob) -> None:
+        jobs.append((config.resolve(given.config)["seed"], given.overrides, given.folder.name, list(sys.argv)))
+        if given.overrides:
+            raise UserError("not this one")
+
+    command = list(sys.argv)
+    common = ["--config-dir", str(places[0]), "hydra.run.dir=here", "hydra.output_subdir=null"]
+    config.run_hydra(common, "main", job)
+    assert jobs == [(1, [], "here", command)]
+    with pytest.raises(UserError, match="not this one"):
+        config.run_hydra([*common, "seed=3"], "main", job)
+    assert jobs[1][:2] == (3, ["seed=3"])
+    with pytest.raises(UserError, match="no key 'sede'"):
+        config.run_hydra([*common, "sede=3"], "main", job)
+    assert sys.argv == command
+    assert capfd.readouterr().err == ""
+
+
+# names
+
+
+def test_variants_name_a_folder_and_are_told_apart() -> None:
+    assert name([]) == "default"
+    assert (
+        name(["seed=3", "name=x", "keep_results=true", "logger=none", "logger.project=y", "batches.num_workers=2"]) == "default"
+    )
+    assert name(["decoder=luong", "attention=dot", "seed=3"]) == "attention=dot,decoder=luong"
+    assert name(["attention/score=dot"]) == "attention.score=dot"
+    for left, right in [("data.root=/a/corpus", "data.root=/b/corpus"), ("x=a b", "x=a_b"), ("x=[1,2]", "x=[1;2]")]:
+        assert name([left]) != name([right])
+    long = [f"some.rather.long.key{index}={index}" for index in range(60)]
+    assert len(name(long)) <= 150
+    assert name(long) != name([*long[:-1], "some.rather.long.key59=x"])
+    for folder in (name([override]) for override in ("a=/b/c", "a=..", "a={b: c}", "+a.b='x y'", "~a", f"a={'ü' * 140}")):
+        assert Path(folder).name == folder
+        assert len(folder.encode()) <= 255
+
+
+def test_variants_are_called_by_what_tells_them_apart() -> None:
+    assert labels([("a=1", "b=x"), ("a=2", "b=x")]) == ("a", {("a=1", "b=x"): "1", ("a=2", "b=x"): "2"})
+    assert labels([("a=1",), ()])[1] == {("a=1",): "a=1", (): "default"}
+    assert labels([("a=1", "b=1"), ("a=2", "b=2")])[0] == "variant"
+
+
+def test_hydra_is_imported_by_one_room_alone() -> None:
+    for path in (ROOT / "src" / "attnlab").rglob("*.py"):
+        names = set()
+        for item in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names |= {item.module or ""} if isinstance(item, ast.ImportFrom) and not item.level else set()
+            names |= {alias.name for alias in item.names} if isinstance(item, ast.Import) else set()
+        hydra = {name for name in names if name.partition(".")[0] in ("hydra", "omegaconf")}
+        assert not hydra or path.parent.name == "config", path
+    assert CONF == ROOT / "conf"
