@@ -32,15 +32,15 @@ class TransformerEncoderLayer(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """Turn states (batch, len, size) into new ones; the mask (batch, len) is true where there is a token."""
-        seen = self.attention(self.attention_residual.before(states), mask)
-        states = self.attention_residual.after(states, seen)
-        thought = self.feedforward(self.feedforward_residual.before(states))
-        result: Tensor = self.feedforward_residual.after(states, thought)
+        seen = self.attention(self.attention_residual.prepare(states), mask)
+        states = self.attention_residual.add(states, seen)
+        thought = self.feedforward(self.feedforward_residual.prepare(states))
+        result: Tensor = self.feedforward_residual.add(states, thought)
         return result
 
     def weights(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the self-attention's weights for the states that the layer reads, (batch, heads, len, len)."""
-        return self.attention.weights(self.attention_residual.before(states), mask)
+        return self.attention.weights(self.attention_residual.prepare(states), mask)
 
 
 class TransformerEncoder(ParallelEncoder):

@@ -160,12 +160,12 @@ class Residual(nn.Module):
         self.pre_norm = pre_norm
         self.dropout = nn.Dropout(dropout)
 
-    def before(self, states: Tensor) -> Tensor:
+    def prepare(self, states: Tensor) -> Tensor:
         """Return what the sublayer reads."""
         read: Tensor = self.norm(states) if self.pre_norm else states
         return read
 
-    def after(self, states: Tensor, output: Tensor) -> Tensor:
+    def add(self, states: Tensor, output: Tensor) -> Tensor:
         """Return the states with the sublayer's output added."""
         added = states + self.dropout(output)
         result: Tensor = added if self.pre_norm else self.norm(added)
