@@ -294,7 +294,7 @@ def test_last_state_is_copied_and_sizes_are_checked() -> None:
     _, state = made.decoder.start(encoded)
     last = torch.stack([encoded.states[0, 4], encoded.states[1, 2]])
     torch.testing.assert_close(state.hidden[0][:, 0], last, rtol=0, atol=1e-12)
-    with pytest.raises(UserError, match=r"1 layers of 8.*2 layers of 8"):
+    with pytest.raises(UserError, match=r"1 layers of 8.*2 layers of 8.*choose a bridge"):
         model("decoder/initial_state=last", "decoder.num_layers=2")
 
 
@@ -327,3 +327,11 @@ def test_plain_decoder_is_told_the_summary_only_where_asked() -> None:
         target = torch.tensor([[2, 5, 6], [2, 5, 6]])
         decoded = made.decode(target, *made.encode(*sentences([5, 3])))
         assert torch.equal(decoded.readouts[0], decoded.readouts[1]) is same
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "bahdanau_paper", "luong", "luong_feeding", "plain"])
+def test_dropout_between_the_layers_of_one_is_refused(decoder: str) -> None:
+    attention = "attention=none" if decoder == "plain" else "attention=additive"
+    with pytest.raises(UserError, match=r"a dropout of 0.5 between layers has no effect on one layer"):
+        model(f"decoder={decoder}", attention, "decoder.dropout=0.5")
+    model(f"decoder={decoder}", attention, "decoder.dropout=0.5", "decoder.num_layers=2")

@@ -37,6 +37,9 @@ class BahdanauDecoder(RecurrentDecoder):
         hidden_size: units; also the size of the readout and of the query.
         num_layers: stacked layers.
         dropout: between layers, a probability.
+
+    Raises:
+        UserError: dropout between the layers of one.
     """
 
     def __init__(

@@ -74,10 +74,10 @@ class LastState(InitialState):
 
     def __init__(self, encoder: Encoder, sizes: StateSizes) -> None:
         super().__init__(encoder, sizes)
-        encoder_size = encoder.hidden_size * encoder.num_directions
-        if (encoder.num_layers, encoder_size) != (self.num_layers, self.hidden_size):
+        layers, size = encoder.num_layers, encoder.hidden_size * encoder.num_directions
+        if (layers, size) != (self.num_layers, self.hidden_size):
             raise UserError(
-                f"the last state of the encoder ({encoder.num_layers} layers of {encoder_size}) cannot be that of the decoder "
+                f"the last state of the encoder ({layers} layers of {size}) cannot be that of the decoder "
                 f"({self.num_layers} layers of {self.hidden_size}): make them equal, or choose a bridge as initial state"
             )
 

@@ -36,6 +36,9 @@ class LuongDecoder(RecurrentDecoder):
         num_layers: stacked layers.
         dropout: between layers, a probability.
         input_feeding: feed h̃_{t-1} to the network.
+
+    Raises:
+        UserError: dropout between the layers of one.
     """
 
     def __init__(

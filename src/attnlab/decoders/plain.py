@@ -47,7 +47,7 @@ class PlainDecoder(Decoder):
         summary: where the encoder's final state enters.
 
     Raises:
-        UserError: an attention with a context, or a ``summary`` that is unknown.
+        UserError: an attention with a context, a ``summary`` that is unknown, or dropout between the layers of one.
     """
 
     def __init__(

@@ -66,24 +66,25 @@ class TransformerDecoder(Decoder):
         self.input_projection = (
             nn.Identity() if embedding_size == hidden_size else nn.Linear(embedding_size, hidden_size, bias=False)
         )
+        attentions = [attention(hidden_size, encoder.output_size, embedding_size) for _ in range(num_layers)]
+        if not attentions[0].context_size:
+            raise UserError(
+                "a Transformer decoder knows the source through its attention alone, and this one has no context: choose "
+                "another attention"
+            )
         self.layers = nn.ModuleList(
             TransformerDecoderLayer(
-                attention(hidden_size, encoder.output_size, embedding_size),
+                own,
                 hidden_size,
                 heads=heads,
                 feedforward_size=feedforward_size,
                 pre_norm=pre_norm,
                 dropout=dropout,
             )
-            for _ in range(num_layers)
+            for own in attentions
         )
         self.norm = nn.LayerNorm(hidden_size) if pre_norm else nn.Identity()
         self.weights_layer = weights_layer % num_layers
-        if not self.attention.context_size:
-            raise UserError(
-                "a Transformer decoder knows the source through its attention alone, and this one has no context: choose "
-                "another attention"
-            )
 
     @override
     def start(self, encoded: EncoderOutput) -> tuple[tuple[Memory, ...], DecoderState]:
