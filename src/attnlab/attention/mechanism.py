@@ -26,8 +26,8 @@ class Memory(NamedTuple):
     """(batch, source_len, value_size): what is average into the context."""
     mask: Tensor
     """(batch, source_len), true where the source has a token."""
-    window: Any = None
-    """What the window prepared, a tree of tensors, or None."""
+    normalizer: Any = None
+    """What the normalizer prepared, a tree of tensors, or None."""
     history: Any = None
     """What the history prepared, a tree of tensors, or None."""
 

@@ -118,7 +118,7 @@ class MultiHeadAttention(AttentionMechanism):
         heads: number of heads; head_size is query_size / heads.
         score: makes the score function from (query size, key size) of a head.
         window: makes the window from (query size, memory size) of a head.
-        normalizer: makes the normalizer.
+        normalizer: makes the normalizer from (query size, memory size) of a head.
         history: makes what is remembered over time from (sizes) of a head.
         asks: what a head's query is made of; the decoder's state is that of the head's subspace.
 
@@ -135,7 +135,7 @@ class MultiHeadAttention(AttentionMechanism):
         heads: int = 4,
         score: Callable[[int, int], Score],
         window: Callable[[int, int], Window],
-        normalizer: Callable[[], Normalizer],
+        normalizer: Callable[[int, int], Normalizer],
         history: Callable[[Sizes], History],
         asks: Part | Sequence[Part] = ("state",),
     ) -> None:

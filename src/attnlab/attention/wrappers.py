@@ -61,7 +61,7 @@ class IntraDecoderAttention(AttentionMechanism):
                 f"an intra-decoder attention compares states, which a {type(self.own_score).__name__} score does not: choose "
                 "attention/score=general"
             )
-        self.normalizer = Softmax()
+        self.normalizer = Softmax(query_size, query_size)
         self.query_size = query_size
         self.context_size = self.wrapped.context_size + query_size
         self.sums_to_one = self.wrapped.sums_to_one
