@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.histories import History, Sizes
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
@@ -88,37 +89,8 @@ class Attention(AttentionMechanism):
         self.window = window(asked_size, memory_size)
         projected = self.score.project_keys(torch.zeros(1, 1, self.keys.key_size)).shape[-1] if self.score else 0
         self.history = history(Sizes(asked_size, self.keys.value_size, projected))
-        self._refuse_nonsense()
-        limits = [getattr(part, "max_length", None) for part in (self.score, self.normalizer)]
-        self.max_length = min((limit for limit in limits if limit is not None), default=None)
-        self.sums_to_one = self.window.sums_to_one and self.normalizer.sums_to_one
-        self.sequential = self.normalizer.sequential or self.history.sequential or bool(self.context_carried)
-
-    def _refuse_nonsense(self) -> None:
-        """Refuse parts that would have no effect, or never learn."""
-        normalizer, window, keys, history = (type(p).__name__ for p in (self.normalizer, self.window, self.keys, self.history))
-        if self.score is None:
-            idle = [f"a {history} history"] if self.history.sequential else []
-            idle += [f"a {window} window"] if self.window.changes_logits else []
-            idle += [] if self.keys.shared else [f"{keys} keys"]
-            if idle:
-                raise UserError(
-                    f"a {normalizer} normalizer ignores the score, so that {idle[0]} would have no effect: choose the usual "
-                    "history, window or keys (none, global, states), or another attention/normalizer"
-                )
-            return
-        score = type(self.score).__name__
-        if not self.score.content_based and not self.keys.shared:
-            raise UserError(
-                f"a {score} score does not look at keys, so that {keys} keys would have no effect: choose "
-                "attention/keys=states, or a score that compares, such as attention/score=general"
-            )
-        if self.history.changes_keys and not (self.score.content_based and self.score.linear_keys):
-            why = "normalises its keys" if self.score.content_based else "does not look at keys"
-            raise UserError(
-                f"a {score} score {why}, which is where a {history} history enters: choose attention/history=none, or another "
-                "score, such as attention/score=additive"
-            )
+        self.sequential = bool(self.context_carried) or any(part.sequential for part in self.parts)
+        validate_composition(Composition(self.score, self.window, self.normalizer, self.keys, self.history))
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:

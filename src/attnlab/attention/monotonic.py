@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.mechanism import Memory
 from attnlab.attention.normalizers import Normalizer, StatelessNormalizer
 from attnlab.attention.scores import Score
@@ -123,7 +124,7 @@ class MonotonicChunkwise(Monotonic):
         self.selection = selection(query_size, memory_size)
         self.chunk = chunk(query_size, memory_size)
         self.reads_logits = self.chunk.reads_logits
-        self.max_length = self.selection.max_length
+        validate_composition(Composition(chunk=self.chunk))
 
     def prepare(self, states: Tensor) -> Tensor:
         """Return the keys of the selection score."""

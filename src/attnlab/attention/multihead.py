@@ -8,6 +8,7 @@ from torch.utils._pytree import tree_map_only
 from typing_extensions import override
 
 from attnlab.attention.attention import Attention, Part
+from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.histories import History, NoHistory, Sizes
 from attnlab.attention.kernels import attention_weights, fused_attention
 from attnlab.attention.keys import States
@@ -140,8 +141,8 @@ class MultiHeadAttention(AttentionMechanism):
         asks: Part | Sequence[Part] = ("state",),
     ) -> None:
         super().__init__()
-        if "state" not in ((asks,) if isinstance(asks, str) else asks):
-            raise UserError("attention.asks of several heads must have state in it, which is what W^Q is for")
+        comparison, parts = f"{heads} heads", (asks,) if isinstance(asks, str) else asks
+        validate_composition(Composition(query=parts, comparison=comparison))
         self.projections = HeadProjections(query_size, memory_size, heads)
         self.context_size = query_size
         self.head = Attention(
@@ -155,17 +156,8 @@ class MultiHeadAttention(AttentionMechanism):
             history=history,
             asks=asks,
         )
-        self._refuse_nonsense()
-        self.sums_to_one = self.head.sums_to_one
+        validate_composition(Composition(self.head.score, normalizer=self.head.normalizer, comparison=comparison))
         self.fused = self._is_plain()
-
-    def _refuse_nonsense(self) -> None:
-        if self.head.score is None or not self.head.score.content_based:
-            part = type(self.head.score or self.head.normalizer).__name__
-            raise UserError(
-                f"{part} does not look at keys, so that the keys of {self.projections.heads} heads would never learn: choose a "
-                "score that compares, such as attention/score=scaled_dot, or an attention without heads"
-            )
 
     def _is_plain(self) -> bool:
         parts = (self.head.score, self.head.window, self.head.normalizer, self.head.history)

@@ -4,15 +4,15 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import one_hot
 from typing_extensions import override
 
-from attnlab.attention.mechanism import Memory
+from attnlab.attention.mechanism import Memory, Part
 from attnlab.errors import UserError
 
 
-class Normalizer(nn.Module, ABC):
+class Normalizer(Part, ABC):
     """Turns logits into non-negative weights over the allowed positions, of which no row sums to more than one.
 
     Args:
@@ -21,13 +21,9 @@ class Normalizer(nn.Module, ABC):
 
     Attributes:
         reads_logits: false for a control that ignores them, so that no score need be made.
-        sequential: whether the weights of one target token need those of the token before.
-        sums_to_one: whether the weights of a query sum to one.
     """
 
     reads_logits: bool = True
-    sequential: bool = False
-    sums_to_one: bool = True
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()

@@ -1,12 +1,13 @@
 """Windows: which source positions a query may attend to, and with which prior. They keep no state."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from attnlab.attention.mechanism import Part
 from attnlab.errors import UserError
 
 
@@ -21,20 +22,13 @@ class Region(NamedTuple):
     """(batch, target_len, source_len), multiplies the weights, which are not normalised again; None changes nothing."""
 
 
-class Window(nn.Module, ABC):
+class Window(Part, ABC):
     """Limits the source positions that a query may attend to, or weighs them.
 
     Args:
         query_size: size of a query.
         memory_size: size of an encoder state.
-
-    Attributes:
-        changes_logits: whether it needs a normalizer that reads them.
-        sums_to_one: whether the weights of a query still sum to one.
     """
-
-    changes_logits: ClassVar[bool] = False
-    sums_to_one: ClassVar[bool] = True
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
@@ -144,8 +138,6 @@ class Gaussian(Window):
         center: u_p (query_size).
         width: u_d (query_size). All are initialised as a ``torch.nn.Linear`` is.
     """
-
-    changes_logits = True
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__(query_size, memory_size)

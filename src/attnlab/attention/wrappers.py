@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.mechanism import AttentionFactory, AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Softmax
 from attnlab.attention.scores import Score
-from attnlab.errors import UserError
 
 
 class OwnPast(NamedTuple):
@@ -54,18 +54,12 @@ class IntraDecoderAttention(AttentionMechanism):
         score: Callable[[int, int], Score],
     ) -> None:
         super().__init__()
-        self.wrapped = _wrapped(wrapped(query_size, memory_size, embedding_size), self)
+        self.wrapped = wrapped(query_size, memory_size, embedding_size)
         self.own_score = score(query_size, query_size)
-        if not self.own_score.content_based:
-            raise UserError(
-                f"an intra-decoder attention compares states, which a {type(self.own_score).__name__} score does not: choose "
-                "attention/score=general"
-            )
         self.normalizer = Softmax(query_size, query_size)
         self.query_size = query_size
         self.context_size = self.wrapped.context_size + query_size
-        self.sums_to_one = self.wrapped.sums_to_one
-        self.max_length = self.wrapped.max_length
+        validate_composition(Composition(self.own_score, comparison="past states", outer=self, inner=self.wrapped))
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
@@ -107,11 +101,10 @@ class ContextGate(AttentionMechanism):
 
     def __init__(self, query_size: int, memory_size: int, embedding_size: int, *, wrapped: AttentionFactory) -> None:
         super().__init__()
-        self.wrapped = _wrapped(wrapped(query_size, memory_size, embedding_size), self)
+        self.wrapped = wrapped(query_size, memory_size, embedding_size)
         self.context_size = self.wrapped.context_size
+        validate_composition(Composition(outer=self, inner=self.wrapped))
         self.gate = nn.Linear(embedding_size + query_size + self.context_size, self.context_size)
-        self.sums_to_one = self.wrapped.sums_to_one
-        self.max_length = self.wrapped.max_length
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
@@ -126,9 +119,3 @@ class ContextGate(AttentionMechanism):
         context, weights, state = self.wrapped(query, memory, state, need_weights=need_weights)
         open_part = torch.sigmoid(self.gate(torch.cat([query.embedding, query.state, context], dim=-1)))
         return AttentionOutput(open_part * context, weights, state)
-
-
-def _wrapped(attention: AttentionMechanism, around: AttentionMechanism) -> AttentionMechanism:
-    if not attention.context_size:
-        raise UserError(f"{type(around).__name__} around an attention without a context would hide the source from the decoder")
-    return attention
