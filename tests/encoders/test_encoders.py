@@ -295,16 +295,22 @@ class Numbered(Dot):
 
 
 REFUSED: dict[str, Callable[[], Encoder]] = {
-    r"encoder.num_layers is 1 or more, not 0": lambda: made(["encoder=deep"], num_layers=0),
-    r"embeddings of 6 to states of 8 .* set encoder.residual=false": lambda: made(["encoder=deep"], num_layers=1),
-    r"encoder.kernel_size is odd, .* not 4": lambda: made(["encoder=convolutional"], kernel_size=4),
-    r"encoder.kernel_size is odd, .* not -1": lambda: made(["encoder=convolutional"], kernel_size=-1),
-    r"1 or more, not 0: encoder=embeddings has none": lambda: made(["encoder=transformer"], num_layers=0),
+    r"^num_layers is 1 or more, not 0$": lambda: made(["encoder=deep"], num_layers=0),
+    r"embeddings of size 6 to states of size 8 .* set residual to false": lambda: made(["encoder=deep"], num_layers=1),
+    r"kernel_size is odd, .* not 4": lambda: made(["encoder=convolutional"], kernel_size=4),
+    r"kernel_size is odd, .* not -1": lambda: made(["encoder=convolutional"], kernel_size=-1),
+    r"1 or more, not 0: an encoder without layers": lambda: made(["encoder=transformer"], num_layers=0),
     r"3 heads cannot share a hidden size of 4": lambda: made(["encoder=transformer"], heads=3),
     r"a Numbered score asks for positions": lambda: HistoryEncoder(
         INPUT, cell=LSTMRecurrence, score=Numbered, hidden_size=HIDDEN
     ),
 }
+
+
+@pytest.mark.parametrize("option", ["rnn", "gru", "lstm", "deep", "history"])
+def test_dropout_between_the_layers_of_one_is_refused(option: str) -> None:
+    with pytest.raises(UserError, match=r"a dropout of 0.5 between layers has no effect on one layer"):
+        made([f"encoder={option}"], dropout=0.5, num_layers=1)
 
 
 @pytest.mark.parametrize("message", REFUSED)

@@ -12,7 +12,7 @@ from attnlab.errors import UserError
 def sinusoids(start: int, length: int, size: int, like: Tensor) -> Tensor:
     """Return the positional encodings of positions start … start + length - 1 (Vaswani et al. 2017, section 3.5).
 
-    PE(p, 2i) = sin(p / 10000^(2i / size)), PE(p, 2i + 1) = cos(p / 10000^(2i / size)). There is no longest sentence.
+    PE(p, 2i) = sin(p / 10000^(2i / size)), PE(p, 2i + 1) = cos(p / 10000^(2i / size)). There is no longest sequence.
 
     Args:
         start: the first position.
@@ -73,13 +73,13 @@ class SelfAttention(nn.Module):
         nn.init.xavier_uniform_(self.combine.weight)
 
     def start(self, batch: int, like: Tensor) -> PastStates:
-        """Return the past of a sentence that has not begun."""
+        """Return the past of a sequence that has not begun."""
         head_size = self.combine.in_features // self.heads
         nothing = like.new_zeros(batch, self.heads, 0, head_size)
         return PastStates(nothing, nothing)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Look at the whole sentence.
+        """Look at the whole sequence.
 
         Args:
             states: (batch, len, size).
@@ -107,7 +107,7 @@ class SelfAttention(nn.Module):
         return weights
 
     def causal(self, states: Tensor, past: PastStates) -> tuple[Tensor, PastStates]:
-        """Look at the positions before and at one's own; the rest of the sentence is not known yet.
+        """Look at the positions before and at one's own; the rest of the sequence is not known yet.
 
         Args:
             states: (batch, len, size), the positions after ``past``.
@@ -119,16 +119,16 @@ class SelfAttention(nn.Module):
         query, keys, values = self._project(states)
         past = PastStates(torch.cat([past.keys, keys], dim=2), torch.cat([past.values, values], dim=2))
         total, length = past.keys.shape[2], states.shape[1]
-        seen = torch.ones(length, total, dtype=torch.bool, device=states.device).tril(total - length)
-        return self._combine(query, past.keys, past.values, seen), past
+        mask = torch.ones(length, total, dtype=torch.bool, device=states.device).tril(total - length)
+        return self._combine(query, past.keys, past.values, mask), past
 
     def _project(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         query, keys, values = self.projection(states).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
         return query, keys, values
 
-    def _combine(self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
+    def _combine(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         dropout = self.dropout if self.training else 0.0
-        heads = scaled_dot_product_attention(query, keys, values, attn_mask=allowed, dropout_p=dropout)
+        heads = scaled_dot_product_attention(query, keys, values, attn_mask=mask, dropout_p=dropout)
         combined: Tensor = self.combine(heads.transpose(1, 2).flatten(2))
         return combined
 
@@ -160,12 +160,12 @@ class Residual(nn.Module):
         self.pre_norm = pre_norm
         self.dropout = nn.Dropout(dropout)
 
-    def before(self, states: Tensor) -> Tensor:
+    def prepare(self, states: Tensor) -> Tensor:
         """Return what the sublayer reads."""
         read: Tensor = self.norm(states) if self.pre_norm else states
         return read
 
-    def after(self, states: Tensor, output: Tensor) -> Tensor:
+    def add(self, states: Tensor, output: Tensor) -> Tensor:
         """Return the states with the sublayer's output added."""
         added = states + self.dropout(output)
         result: Tensor = added if self.pre_norm else self.norm(added)
