@@ -1,0 +1,95 @@
+"""What has to be said below a comparison: what its figures are, and which of them do not compare."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from attnlab.studies.collection import Run, Study
+from attnlab.studies.cost import COSTS
+
+
+def notes(study: Study, hash_code: Callable[[Run], str] | None = None) -> list[str]:
+    """Return the notes below the comparison of a study.
+
+    Args:
+        study: with a finished run.
+        hash_code: hash of the code that would make a run now; see :func:`attnlab.studies.comparison.compare`.
+    """
+    return [*_of_metrics(study), *_of_seeds(study), *_of_costs(), *_of_origins(study), *_of_kept(study, hash_code)]
+
+
+def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
+    """Return what must agree for the values of a metric to be compared, in each form that there is."""
+    told = {
+        run.result.signature(name, metric)
+        for run in study.finished_runs
+        for name in ([test] if test else study.tests)
+        if run.value(name, metric) is not None
+    }
+    return sorted(told)
+
+
+def _of_metrics(study: Study) -> Iterator[str]:
+    for name, metric in study.metrics.items():
+        found = signatures(study, name)
+        if len(found) > 1:
+            yield f"not comparable: {metric.label} differs between runs ({'; '.join(told or 'unknown' for told in found)})"
+        direction = "lower is better" if metric.higher_is_better is False else ""
+        facts = [metric.unit, direction, found[0] if len(found) == 1 else ""]
+        if found and any(facts):
+            yield f"{metric.label}: {', '.join(filter(None, facts))}"
+
+
+def _of_seeds(study: Study) -> Iterator[str]:
+    if any(len(runs) > 1 for runs in study.done().values()):
+        yield "± is the standard deviation over seeds; [ ] is Student's 95 % confidence interval of the mean over seeds"
+    if study.baseline in study.done() and len(study.done()) > 1:
+        yield (
+            f"Δ{study.ranking[1].label}: to {study.baseline}, same seeds; p of paired approximate randomization over all their "
+            "examples, Holm-corrected for all variants of the table; * p < 0.05"
+        )
+    if study.wanted_baseline is not None and study.baseline is None:
+        yield f"no differences: there is no variant {study.wanted_baseline}, which is to be the baseline"
+
+
+def _of_costs() -> Iterator[str]:
+    yield "; ".join(cost.note for cost in COSTS if cost.note)
+
+
+def _of_origins(study: Study) -> Iterator[str]:
+    for kind in ("data", "version"):
+        if len(kinds := {getattr(run.result, kind) for run in study.finished_runs}) > 1:
+            yield f"not comparable: these runs differ in {kind} ({', '.join(sorted(kinds))})"
+    # The code of a user's own class is part of that of the runs that name it: only runs that name the same can be of one code.
+    codes: dict[frozenset[str], set[str]] = {}
+    for run in study.finished_runs:
+        codes.setdefault(frozenset(_foreign_targets(run.config)), set()).add(run.result.code)
+    for differing in codes.values():
+        if len(differing) > 1:
+            yield f"not comparable: these runs differ in code ({', '.join(sorted(differing))})"
+    for label, runs in study.done().items():
+        if len({run.record.recipe for run in runs if run.record}) > 1:
+            yield f"not comparable: the seeds of {label} differ in more than their seed; run the study again"
+
+
+def _foreign_targets(node: Any) -> Iterator[str]:
+    """Yield what a config names that is not attnlab's own."""
+    if isinstance(node, Mapping):
+        if not (target := str(node.get("_target_", "attnlab."))).startswith("attnlab."):
+            yield target
+        for value in node.values():
+            yield from _foreign_targets(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _foreign_targets(value)
+
+
+def _of_kept(study: Study, hash_code: Callable[[Run], str] | None) -> Iterator[str]:
+    kept: dict[str, list[str]] = {}
+    for label, runs in study.done().items():
+        for run in runs:
+            accepted = run.record.accepted_code if run.record else []
+            if accepted and (hash_code is None or hash_code(run) in accepted):
+                kept.setdefault(label, []).append(str(run.seed))
+    if kept:
+        told = "; ".join(f"{label}, seed {', '.join(seeds)}" for label, seeds in kept.items())
+        yield f"kept on request (--keep-results) although the code changed since: {told}"
