@@ -16,7 +16,7 @@ import wandb
 from attnlab.errors import UserError
 from attnlab.evaluation import significance
 from attnlab.runs.folder import RunFolder
-from attnlab.studies.collection import Study, collect, metrics_of
+from attnlab.studies.collection import Study, collect
 from attnlab.studies.comparison import compare, interval
 from attnlab.studies.cost import COSTS
 from attnlab.studies.folder import StudyFolder
@@ -338,8 +338,11 @@ def test_a_metric_from_outside_the_package_is_in_table_page_csv_and_at_wandb(
 
 
 def test_a_metric_whose_module_is_gone_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"metrics\.gone cannot be made: .*nowhere"):
-        metrics_of({"metrics": {"gone": {"_target_": "nowhere.Gone"}}})
+    folder = write_study(tmp_path / "own", states={}, seeds=(1,))
+    run = RunFolder(folder / "attention=dot" / "seed=1")
+    run.write_config(run.read_config() | {"metrics": {**METRICS, "gone": {"_target_": "nowhere.Gone"}}})
+    with pytest.raises(UserError, match=r"own was made by another version of attnlab.*nowhere\.Gone"):
+        report(folder)
 
 
 def test_several_runs_in_one_variant_are_told_from_one_plan_to_the_next(folder: Path) -> None:
