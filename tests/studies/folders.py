@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from attnlab.config import variant_name
 from attnlab.evaluation.alignment import Gold, Links
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.measurement import measure
+from attnlab.evaluation.metric import Metric
 from attnlab.runs.folder import RunFolder, State, write_lines, write_statistics
 from attnlab.runs.loading import load_metrics
 from attnlab.runs.record import RunRecord, RunResult
@@ -189,10 +191,14 @@ def _test(
         facts,
         [_links(len(line.split()), skill, chance) for line in references] if attends else None,
     )
-    metrics = load_metrics(run.read_config())
-    measured, statistics = measure(metrics, evidence, "test")
+    measured, statistics = measure(_metrics(json.dumps(run.read_config()["metrics"])), evidence, "test")
     write_statistics(run.statistics_file(name), statistics, [len(line.split()) for line in sources])
     return {"examples": len(sources), "metrics": {metric: asdict(found) for metric, found in measured.items()}}
+
+
+@cache
+def _metrics(nodes: str) -> dict[str, Metric]:
+    return load_metrics({"metrics": json.loads(nodes)})
 
 
 def _forced(line: str, skill: float, chance: random.Random, attends: bool) -> ForcedDecoding:
