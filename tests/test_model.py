@@ -16,8 +16,8 @@ NO_GRADIENT = [
     # the softmax cancels the query
     ({"attention=linear"}, r"attention\.score\.query_weight"),
     # nobody asks, so what prepares the query is idle
-    ({"attention=uniform", "decoder=transformer"}, r"attention_residual\.norm"),
-    ({"attention=linear", "decoder=transformer"}, r"attention_residual\.norm"),
+    ({"attention=uniform", "decoder=transformer"}, r"\.attention_residual\.norm"),
+    ({"attention=linear", "decoder=transformer"}, r"\.attention_residual\.norm"),
     # the initial state is the backward encoder's, and there is no attention to see the forward one
     ({"attention=none", "decoder=bahdanau_paper"}, r"encoder\.network\.\w+_l0$"),
 ]

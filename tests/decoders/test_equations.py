@@ -161,13 +161,14 @@ def transformer(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: 
         for index, past in enumerate(pasts):
             q = under(p, f"layers.{index}.")
             past.append(norm(under(q, "self_attention_residual.norm."), x))
-            matrices, own = q["self_attention.projection.weight"].chunk(3), []
+            projections, own = under(q, "self_attention.projections."), []
+            matrices = [projections[f"{name}_projection.weight"] for name in ("query", "key", "value")]
             for head in range(heads):
                 w_q, w_k, w_v = (matrix.chunk(heads)[head] for matrix in matrices)
                 logits = torch.stack([(w_q @ past[-1]) @ (w_k @ y) / (size / heads) ** 0.5 for y in past])
                 a = torch.exp(logits) / torch.exp(logits).sum()
                 own.append(sum(weight * (w_v @ y) for weight, y in zip(a, past, strict=True)))
-            x = x + q["self_attention.combine.weight"] @ torch.cat(own)
+            x = x + projections["output_projection.weight"] @ torch.cat(own)
             x = x + attend(q, norm(under(q, "attention_residual.norm."), x), states)
             hidden = q["feedforward.0.weight"] @ norm(under(q, "feedforward_residual.norm."), x) + q["feedforward.0.bias"]
             x = x + q["feedforward.3.weight"] @ hidden.clamp(min=0) + q["feedforward.3.bias"]
