@@ -6,6 +6,7 @@ from attnlab.config.checks import KEYS, check, settle
 from attnlab.config.composition import (
     CONF,
     EXPERIMENTS,
+    MAIN,
     Composition,
     Override,
     Place,
@@ -23,6 +24,7 @@ __all__ = [
     "CONF",
     "EXPERIMENTS",
     "KEYS",
+    "MAIN",
     "Composition",
     "Factory",
     "HydraJob",
