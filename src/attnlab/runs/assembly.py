@@ -2,10 +2,12 @@
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from attnlab.config import Factory, build, library_errors
 from attnlab.errors import UserError
+from attnlab.heads import TargetSpace
+from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.model import Seq2Seq
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
@@ -24,7 +26,21 @@ def build_task(config: Mapping[str, Any]) -> Task:
     return task
 
 
-def build_model(config: Mapping[str, Any], task: Task) -> Seq2Seq:
+class Frontends(Protocol):
+    """What a model needs of its task."""
+
+    @property
+    def targets(self) -> TargetSpace:
+        """The ids that a target may hold."""
+
+    def source_frontend(self, size: int, /) -> SourceFrontend:
+        """Return what makes vectors of sources."""
+
+    def target_frontend(self, size: int, /) -> TargetFrontend:
+        """Return what makes vectors of target tokens."""
+
+
+def build_model(config: Mapping[str, Any], task: Frontends) -> Seq2Seq:
     """Make a run's model, its sizes wired to each other and to the task's.
 
     Args:

@@ -1,0 +1,125 @@
+"""A run's folder: what is written is read, and what is damaged is told in one line."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from filelock import FileLock
+
+from attnlab.errors import BusyError, UserError
+from attnlab.runs.folder import RunFolder, read_lines, read_statistics, write_lines, write_statistics
+from attnlab.runs.record import RunRecord, RunResult
+
+RECORD = RunRecord("id", "settings", "training", "recipe", "code", "pointing", "study", "attention=dot", ["attention=dot"], 1)
+TESTS = {"test": {"examples": 2, "metrics": {"loss": {"value": 1.5, "signature": "s", "low": None, "high": None}}}}
+RESULT = RunResult("id", "0.2.0", "code", "data", 10, 3, 30, "val/loss", 0.5, 2.0, 100.0, 3.0, 0, TESTS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    path = tmp_path / "runs" / "study" / "attention=dot" / "seed=1"
+    path.mkdir(parents=True)
+    return RunFolder(path)
+
+
+def test_what_is_written_is_read(folder: RunFolder) -> None:
+    folder.write_record(RECORD)
+    folder.write_result(RESULT)
+    folder.write_config({"seed": 1, "attention": {"_target_": "x.Größe"}})
+    folder.write_task({"task": "pointing", "state": {}})
+    assert folder.read_record() == RECORD
+    assert folder.read_result() == RESULT
+    assert (RESULT.metric("test", "loss"), RESULT.metric("test", "other"), RESULT.signature("test", "loss")) == (1.5, None, "s")
+    assert folder.read_config() == {"seed": 1, "attention": {"_target_": "x.Größe"}}
+    assert folder.read_task() == {"task": "pointing", "state": {}}
+    assert (folder.place, folder.study.name) == ("attention=dot/seed=1", "study")
+    assert (folder.read_curve(), folder.read_attention(), folder.read_error(), folder.read_environment()) == ([], [], "", {})
+
+
+def test_lines_and_statistics_come_back(folder: RunFolder) -> None:
+    lines = ["", "a\u2028b", "ü", ""]
+    write_lines(folder.hypotheses_file("test"), lines)
+    assert read_lines(folder.hypotheses_file("test")) == lines
+    assert read_lines(folder.references_file("test")) == []
+    rows = np.array([[1.0, 2.0], [3.0, 1e-17]])
+    write_statistics(folder.statistics_file("test"), {"loss": rows}, [3, 4])
+    back = read_statistics(folder.statistics_file("test"))
+    assert np.array_equal(back["loss"], rows)
+    assert back["source_length"].tolist() == [3, 4]
+    folder.statistics_file("test").write_bytes(b"PK nonsense")
+    with pytest.raises(UserError, match=r"statistics/test\.npz is damaged"):
+        read_statistics(folder.statistics_file("test"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("tests"), "lacks the field 'tests'"),
+        (lambda c: c.update(more=1), "unknown field 'more'"),
+        (lambda c: c.update(epochs="three"), "field 'epochs' is 'three'"),
+        (lambda c: c.update(best=True), "field 'best' is True"),
+        (lambda c: c.update(tests={"test": 1}), "field 'tests'"),
+    ],
+)
+def test_a_result_of_another_form_is_damaged(
+    folder: RunFolder, change: Callable[[dict[str, object]], object], message: str
+) -> None:
+    content = asdict(RESULT)
+    change(content)
+    folder.result_file.write_text(json.dumps(content))
+    with pytest.raises(UserError, match=rf"result\.json is damaged \(it.*{message}"):
+        folder.read_result()
+    folder.write_record(RECORD)
+    assert folder.state == "interrupted"
+
+
+@pytest.mark.parametrize(
+    "name", ["result_file", "config_file", "task_file", "environment_file", "attention_file", "curve_file"]
+)
+@pytest.mark.parametrize("content", [b"{", b"[1, 2", b"\xff\xfe", b"7", b"- a\n- b\n- [\n"])
+def test_whatever_is_damaged_is_told_in_one_line(folder: RunFolder, name: str, content: bytes) -> None:
+    readers = {
+        "result_file": folder.read_result,
+        "config_file": folder.read_config,
+        "task_file": folder.read_task,
+        "environment_file": folder.read_environment,
+        "attention_file": folder.read_attention,
+        "curve_file": folder.read_curve,
+    }
+    getattr(folder, name).write_bytes(content)
+    with pytest.raises(UserError, match="is damaged") as told:
+        readers[name]()
+    assert "\n" not in str(told.value)
+    assert str(getattr(folder, name)) in str(told.value)
+
+
+def test_a_missing_file_names_what_is_expected(folder: RunFolder) -> None:
+    with pytest.raises(UserError, match=r"holds no result\.json: name the folder of a finished run, runs/NAME/VARIANT/seed=N"):
+        folder.read_result()
+
+
+def test_states(folder: RunFolder) -> None:
+    assert folder.state == "missing"
+    folder.write_record(RECORD)
+    assert folder.state == "interrupted"
+    folder.write_result(RESULT)
+    assert folder.state == "done"
+    folder.write_error("out of luck\n")
+    assert (folder.state, folder.read_error()) == ("failed", "out of luck\n")
+    with FileLock(folder.lock_file):
+        assert folder.state == "running"
+        with pytest.raises(BusyError, match="another process works on"), RunFolder(folder.path).lock():
+            pass
+    with folder.lock():
+        assert folder.is_locked
+    assert not folder.is_locked
+
+
+def test_a_record_of_another_version_is_none(folder: RunFolder) -> None:
+    folder.record_file.write_text(json.dumps({"id": "x", "name": "y", "recipe": "z"}))
+    assert folder.read_record() is None
+    folder.write_record(replace(RECORD, restarts=2))
+    assert folder.read_record() == replace(RECORD, restarts=2)
