@@ -1,16 +1,25 @@
 """A study's folder as a sweep would have left it, without any training."""
 
 import json
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from attnlab.evaluation.bleu import bleu, chrf
-from attnlab.studies.collection import PLAN, State
-from attnlab.studies.evaluate import by_length
+import torch
+import yaml
+
+from attnlab.evaluation.alignment import Gold, Links
+from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
+from attnlab.evaluation.measurement import measure
+from attnlab.runs.folder import RunFolder, State, write_lines, write_statistics
+from attnlab.runs.record import RunRecord, RunResult
+from attnlab.studies.collection import metrics_of
+from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.identity import variant
+from conftest import CONF
 
 SKILLS = {"attention=none": 0.55, "attention=dot": 0.85, "attention=additive": 0.9}
 """Overrides of each variant, separated by spaces, and the share of words that it gets right."""
@@ -20,13 +29,18 @@ STATES: dict[tuple[str, int], State] = {("attention=dot", 2): "failed", ("attent
 NASTY = ["</script><script>alert(1)</script>", "<b>fett</b>", "{{7*7}}", "<!--", "\"q'&amp;", "%{y}", "Straße", "雨", "🙂"]
 WORDS = ["der", "alte", "Mann", "lief", "heute", "zum", "Bahnhof", "und", "las", "dort", "eine", "Zeitung", "über", "Wetter"]
 TESTS = {"test": (4, 14), "test_long": (21, 44)}
-"""Test sets and how long their sentences are."""
+"""Test sets and how long their examples are."""
 
 TRACEBACK = """Traceback (most recent call last):
   File "attnlab/training/callbacks.py", line 153, in on_train_batch_end
     self._refuse("train/loss", outputs["loss"], trainer)
 FloatingPointError: <i>train/loss</i> is nan in epoch 2
 """
+
+METRICS: dict[str, Any] = yaml.safe_load((CONF / "metrics" / "translation.yaml").read_text(encoding="utf-8"))
+"""What the runs declare."""
+
+FACTS = {"language": "de", "lowercase": False, "tokens": "whitespace", "head": "vocabulary"}
 
 
 def write_study(
@@ -36,7 +50,9 @@ def write_study(
     seeds: Sequence[int] = (1, 2, 3),
     states: Mapping[tuple[str, int], State] = STATES,
     baseline: str | None = "attention=none",
-    sentences: int = 24,
+    examples: int = 24,
+    columns: Sequence[str] | None = ("bleu", "chrf", "aer", "perplexity"),
+    **config: Any,
 ) -> Path:
     """Write a study with its plan; the runs that ``states`` does not name are done.
 
@@ -46,7 +62,9 @@ def write_study(
         seeds: of each variant.
         states: of single runs, by overrides and seed; a running one needs somebody who holds its lock.
         baseline: as in the plan.
-        sentences: in each test set.
+        examples: in each test set.
+        columns: metrics that the plan asks for.
+        config: further nodes of every run's config.
 
     Returns:
         The folder.
@@ -56,86 +74,139 @@ def write_study(
         for asked in skills
         for seed in seeds
     ]
-    plan = {
-        "question": "What does <attention> buy, on short sentences & on long ones?",
-        "baseline": baseline,
-        "metrics": ["bleu", "chrf", "aer", "perplexity"],
-        "command": f"attnlab study {folder.name} seed={','.join(map(str, seeds))}",
-        "runs": runs,
-    }
-    _write(folder / PLAN, plan)
+    plan = StudyPlan(
+        question="What does <attention> buy, on short examples & on long ones?",
+        baseline=baseline,
+        metrics=None if columns is None else [*columns],
+        command=f"attnlab study {folder.name} seed={','.join(map(str, seeds))}",
+        runs=runs,
+    )
+    StudyFolder(folder).write_plan(plan)
     for asked, skill in skills.items():
         for seed in seeds:
             place = folder / variant(asked.split()) / f"seed={seed}"
-            write_run(place, asked.split(), seed, state=states.get((asked, seed), "done"), skill=skill, sentences=sentences)
+            state = states.get((asked, seed), "done")
+            write_run(place, asked.split(), seed, state=state, skill=skill, examples=examples, **config)
     return folder
 
 
 def write_run(
-    folder: Path, overrides: Sequence[str], seed: int, *, state: State = "done", skill: float = 0.8, sentences: int = 24
+    folder: Path,
+    overrides: Sequence[str],
+    seed: int,
+    *,
+    state: State = "done",
+    skill: float = 0.8,
+    examples: int = 24,
+    facts: Mapping[str, str | bool] = FACTS,
+    **config: Any,
 ) -> None:
     """Write what a run in some state leaves."""
     if state == "missing":
         return
     chance = random.Random(f"{overrides} {seed}")
-    _write(folder / "run.json", {"overrides": [*overrides], "seed": seed})
-    _write(folder / "environment.json", environment())
-    attention = next((o.partition("=")[2] for o in overrides if o.startswith("attention=")), "additive")
-    (folder / "config.yaml").write_text(
-        f"name: {folder.parents[1].name}\nseed: {seed}\nattention:\n  score: {attention}\n  window: null\n"
-        + ("  hidden_size: 128\n" if attention == "additive" else "")
-        + "optimizer:\n  lr: 0.004\nmodel:\n  dropout: 0.1\n",
-        encoding="utf-8",
+    run = RunFolder(folder)
+    run.path.mkdir(parents=True, exist_ok=True)
+    hashes = {name: f"{chance.getrandbits(64):016x}" for name in ("id", "settings", "training")}
+    record = RunRecord(
+        **hashes,
+        recipe=f"recipe of {overrides}",
+        code="c0de",
+        task="translation",
+        name=folder.parents[1].name,
+        variant=folder.parent.name,
+        overrides=[*overrides],
+        seed=seed,
     )
+    run.write_record(record)
+    run.write_environment(environment())
+    attention = next((o.partition("=")[2] for o in overrides if o.startswith("attention=")), "additive")
+    run.write_config(_config(folder.parents[1].name, seed, attention) | config)
     epochs = 8 if state == "done" else 2
     curve = [_epoch(epoch, skill, chance) for epoch in range(epochs)]
-    (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in curve), encoding="utf-8")
+    run.curve_file.write_text("".join(f"{json.dumps(line)}\n" for line in curve), encoding="utf-8")
     if state == "failed":
-        (folder / "error.txt").write_text(TRACEBACK, encoding="utf-8")
+        run.write_error(TRACEBACK)
     if state != "done":
         return
     if attention != "none":
-        _write(folder / "attention.json", [looks(length, skill, chance) for length in (len(NASTY), 16, 44)])
-    tests = {}
-    for name, bounds in TESTS.items():
-        source, target = texts(sentences, bounds)
-        hypotheses = [" ".join(_translated(sentence.split(), skill, chance)) for sentence in target]
-        for path, lines in {
-            "texts/{}.source.txt": source,
-            "texts/{}.target.txt": target,
-            "hypotheses/{}.txt": hypotheses,
-        }.items():
-            (folder / path.format(name)).parent.mkdir(exist_ok=True)
-            (folder / path.format(name)).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        tests[name] = {
-            "sentences": sentences,
-            "bleu": asdict(bleu(hypotheses, target, lowercase=False)),
-            "chrf": asdict(chrf(hypotheses, target, lowercase=False)),
-            "by_length": by_length(hypotheses, target, [len(line.split()) for line in source], lowercase=False),
-            "loss": 2 - skill,
-            "perplexity": 10 - 9 * skill,
-            "accuracy": skill,
-            **({"alignment": {"aer": 1 - skill, "precision": skill, "recall": skill}} if attention != "none" else {}),
-        }
-    result = {
-        "id": f"{chance.getrandbits(64):016x}",
-        "name": folder.parents[1].name,
-        "variant": folder.parent.name,
-        "overrides": [*overrides],
+        run.write_attention([attention_map(length, skill, chance) for length in (len(NASTY), 16, 44)])
+    result = RunResult(
+        id=record.id,
+        version="0.1.0",
+        code=record.code,
+        data="3f1c9a0be4d27758",
+        parameters=580_086 + int(60_000 * skill),
+        epochs=epochs,
+        steps=100 * epochs,
+        monitor="val/bleu",
+        best=curve[-1]["val/bleu"],
+        train_seconds=60 + 40 * skill + chance.random(),
+        train_tokens_per_second=9000 - 3000 * skill + 50 * chance.random(),
+        seconds=80 + 40 * skill,
+        restarts=0,
+        tests={
+            name: _test(run, name, texts(examples, bounds), skill, chance, attention != "none", facts)
+            for name, bounds in TESTS.items()
+        },
+    )
+    run.write_result(result)
+
+
+def _config(name: str, seed: int, attention: str) -> dict[str, Any]:
+    return {
+        "name": name,
         "seed": seed,
-        "version": "0.1.0",
-        "data": "3f1c9a0be4d27758",
-        "parameters": 580_086 + int(60_000 * skill),
-        "epochs": epochs,
-        "steps": 100 * epochs,
+        "attention": {"score": attention, "window": None, **({"hidden_size": 128} if attention == "additive" else {})},
+        "optimizer": {"lr": 0.004},
+        "model": {"dropout": 0.1},
+        "metrics": METRICS,
         "monitor": "val/bleu",
-        "best": curve[-1]["val/bleu"],
-        "train_seconds": 60 + 40 * skill + chance.random(),
-        "train_tokens_per_second": 9000 - 3000 * skill + 50 * chance.random(),
-        "seconds": 80 + 40 * skill,
-        "tests": tests,
+        "study": {"metrics": ["bleu", "aer"]},
+        "logger": {"_target_": "attnlab.training.loggers.no_logger"},
     }
-    _write(folder / "result.json", result)
+
+
+def _test(
+    run: RunFolder,
+    name: str,
+    pair: tuple[list[str], list[str]],
+    skill: float,
+    chance: random.Random,
+    attends: bool,
+    facts: Mapping[str, str | bool],
+) -> dict[str, Any]:
+    """Write what a run left of a test set, and return what its result says of it."""
+    sources, references = pair
+    predictions = [" ".join(_predicted(line.split(), skill, chance)) for line in references]
+    write_lines(run.sources_file(name), sources)
+    write_lines(run.references_file(name), references)
+    write_lines(run.hypotheses_file(name), predictions)
+    evidence = Evidence(
+        [Prediction(n, text, [*text.split(), "</s>"], [], torch.empty(0), 0.0, 0.0) for n, text in enumerate(predictions)],
+        references,
+        [_forced(line, skill, chance, attends) for line in references],
+        facts,
+        [_links(len(line.split()), skill, chance) for line in references] if attends else None,
+    )
+    metrics = metrics_of(run.read_config())
+    measured, statistics = measure(metrics, evidence, "test")
+    write_statistics(run.statistics_file(name), statistics, [len(line.split()) for line in sources])
+    return {"examples": len(sources), "metrics": {metric: asdict(found) for metric, found in measured.items()}}
+
+
+def _forced(line: str, skill: float, chance: random.Random, attends: bool) -> ForcedDecoding:
+    shown = attention_map(len(line.split()), skill, chance) if attends else {}
+    tokens = [*line.split(), "</s>"]
+    weights = torch.tensor(shown["weights"]) if attends else torch.zeros(len(tokens), len(tokens))
+    probability = 1 / (10 - 9 * skill)
+    right = [chance.random() < skill for _ in tokens]
+    return ForcedDecoding(tokens, [math.log(probability)] * len(tokens), right, 0, weights, tokens)
+
+
+def _links(length: int, skill: float, chance: random.Random) -> tuple[Links, Gold]:
+    gold = {(length - 1 - place, place) for place in range(length)}
+    return {(source if chance.random() < skill else 0, target) for source, target in gold}, Gold(gold, gold)
 
 
 def environment(**other: object) -> dict[str, Any]:
@@ -154,14 +225,14 @@ def environment(**other: object) -> dict[str, Any]:
     }
 
 
-def texts(sentences: int, bounds: tuple[int, int]) -> tuple[list[str], list[str]]:
-    """Make up a test set; its first sentence holds what a page or a terminal could stumble over."""
+def texts(examples: int, bounds: tuple[int, int]) -> tuple[list[str], list[str]]:
+    """Make up a test set; its first example holds what a page or a terminal could stumble over."""
     chance = random.Random(0)
-    target = [NASTY, *(chance.choices(WORDS, k=chance.randint(*bounds)) for _ in range(sentences - 1))]
+    target = [NASTY, *(chance.choices(WORDS, k=chance.randint(*bounds)) for _ in range(examples - 1))]
     return [" ".join(reversed(line)) for line in target], [" ".join(line) for line in target]
 
 
-def looks(length: int, skill: float, chance: random.Random) -> dict[str, Any]:
+def attention_map(length: int, skill: float, chance: random.Random) -> dict[str, Any]:
     """Make up the weights of an attention that should go from the last source token to the first."""
     target = [*(NASTY if length == len(NASTY) else (WORDS * 4)[:length]), "</s>"]
     source = [*reversed(target[:-1]), "</s>"]
@@ -186,10 +257,5 @@ def _epoch(epoch: int, skill: float, chance: random.Random) -> dict[str, float]:
     }
 
 
-def _translated(words: Sequence[str], skill: float, chance: random.Random) -> list[str]:
+def _predicted(words: Sequence[str], skill: float, chance: random.Random) -> list[str]:
     return [word if chance.random() < skill else chance.choice(WORDS) for word in words]
-
-
-def _write(path: Path, content: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")

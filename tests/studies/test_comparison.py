@@ -5,16 +5,26 @@ import io
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 
+import numpy as np
 import pytest
+import wandb
 
 from attnlab.errors import UserError
 from attnlab.evaluation import significance
-from attnlab.studies.collection import collect
-from attnlab.studies.comparison import Comparison, compare, interval
-from studies.folders import SKILLS, write_study
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.collection import Study, collect, metrics_of
+from attnlab.studies.comparison import compare, interval
+from attnlab.studies.cost import COSTS
+from attnlab.studies.folder import StudyFolder
+from attnlab.studies.page import page
+from attnlab.studies.publish import publish
+from attnlab.studies.report import report
+from attnlab.studies.table import Comparison
+from studies.folders import FACTS, METRICS, SKILLS, write_run, write_study
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +39,7 @@ def comparison(folder: Path) -> Comparison:
 
 def numbers(folder: Path, variant: str, test: str) -> list[float]:
     paths = sorted(folder.glob(f"attention={variant}/*/result.json"))
-    return [json.loads(path.read_text())["tests"][test]["bleu"]["value"] for path in paths]
+    return [json.loads(path.read_text())["tests"][test]["metrics"]["bleu"]["value"] for path in paths]
 
 
 def test_a_row_is_a_variant_over_its_seeds_the_best_first_and_holes_are_shown(comparison: Comparison, folder: Path) -> None:
@@ -57,12 +67,15 @@ def test_differences_are_over_the_seeds_in_common_and_corrected_for_all_variants
     cells = {row[0].text: row[comparison.header.index("test ΔBLEU")] for row in comparison.rows}
     assert cells["none"].text == "baseline"
     seeds = {"additive": (1, 2), "dot": (1, 3)}
+    study = collect(folder)
+    _, metric = study.ranking
     raw = {}
     for variant, common in seeds.items():
-        read = [(folder / f"attention={v}" / f"seed={s}") for v in ("none", variant) for s in common]
-        lines = [(run / "hypotheses" / "test.txt").read_text().splitlines() for run in read]
-        references = (read[0] / "texts" / "test.target.txt").read_text().splitlines() * 2
-        (found,) = significance.compare(lines[0] + lines[1], {"x": lines[2] + lines[3]}, references, samples=200).values()
+        runs = {label: {run.seed: run for run in study.variants[label]} for label in ("none", variant)}
+        own, theirs = (
+            np.concatenate([runs[label][seed].statistics("test", "bleu") for seed in common]) for label in ("none", variant)
+        )
+        (found,) = significance.compare(metric, own, {"x": theirs}, samples=200).values()
         raw[variant] = found.p
         values = [numbers(folder, v, "test") for v in ("none", variant)]
         baseline = mean(values[0][seed - 1] for seed in common)
@@ -101,6 +114,15 @@ def test_latex_compiles(tmp_path: Path) -> None:
     assert "\\textbf{" in table
 
 
+def changed(run: RunFolder, **fields: object) -> None:
+    """Write a run's result with other fields."""
+    run.write_result(replace(run.read_result(), **fields))  # type: ignore[arg-type]
+
+
+def notes(folder: Path, word: str, code: str | None = None) -> list[str]:
+    return [note for note in compare(collect(folder), samples=100, code=code).notes if word in note]
+
+
 def test_what_cannot_be_compared_is_told(tmp_path: Path) -> None:
     study = collect(write_study(tmp_path / "other", states={(variant, 1): "failed" for variant in SKILLS}, seeds=(1,)))
     with pytest.raises(UserError, match="no run below"):
@@ -108,13 +130,204 @@ def test_what_cannot_be_compared_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run below"):
         collect(tmp_path)
     folder = write_study(tmp_path / "mixed", states={})
-    path = next(folder.glob("attention=dot/seed=1/result.json"))
-    path.write_text(path.read_text().replace("3f1c9a0be4d27758", "0000000000000000"))
-    assert any("not comparable" in note and "data" in note for note in compare(collect(folder), samples=100).notes)
-    plan = json.loads((folder / "study.json").read_text())
-    (folder / "study.json").write_text(json.dumps({**plan, "metrics": ["blue"]}))
-    with pytest.raises(UserError, match="'blue'"):
+    assert notes(folder, "not comparable") == []
+    run = RunFolder(folder / "attention=dot" / "seed=1")
+    changed(run, data="0000000000000000", code="beef")
+    assert notes(folder, "not comparable") == [
+        "not comparable: these runs differ in data (0000000000000000, 3f1c9a0be4d27758)",
+        "not comparable: these runs differ in code (beef, c0de)",
+    ]
+    record = run.read_record()
+    assert record is not None
+    run.write_record(replace(record, recipe="another"))
+    assert any("the seeds of dot differ in more than their seed" in note for note in notes(folder, "not comparable"))
+    plan = StudyFolder(folder).read_plan()
+    assert plan is not None
+    StudyFolder(folder).write_plan(replace(plan, metrics=["blue"]))
+    with pytest.raises(UserError, match=r"study\.metrics has no 'blue': there is bleu, chrf,"):
         compare(collect(folder))
+    StudyFolder(folder).write_plan(replace(plan, baseline="nobody"))
+    assert notes(folder, "no differences") == ["no differences: there is no variant nobody, which is to be the baseline"]
+
+
+def test_values_that_do_not_mean_the_same_are_told_and_none_is_the_best(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "units", states={}, seeds=(1, 2))
+    place = folder / "attention=dot" / "seed=2"
+    write_run(place, ["attention=dot"], 2, skill=0.85, facts={**FACTS, "tokens": "characters"})
+    assert notes(folder, "not comparable") == [
+        "not comparable: perplexity differs between runs (tokens:characters|head:vocabulary; tokens:whitespace|head:vocabulary)"
+    ]
+    comparison = compare(collect(folder), samples=100)
+    columns = dict(zip(comparison.header, zip(*comparison.rows, strict=True), strict=True))
+    assert not any(cell.best for cell in columns["test perplexity"])
+    assert any(cell.best for cell in columns["test BLEU"])
+
+
+def test_results_that_were_kept_although_the_code_changed_are_told(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "kept", states={})
+    assert notes(folder, "kept") == []
+    for seed in (1, 3):
+        run = RunFolder(folder / "attention=dot" / f"seed={seed}")
+        record = run.read_record()
+        assert record is not None
+        run.write_record(replace(record, accepted_code=["older", "newer"]))
+    told = ["kept on request (--keep-results) although the code changed since: dot, seed 1, 3"]
+    assert notes(folder, "kept") == notes(folder, "kept", code="newer") == told
+    assert notes(folder, "kept", code="c0de") == [], "the code is again the one that made them"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.yaml", "a: [1"),
+        ("config.yaml", ""),
+        ("metrics.jsonl", '{"epoch": 0}\n{"step'),
+        ("attention.json", "[1]"),
+        ("environment.json", "{"),
+        ("statistics/test.npz", "no archive"),
+    ],
+)
+def test_a_damaged_file_of_a_run_is_told_in_one_line(name: str, content: str, tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "damaged", seeds=(1, 2), states={})
+    path = folder / "attention=dot" / "seed=1" / name
+    path.write_text(content)
+    with pytest.raises(UserError) as told:
+        report(folder)
+    assert path.name in str(told.value)
+    assert "damaged" in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_run_whose_own_files_are_damaged_is_one_that_the_study_makes_again(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "damaged", seeds=(1, 2), states={})
+    run = folder / "attention=dot" / "seed=1"
+    (run / "result.json").write_text("{")
+    study, comparison = report(folder)
+    assert (study.count("interrupted"), comparison is not None) == (1, True)
+    (run / "run.json").write_text("{")
+    assert report(folder)[0].count("interrupted") == 1, "the plan knows what it is"
+    (folder / "study.json").unlink()
+    with pytest.raises(UserError, match=r"run\.json is damaged, or another version wrote it"):
+        collect(folder)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"question": 3}', '{"runs": [{"folder": "x"}]}'])
+def test_a_damaged_plan_is_told_in_one_line(content: str, tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "damaged", seeds=(1,), states={})
+    plan = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps({**plan, **json.loads(content)}) if "runs" in content else content)
+    with pytest.raises(UserError, match=r"study.json is damaged \(.*\): delete it, and start the study again"):
+        collect(folder)
+
+
+def test_columns_are_what_the_study_asks_for_or_else_the_task(tmp_path: Path) -> None:
+    asked = compare(collect(write_study(tmp_path / "asked", columns=["aer", "entropy"], seeds=(1,), states={})), samples=100)
+    costs = [cost.label for cost in COSTS]
+    named = [f"{test} {name}" for name in ("AER", "ΔAER") for test in ("test", "test_long")]
+    entropy = ["test entropy", "test_long entropy"]
+    assert asked.header == ["attention", "seeds", named[0], named[2], named[1], named[3], *entropy, *costs]
+    assert [row[0].text for row in asked.rows] == ["additive", "dot", "none"], "the lowest first"
+    best = {name: [row[0].text for row in asked.rows if row[place].best] for place, name in enumerate(asked.header)}
+    assert best["test AER"] == ["additive"]
+    assert best["test entropy"] == [], "neither way is better"
+    assert "AER: %, lower is better" in asked.notes
+    task = compare(collect(write_study(tmp_path / "task", columns=None, seeds=(1,), states={}, baseline=None)), samples=100)
+    assert task.header[2:6] == ["test BLEU", "test_long BLEU", "test AER", "test_long AER"]
+
+
+def test_a_narrow_table_shows_the_ranking_metric_and_one_of_each_kind(comparison: Comparison) -> None:
+    shown = [comparison.header[place] for place in comparison.brief]
+    assert shown == [
+        "attention",
+        "seeds",
+        "test BLEU",
+        "test ΔBLEU",
+        "test_long BLEU",
+        "test AER",
+        "test perplexity",
+        "seconds",
+    ]
+
+
+def test_costs_are_declared_once_for_table_and_page(folder: Path, comparison: Comparison) -> None:
+    study = collect(folder)
+    assert comparison.header[-len(COSTS) :] == [cost.label for cost in COSTS]
+    text = page(study, comparison)
+    for cost in COSTS:
+        assert json.dumps(cost.title) in text
+        assert not cost.note or any(cost.note in note for note in comparison.notes)
+        cells = {row[0].text: row[comparison.header.index(cost.label)].value for row in comparison.rows}
+        assert cells["dot"] == pytest.approx(mean(cost.read(run.result) for run in study.done()["dot"]))
+
+
+MINE = """\
+from attnlab.evaluation.metric import Ratio
+from attnlab.evaluation.metrics import statistics_of
+
+
+class Brevity(Ratio):
+    label = "words"
+    unit = "words an example"
+    higher_is_better = False
+    digits = 1
+
+    def statistics(self, evidence):
+        return statistics_of(evidence.predictions, lambda found: (len(found.text.split()), 1))
+
+    def signature(self, facts):
+        return "split:space"
+"""
+
+
+@pytest.fixture
+def own_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A study that ranks by a metric from outside the package."""
+    (tmp_path / "brevity.py").write_text(MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    declared = {**METRICS, "words": {"_target_": "brevity.Brevity"}}
+    logger = {"_target_": "attnlab.training.loggers.wandb_logger", "project": "p", "entity": None, "mode": "offline"}
+    study = write_study(tmp_path / "own", columns=["words", "bleu"], seeds=(1, 2), states={}, metrics=declared, logger=logger)
+    return collect(study)
+
+
+def test_a_metric_from_outside_the_package_is_in_table_page_csv_and_at_wandb(
+    own_metric: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparison = compare(own_metric, samples=100)
+    assert {"test words", "test Δwords", "test_long words"} <= set(comparison.header)
+    assert "words: words an example, lower is better, split:space" in comparison.notes
+    row = next(csv.DictReader(io.StringIO(comparison.csv())))
+    assert float(row["test words"]) == mean(
+        run.result.tests["test"]["metrics"]["words"]["value"] for run in own_metric.variants[row["attention"]]
+    )
+    assert "test words" in comparison.markdown()
+    html = page(own_metric, comparison)
+    assert '<button type="button">test words</button>' in html
+    assert '"name":"test words","x":"source tokens","y":"words (words an example)"' in html
+    assert '"y":"test words (words an example)"' in html, "against costs"
+    logged: dict[str, object] = {}
+
+    class Logged:
+        def __enter__(self) -> "Logged":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def log(self, content: dict[str, object]) -> None:
+            logged.update(content)
+
+    monkeypatch.setattr(wandb, "init", lambda **_: Logged())
+    assert publish(own_metric, comparison)
+    table = logged["comparison"]
+    assert isinstance(table, wandb.Table)
+    assert table.columns == comparison.header
+    assert {"curves", "test by length", "test_long by length"} <= set(logged)
+
+
+def test_a_metric_whose_module_is_gone_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"metrics\.gone cannot be made: .*nowhere"):
+        metrics_of({"metrics": {"gone": {"_target_": "nowhere.Gone"}}})
 
 
 def test_several_runs_in_one_variant_are_told_from_one_plan_to_the_next(folder: Path) -> None:

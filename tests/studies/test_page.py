@@ -6,13 +6,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from attnlab.studies.collection import LOCK, Study, collect
-from attnlab.studies.comparison import Cell, Comparison, compare
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.collection import Study, collect
+from attnlab.studies.comparison import compare
 from attnlab.studies.page import page
-from attnlab.studies.page.contents import Piece, curves, differences, facts, pieces, samples
+from attnlab.studies.page.charts import Spread, costs, curves, lengths
+from attnlab.studies.page.contents import Piece, differences, facts, pieces, samples
+from attnlab.studies.table import Cell, Comparison
 from studies.folders import NASTY, TRACEBACK, environment, write_run, write_study
 
 CHROMIUM = shutil.which("chromium")
@@ -53,14 +55,14 @@ def test_page_holds_every_part_and_shows_all_that_runs_wrote_literally(html: str
     reader = Reader(html)
     ids = [attributes["id"] for tag, attributes in reader.tags if tag == "section"]
     assert ids == ["comparison", "curves", "lengths", "costs", "attention", "samples", "unfinished", "reproduce"]
-    assert "What does <attention> buy, on short sentences & on long ones?" in reader.text
+    assert "What does <attention> buy, on short examples & on long ones?" in reader.text
     assert "3 variants, 9 runs: 7 done, 1 failed, 1 missing" in reader.text
     assert TRACEBACK.strip() in reader.text
     assert all(" ".join(side) in reader.text for side in (NASTY, NASTY[::-1]))
-    # Plotly, the page's own script and the data: a hypothesis has opened no fourth.
+    # Plotly, the page's own script and the data: a prediction has opened no fourth.
     assert [tag for tag, _ in reader.tags].count("script") == 3
     assert not {"b", "i"} & {tag for tag, _ in reader.tags}
-    assert json.loads(reader.data)["sentences"][0]["maps"][0]["target"] == [*NASTY, "</s>"]
+    assert json.loads(reader.data)["examples"][0]["maps"][0]["target"] == [*NASTY, "</s>"]
 
 
 def test_page_asks_for_nothing_outside_itself(html: str) -> None:
@@ -72,7 +74,7 @@ def test_page_asks_for_nothing_outside_itself(html: str) -> None:
     assert not re.search(r"url\(|@import", style)
 
 
-def test_reference_and_hypothesis_are_told_apart_by_word() -> None:
+def test_reference_and_prediction_are_told_apart_by_word() -> None:
     assert pieces("a b c d", "a x c d e") == [
         Piece("a", ""),
         Piece("b", "del"),
@@ -86,19 +88,52 @@ def test_reference_and_hypothesis_are_told_apart_by_word() -> None:
 def test_variants_that_wrote_the_same_stand_together(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "same", skills={"attention=dot": 1.0, "attention=additive": 1.0}, seeds=(1,), states={})
     (first, *_) = samples(collect(folder), "test")
-    assert [translation.variants for translation in first.translations] == [["dot", "additive"]]
-    assert first.translations[0].pieces == [Piece(first.reference, "")]
+    assert [prediction.variants for prediction in first.predictions] == [["dot", "additive"]]
+    assert first.predictions[0].pieces == [Piece(first.reference, "")]
 
 
 def test_curves_are_means_of_finished_runs_with_what_lies_between(study: Study) -> None:
     chart = curves(study)[0]
     assert (chart.name, [series.variant for series in chart.series]) == ("val/bleu", ["none", "dot", "additive"])
     dot = chart.series[1]
-    values = [run.curve[-1]["val/bleu"] for run in study.variants["dot"] if run.state == "done"]
+    values = [run.curve[-1]["val/bleu"] for run in study.variants["dot"] if run.is_done]
     assert dot.y[-1].mean == pytest.approx(sum(values) / 2)
     assert (dot.y[-1].low, dot.y[-1].high, dot.y[-1].runs) == (min(values), max(values), 2)
     perplexity = next(chart for chart in curves(study) if chart.name == "val/perplexity")
     assert perplexity.series[0].x[0] == 2, "an epoch whose value is no number is left out"
+
+
+def test_quality_by_length_is_of_every_metric_the_one_that_ranks_first(study: Study) -> None:
+    charts = lengths(study)
+    names = [chart.name for chart in charts]
+    assert names[:4] == ["test BLEU", "test_long BLEU", "test chrF", "test_long chrF"]
+    assert {"test AER", "test entropy", "test_long token accuracy"} <= set(names)
+    chart = charts[names.index("test_long AER")]
+    assert (chart.x, chart.y) == ("source tokens", "AER (%)")
+    assert [series.variant for series in chart.series] == ["dot", "additive"], "no attention, no alignment"
+    assert all(set(series.x) <= set(chart.ticks) for series in chart.series)
+    assert [int(tick.partition("\N{EN DASH}")[0]) for tick in chart.ticks] == [6, 21, 31, 41], (
+        "the nasty example has nine words"
+    )
+    metric = study.known_metrics["aer"]
+    buckets = [run.by_length("test_long", "aer", metric)[-1] for run in study.done()["dot"]]
+    assert chart.series[0].y[-1].mean == pytest.approx(sum(bucket.value for bucket in buckets) / 2)
+
+
+def test_costs_are_set_against_the_metric_that_ranks(study: Study) -> None:
+    charts = costs(study)
+    assert [chart.x for chart in charts][1] == "parameters"
+    assert {chart.y for chart in charts} == {"test BLEU"}
+    none = charts[1].series[0]
+    runs = study.done()["none"]
+    assert none.y[0].mean == pytest.approx(sum(run.result.metric("test", "bleu") or 0.0 for run in runs) / 3)
+    assert none.x[0] == Spread(*[float(runs[0].result.parameters)] * 3, 3)
+
+
+def test_page_says_nothing_of_one_task_alone(html: str) -> None:
+    text = Reader(html).text
+    assert "Predictions" in text
+    assert not re.search(r"sentence|translation", text, re.IGNORECASE)
 
 
 def test_page_names_what_differs(tmp_path: Path) -> None:
@@ -109,8 +144,7 @@ def test_page_names_what_differs(tmp_path: Path) -> None:
         {"attention.score": ["none", "dot", "additive"], "attention.hidden_size": [None, None, "128"]},
     )
     assert "Not all runs are alike" not in page(study, None)
-    path = study.runs[0].folder / "environment.json"
-    path.write_text(json.dumps(environment(gpus=["Example GPU"], dirty=True)), encoding="utf-8")
+    study.runs[0].folder.write_environment(environment(gpus=["Example GPU"], dirty=True))
     study = collect(folder)
     assert {fact.name for fact in facts(study) if len(fact.values) > 1} == {"commit", "GPUs"}
     text = Reader(page(study, None)).text
@@ -123,7 +157,7 @@ def test_study_without_a_finished_run_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "young"
     write_run(folder / "attention=dot" / "seed=1", ["attention=dot"], 1, state="interrupted")
     write_run(folder / "attention=none" / "seed=1", ["attention=none"], 1, state="running")
-    with FileLock(folder / "attention=none" / "seed=1" / LOCK):
+    with RunFolder(folder / "attention=none" / "seed=1").lock():
         reader = Reader(page(collect(folder), None))
     assert "No run is finished yet" in reader.text
     assert "1 running, 1 interrupted" in reader.text
@@ -218,10 +252,10 @@ def test_variant_can_be_hidden_from_all_charts(opened: Page) -> None:
 
 
 @in_a_browser
-def test_heatmaps_show_the_chosen_sentence_with_its_labels_uncut(opened: Page) -> None:
+def test_heatmaps_show_the_chosen_example_with_its_labels_uncut(opened: Page) -> None:
     assert opened.locator(".map").count() == 9, "all but the variant without attention"
     for place, length in enumerate((10, 17, 45)):
-        opened.select_option("#choose-sentence", index=place)
+        opened.select_option("#choose-example", index=place)
         first = opened.locator(".map svg").first
         assert first.locator("text").count() == 2 * length
         assert first.locator("circle.gold").count() == length - 1
@@ -257,6 +291,6 @@ def test_page_fits_phones_and_wide_screens_and_follows_the_scheme(opened: Page, 
     assert opened.locator("[data-chart=curves] .plot .xtitle").evaluate("e => getComputedStyle(e).fill") == ink
     for width in WIDTHS:
         opened.set_viewport_size({"width": width, "height": 800})
-        opened.select_option("#choose-sentence", index=2)
+        opened.select_option("#choose-example", index=2)
         opened.wait_for_function("[...document.querySelectorAll('.plot svg')].every(e => e.clientWidth <= innerWidth)")
         assert opened.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,1 +1,1 @@
-"""Judging translations and looking at attention."""
+"""Judging predictions and looking at attention."""

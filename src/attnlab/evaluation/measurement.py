@@ -65,16 +65,15 @@ def measure(
         The measurements by the metric's name, and what each example adds, by the same names; without the metrics whose needs
         the evidence lacks.
     """
-    found: dict[str, Measurement] = {}
-    added: dict[str, Statistics] = {}
+    measurements: dict[str, Measurement] = {}
+    statistics: dict[str, Statistics] = {}
     for name, metric in metrics.items():
-        statistics = metric.statistics(evidence) if metric.is_due(occasion) else None
-        if statistics is not None:
-            low, high = interval(metric, statistics, samples, seed) if samples > 1 else (None, None)
-            value = float(metric.value(statistics.sum(axis=0)))
-            found[name] = Measurement(value, metric.signature(evidence.facts), low, high)
-            added[name] = statistics
-    return found, added
+        own = metric.statistics(evidence) if metric.is_due(occasion) else None
+        if own is not None:
+            low, high = interval(metric, own, samples, seed) if samples > 1 else (None, None)
+            measurements[name] = Measurement(float(metric.value(own.sum(axis=0))), metric.signature(evidence.facts), low, high)
+            statistics[name] = own
+    return measurements, statistics
 
 
 def interval(metric: Metric, statistics: Statistics, samples: int, seed: int = SEED) -> tuple[float | None, float | None]:
@@ -86,12 +85,12 @@ def interval(metric: Metric, statistics: Statistics, samples: int, seed: int = S
         samples: of the bootstrap (Koehn 2004).
         seed: of the bootstrap.
     """
-    drawn = values(metric, bootstrap(statistics, samples, seed))
-    drawn = np.sort(drawn[np.isfinite(drawn)])
-    if not len(drawn):
+    draws = values(metric, bootstrap(statistics, samples, seed))
+    draws = np.sort(draws[np.isfinite(draws)])
+    if not len(draws):
         return None, None
-    cut = len(drawn) // 40
-    mean, half = float(drawn.mean()), 0.5 * float(drawn[len(drawn) - cut - 1] - drawn[cut])
+    cut = len(draws) // 40
+    mean, half = float(draws.mean()), 0.5 * float(draws[len(draws) - cut - 1] - draws[cut])
     return mean - half, mean + half
 
 
@@ -103,11 +102,11 @@ def by_length(metric: Metric, statistics: Statistics, lengths: Sequence[float] |
         statistics: what each example adds, (examples, k).
         lengths: of the examples' sources, in tokens without the end symbol.
     """
-    known = np.asarray(lengths)
+    tokens = np.asarray(lengths)
     buckets = []
     for low, end in pairwise([*EDGES, 10**9]):
-        inside = (low <= known) & (known < end)
+        inside = (low <= tokens) & (tokens < end)
         if inside.any():
-            high = min(end - 1, int(known.max()))
+            high = min(end - 1, int(tokens.max()))
             buckets.append(Bucket(low, high, int(inside.sum()), float(metric.value(statistics[inside].sum(axis=0)))))
     return buckets

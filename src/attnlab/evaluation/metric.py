@@ -42,6 +42,11 @@ class Metric(ABC):
     computed_from: ClassVar[Literal["predictions", "forced decoding", "attention", "alignments"]] = "predictions"
     occasion: ClassVar[Occasion] = "test"
 
+    @property
+    def title(self) -> str:
+        """The label with the unit, as an axis has it."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
     @abstractmethod
     def statistics(self, evidence: Evidence) -> Statistics | None:
         """Return what each example adds, (examples, k); None where the evidence lacks what the metric needs."""

@@ -66,21 +66,21 @@ def compare(
                 f"{name} was tested on {len(statistics)} examples and the baseline on {len(baseline)}: compare one test set"
             )
     own = metric.value(baseline.sum(axis=0))
-    reached = {name: metric.value(statistics.sum(axis=0)) for name, statistics in systems.items()}
+    theirs = {name: metric.value(statistics.sum(axis=0)) for name, statistics in systems.items()}
     p_values = {
         name: math.nan
         if math.isnan(value - own)
         else _p_value(TESTS[test](metric, baseline, systems[name], samples, seed), own, value)
-        for name, value in reached.items()
+        for name, value in theirs.items()
     }
     corrected = holm(p_values)
-    return {name: Difference(value, value - own, p_values[name], corrected[name]) for name, value in reached.items()}
+    return {name: Difference(value, value - own, p_values[name], corrected[name]) for name, value in theirs.items()}
 
 
-def _p_value(drawn: NDArray[np.float64], own: float, reached: float) -> float:
-    observed = abs(reached - own) - ROUNDING * max(abs(own), abs(reached))
-    smaller = int(np.sum(drawn < observed))  # one that has no value is not
-    return (len(drawn) - smaller + 1) / (len(drawn) + 1)
+def _p_value(draws: NDArray[np.float64], own: float, theirs: float) -> float:
+    observed = abs(theirs - own) - ROUNDING * max(abs(own), abs(theirs))
+    smaller = int(np.sum(draws < observed))  # one that has no value is not
+    return (len(draws) - smaller + 1) / (len(draws) + 1)
 
 
 def _randomization(metric: Metric, baseline: Statistics, system: Statistics, samples: int, seed: int) -> NDArray[np.float64]:

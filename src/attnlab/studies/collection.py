@@ -1,21 +1,23 @@
 """What a study's folder holds: its runs, finished or not, read from their folders alone."""
 
-import fcntl
-import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from attnlab.errors import UserError
+from attnlab.evaluation.measurement import Bucket, by_length
+from attnlab.evaluation.metric import Metric, Statistics
+from attnlab.runs.folder import LENGTHS, RunFolder, State, read_lines, read_statistics
+from attnlab.runs.record import RunRecord, RunResult
+from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.identity import labels
-
-State = Literal["done", "running", "failed", "interrupted", "missing"]
-PLAN = "study.json"
-LOCK = ".lock"
-"""Held by the process that works on a run, for as long as it lives."""
 
 
 @dataclass(frozen=True)
@@ -26,69 +28,88 @@ class Run:
         folder: its own.
         overrides: what makes its variant.
         seed: of weights, batches and dropout.
-        state: how far it is: a running one holds its lock, a failed one left ``error.txt``, an interrupted one can go on.
+        state: how far it was when it was looked at.
     """
 
-    folder: Path
+    folder: RunFolder
     overrides: tuple[str, ...]
     seed: int
     state: State
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it has a result."""
+        return self.state == "done"
+
     @cached_property
-    def result(self) -> dict[str, Any]:
-        """``result.json``, empty unless the run is done."""
-        content: dict[str, Any] = _json(self.folder / "result.json") if self.state == "done" else {}
-        return content
+    def record(self) -> RunRecord | None:
+        """What it is; None where this version cannot read that."""
+        return self.folder.read_record()
+
+    @cached_property
+    def result(self) -> RunResult:
+        """What it came to, for a run that is done."""
+        return self.folder.read_result()
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved config; empty for a run that has not come so far."""
+        return self.folder.read_config() if self.folder.config_file.is_file() else {}
 
     @cached_property
     def curve(self) -> list[dict[str, float]]:
-        """``metrics.jsonl``: the metrics of every epoch so far."""
-        path = self.folder / "metrics.jsonl"
-        return [_parsed(line, path) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+        """The metrics of every epoch so far."""
+        return self.folder.read_curve()
 
     @cached_property
     def attention(self) -> list[dict[str, Any]]:
-        """``attention.json``: what the attention looks at while a few given translations are read.
+        """What the attention looks at while a few given targets are read."""
+        return self.folder.read_attention()
 
-        A list of ``source`` and ``target`` tokens, their ``weights`` (target_len × source_len) and, where they are known, the
-        right ``links`` [source position, target position].
-        """
-        content: list[dict[str, Any]] = _json(self.folder / "attention.json") or []
-        return content
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """Versions, commit and hardware."""
+        return self.folder.read_environment()
 
     @property
     def error(self) -> str:
         """The traceback, or the one line, of a run that failed."""
-        return _text(self.folder / "error.txt")
+        return self.folder.read_error()
+
+    def value(self, test: str, metric: str) -> float | None:
+        """Return a metric of a test set; None where it was not measured, or is no number."""
+        value = self.result.metric(test, metric)
+        return None if value is None or not math.isfinite(value) else value
+
+    def statistics(self, test: str, metric: str) -> Statistics | None:
+        """Return what each example of a test set adds to a metric; None where that is not known."""
+        return self._read(test).get(metric)
+
+    def by_length(self, test: str, name: str, metric: Metric) -> list[Bucket]:
+        """Return a metric of the examples of similar source length; empty where what they add is not known."""
+        read = self._read(test)
+        return by_length(metric, read[name], read[LENGTHS]) if name in read and LENGTHS in read else []
+
+    def _read(self, test: str) -> dict[str, NDArray[np.float64]]:
+        if test not in self._statistics:
+            self._statistics[test] = read_statistics(self.folder.statistics_file(test))
+        return self._statistics[test]
 
     @cached_property
-    def environment(self) -> dict[str, Any]:
-        """``environment.json``: versions, commit and hardware."""
-        content: dict[str, Any] = _json(self.folder / "environment.json") or {}
-        return content
+    def _statistics(self) -> dict[str, dict[str, NDArray[np.float64]]]:
+        return {}
 
-    @property
-    def config(self) -> str:
-        """The resolved config, as YAML."""
-        return _text(self.folder / "config.yaml")
-
-    @cached_property
-    def target_language(self) -> str:
-        """Code of the language that is translated into; empty if the run does not say."""
-        languages = (_json(self.folder / "text.json") or {}).get("languages") or [""]
-        return str(languages[-1])
-
-    def hypotheses(self, test: str) -> list[str]:
-        """Return the translations of a test set, a line a sentence."""
-        return _lines(self.folder / "hypotheses" / f"{test}.txt")
+    def predictions(self, test: str) -> list[str]:
+        """Return the predictions of a test set, a line an example."""
+        return read_lines(self.folder.hypotheses_file(test))
 
     def sources(self, test: str) -> list[str]:
-        """Return the sentences of a test set."""
-        return _lines(self.folder / "texts" / f"{test}.source.txt")
+        """Return the sources of a test set."""
+        return read_lines(self.folder.sources_file(test))
 
     def references(self, test: str) -> list[str]:
-        """Return the reference translations of a test set."""
-        return _lines(self.folder / "texts" / f"{test}.target.txt")
+        """Return the references of a test set."""
+        return read_lines(self.folder.references_file(test))
 
 
 @dataclass(frozen=True)
@@ -98,17 +119,17 @@ class Study:
     Attributes:
         folder: ``runs/NAME``.
         question: in words; empty for a sweep without one.
-        metrics: columns of the comparison; by the first the variants are ranked.
+        wanted_metrics: names of the metrics that the comparison is to show; empty leaves it to the task.
         baseline: label of the variant that others are compared with, or None.
-        wanted_baseline: what the study calls its baseline, whether or not there is such a variant.
         command: what runs it again.
         axis: what the labels of variants are values of, such as ``attention``, or ``variant``.
+        wanted_baseline: what the study calls its baseline, whether or not there is such a variant.
         variants: runs of each variant by its label, in the order of the plan, ordered by seed.
     """
 
-    folder: Path
+    folder: StudyFolder
     question: str
-    metrics: tuple[str, ...]
+    wanted_metrics: tuple[str, ...]
     baseline: str | None
     command: str
     axis: str
@@ -131,111 +152,124 @@ class Study:
 
     def done(self) -> dict[str, list[Run]]:
         """Return the finished runs of each variant that has any."""
-        finished = {label: [run for run in runs if run.state == "done"] for label, runs in self.variants.items()}
+        finished = {label: [run for run in runs if run.is_done] for label, runs in self.variants.items()}
         return {label: runs for label, runs in finished.items() if runs}
+
+    @property
+    def finished_runs(self) -> list[Run]:
+        """All finished runs."""
+        return [run for runs in self.done().values() for run in runs]
 
     @property
     def tests(self) -> list[str]:
         """Names of the test sets, the first being the one that ranks."""
-        return list(dict.fromkeys(name for runs in self.done().values() for run in runs for name in run.result["tests"]))
+        return list(dict.fromkeys(name for run in self.finished_runs for name in run.result.tests))
+
+    @property
+    def monitor(self) -> str:
+        """The metric that chose the checkpoints, such as ``val/loss``; empty where none is known."""
+        monitors = [run.result.monitor for run in self.finished_runs] + [run.config.get("monitor") for run in self.runs]
+        return str(next(filter(None, monitors), ""))
+
+    @cached_property
+    def known_metrics(self) -> dict[str, Metric]:
+        """All metrics that finished runs declare, by name."""
+        nodes: dict[str, Any] = {}
+        for run in self.finished_runs:
+            nodes = {**(run.config.get("metrics") or {}), **nodes}
+        return metrics_of({"metrics": nodes})
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics that the comparison shows, the first being the one that ranks; empty while no run is finished.
+
+        Raises:
+            UserError: the study names a metric that no run declares.
+        """
+        if not self.finished_runs:
+            return {}
+        recorded = (self.finished_runs[0].config.get("study") or {}).get("metrics")
+        names = self.wanted_metrics or recorded or list(self.known_metrics)
+        for name in names:
+            if name not in self.known_metrics:
+                raise UserError(f"study.metrics has no {name!r}: there is {', '.join(self.known_metrics) or 'none'}")
+        return {name: self.known_metrics[name] for name in names}
+
+    @property
+    def ranking(self) -> tuple[str, Metric]:
+        """The metric by which variants are ranked, of a study with a finished run."""
+        return next(iter(self.metrics.items()))
 
 
-METRICS = ("bleu", "chrf", "aer", "perplexity")
-KNOWN_METRICS = (*METRICS, "bleu_tok_lc")
+def metrics_of(config: Mapping[str, Any]) -> dict[str, Metric]:
+    """Make the metrics that a recorded config declares, by name.
+
+    Raises:
+        UserError: one that cannot be made, such as one of the user's own whose module is not at hand.
+    """
+    from hydra.utils import instantiate
+
+    metrics = {}
+    for name, node in (config.get("metrics") or {}).items():
+        try:
+            metrics[str(name)] = instantiate(node)
+        except Exception as error:  # whatever the class raises, in Hydra's wrapping
+            raise UserError(f"metrics.{name} cannot be made: {' '.join(str(error).split())[:200]}") from error
+    return metrics
 
 
-def collect(folder: Path) -> Study:
+def collect(folder: str | Path) -> Study:
     """Read a study's folder, ``runs/NAME``.
 
     Runs are those of the plan, which a sweep writes when it starts, and all others that are found there.
 
     Raises:
-        UserError: neither a plan nor a run there.
+        UserError: neither a plan nor a run there, or a file of them that is damaged.
     """
-    plan: dict[str, Any] = _json(folder / PLAN) or {}
-    found: dict[str, tuple[Sequence[str], int]] = {
-        planned["folder"]: (planned["overrides"], planned["seed"]) for planned in plan.get("runs", ())
+    study = StudyFolder(folder)
+    plan = study.read_plan() or StudyPlan(None, None, None, "", [])
+    runs: dict[str, tuple[Sequence[str], int]] = {
+        planned.folder: (planned.overrides, planned.seed) for planned in plan.planned_runs
     }
-    for path in sorted(folder.glob("*/*/run.json")):
-        told = _json(path) or {}
-        found.setdefault(str(path.parent.relative_to(folder)), (told.get("overrides", ()), told.get("seed", 0)))
-    if not found:
+    for run in study.runs:
+        if run.place not in runs:
+            record = run.read_record()
+            if record is None:
+                raise UserError(f"{run.record_file} is damaged, or another version wrote it: move the folder out of the study")
+            runs[run.place] = record.overrides, record.seed
+    if not runs:
         raise UserError(f"no run below {folder}: expected {folder}/VARIANT/seed=N")
     by_variant: dict[tuple[str, ...], list[Run]] = defaultdict(list)
-    for place, (overrides, seed) in found.items():
-        by_variant[tuple(overrides)].append(Run(folder / place, tuple(overrides), seed, state(folder / place)))
+    for place, (overrides, seed) in runs.items():
+        run = study.run(place)
+        by_variant[tuple(overrides)].append(Run(run, tuple(overrides), seed, run.state))
     axis, names = labels(list(by_variant))
     return Study(
-        folder=folder,
-        question=plan.get("question") or "",
-        metrics=tuple(plan.get("metrics") or METRICS),
-        baseline=named(plan.get("baseline"), names),
-        wanted_baseline=plan.get("baseline"),
-        command=plan.get("command") or "",
+        folder=study,
+        question=plan.question or "",
+        wanted_metrics=tuple(plan.metrics or ()),
+        baseline=find_variant(plan.baseline, names),
+        command=plan.command,
         axis=axis,
-        variants={names[asked]: sorted(runs, key=lambda run: run.seed) for asked, runs in by_variant.items()},
+        wanted_baseline=plan.baseline,
+        variants={names[overrides]: sorted(seeds, key=lambda run: run.seed) for overrides, seeds in by_variant.items()},
     )
 
 
-def named(asked: object, names: Mapping[tuple[str, ...], str]) -> str | None:
+def find_variant(wanted: object, names: Mapping[tuple[str, ...], str]) -> str | None:
     """Return the label of the variant that is named by it, by its overrides, or by the value of its one override."""
-    wanted = "" if asked is None else str(asked)
+    name = "" if wanted is None else str(wanted)
     for overrides, label in names.items():
         values = [override.partition("=")[2] for override in label.split()]
-        if wanted and (wanted == label or sorted(wanted.split()) in (sorted(label.split()), values, [*overrides])):
+        if name and (name == label or sorted(name.split()) in (sorted(label.split()), values, [*overrides])):
             return label
     return None
-
-
-def state(folder: Path) -> State:
-    """Tell how far a run is, by what its folder holds."""
-    if is_locked(folder):
-        return "running"
-    if (folder / "error.txt").is_file():  # first: a run that fails before it begins leaves the result of another one
-        return "failed"
-    try:
-        if _json(folder / "result.json") is not None:
-            return "done"
-    except UserError:  # damaged: the study makes it again
-        pass
-    return "interrupted" if (folder / "run.json").is_file() else "missing"
-
-
-def is_locked(folder: Path) -> bool:
-    """Tell whether a process works on a run."""
-    try:
-        with (folder / LOCK).open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that those who look do not see each other
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def tally(states: Iterable[State]) -> str:
     """Count states in words: ``3 done, 1 failed``."""
     counts: dict[State, int] = defaultdict(int)
-    for one in states:
-        counts[one] += 1
+    for state in states:
+        counts[state] += 1
     order: tuple[State, ...] = ("done", "running", "failed", "interrupted", "missing")
-    return ", ".join(f"{counts[one]} {one}" for one in order if counts[one])
-
-
-def _json(path: Path) -> Any:
-    return _parsed(path.read_text(encoding="utf-8"), path) if path.is_file() else None
-
-
-def _parsed(text: str, path: Path) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}): delete it, and start the study again") from error
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n") if path.is_file() else []
+    return ", ".join(f"{counts[state]} {state}" for state in order if counts[state])

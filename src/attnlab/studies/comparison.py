@@ -1,234 +1,138 @@
-"""Comparing the variants of a study: the table of the report, on the screen, in Markdown, CSV and LaTeX."""
+"""Comparing the variants of a study: figures over seeds, and paired tests against the baseline."""
 
-import csv
-import io
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import mean, stdev
-from typing import Any
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
+import numpy as np
 from scipy import stats
 
 from attnlab.errors import UserError
 from attnlab.evaluation import significance
+from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.studies.collection import Run, Study
-from attnlab.studies.resuming import found as record
+from attnlab.studies.cost import COSTS, Cost
+from attnlab.studies.notes import notes, signatures
+from attnlab.studies.table import Cell, Comparison
 
 SAMPLES = 2000
-"""Shufflings of each paired test: a p-value near 0.05 is then known to within 0.01."""
-
-NAMES = {"bleu": "BLEU", "chrf": "chrF", "aer": "AER", "perplexity": "perplexity", "bleu_tok_lc": "BLEU tok-lc"}
-LOWER_IS_BETTER = {"aer", "perplexity"}
+"""Exchanges of each paired test: a p-value near 0.05 is then known to within 0.01."""
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One cell of a comparison.
+class Column:
+    """One column of a comparison.
 
     Attributes:
-        text: what is shown.
-        value: what is sorted by, and written in CSV; None where there is nothing.
-        best: whether it is the best value of its column.
-        more: further numbers for CSV, by the ending of their columns' names.
-        short: the text where there is little room.
+        name: in the header.
+        cells: by the label of the variant; holes are left out.
+        brief: whether a narrow table shows it.
     """
 
-    text: str
-    value: float | str | None = None
-    best: bool = False
-    more: Mapping[str, float] = field(default_factory=dict)
-    short: str = ""
-
-    @property
-    def brief(self) -> str:
-        """The text where there is little room."""
-        return self.short or self.text
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A table of a study: a row a variant, figures over its seeds, the best first.
-
-    Attributes:
-        title: the study's name.
-        header: names of the columns.
-        rows: cells.
-        notes: what the figures are, such as the signatures of the scores.
-        pending: every run that is not finished, and how far it is.
-        brief: positions of the columns that a narrow table shows.
-    """
-
-    title: str
-    header: list[str]
-    rows: list[list[Cell]]
-    notes: list[str]
-    pending: list[str]
-    brief: list[int]
-
-    def markdown(self) -> str:
-        """Return the table as Markdown."""
-        rows = [[f"**{_pipe(cell.text)}**" if cell.best else _pipe(cell.text) for cell in row] for row in self.rows]
-        lines = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *rows]
-        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return "\n".join([f"# {self.title}\n", table, "", *(f"- {note}" for note in [*self.notes, *self.pending]), ""])
-
-    def csv(self) -> str:
-        """Return the table as comma-separated values: numbers to the last digit, spreads in columns of their own."""
-        written = io.StringIO()
-        writer = csv.writer(written, lineterminator="\n")
-        endings = [list(dict.fromkeys(e for row in self.rows for e in row[i].more)) for i in range(len(self.header))]
-        writer.writerow(
-            n for name, more in zip(self.header, endings, strict=True) for n in (name, *(f"{name} {e}" for e in more))
-        )
-        for row in self.rows:
-            cells = zip(row, endings, strict=True)
-            writer.writerow(v for cell, more in cells for v in (cell.value, *(cell.more.get(e) for e in more)))
-        return written.getvalue()
-
-    def latex(self) -> str:
-        """Return the table as a LaTeX tabular for the package booktabs."""
-        lines = [
-            f"% {self.title}: needs \\usepackage{{booktabs}}",
-            f"\\begin{{tabular}}{{l{'r' * (len(self.brief) - 1)}}}",
-            "\\toprule",
-            " & ".join(_tex(self.header[i]) for i in self.brief) + " \\\\",
-            "\\midrule",
-        ]
-        for row in self.rows:
-            cells = (f"\\textbf{{{_tex(row[i].brief)}}}" if row[i].best else _tex(row[i].brief) for i in self.brief)
-            lines.append(" & ".join(cells) + " \\\\")
-        lines += ["\\bottomrule", "\\end{tabular}", *(f"% {note}" for note in [*self.notes, *self.pending])]
-        return "\n".join(lines) + "\n"
-
-    def rich(self) -> Table:
-        """Return the table for a terminal."""
-        notes = escape("\n".join([*self.notes, *self.pending]))
-        table = Table(
-            title=self.title, caption=notes, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
-        )
-        for i in self.brief:
-            table.add_column(escape(self.header[i]), justify="right" if i else "left", no_wrap=not i)
-        for row in self.rows:
-            table.add_row(*(f"[bold]{escape(row[i].brief)}[/]" if row[i].best else escape(row[i].brief) for i in self.brief))
-        return table
-
-
-def _pipe(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|")
-
-
-TEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "Δ": r"$\Delta$",
-    "<": "$<$",
-    ">": "$>$",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
-
-
-def _tex(text: str) -> str:
-    return "".join(TEX.get(character, character) for character in text)
-
-
-@dataclass(frozen=True)
-class _Column:
     name: str
     cells: dict[str, Cell]
     brief: bool
 
 
-def compare(study: Study, *, samples: int = SAMPLES) -> Comparison:
+def compare(study: Study, *, samples: int = SAMPLES, code: str | None = None) -> Comparison:
     """Compare all variants of a study; what failed or is missing is a hole in the table and a note below it.
 
     Args:
         study: to be compared.
-        samples: shufflings of each paired test against the baseline.
+        samples: exchanges of each paired test against the baseline.
+        code: hash of the code that would make these runs now, to tell those that were kept although it changed; None takes
+            every run that ever was.
 
     Raises:
-        UserError: no finished run, or a metric that no run was measured by.
+        UserError: no finished run, or a metric that no run declares.
     """
-    done = study.done()
-    if not done:
-        raise UserError(f"no run below {study.folder} is finished ({len(study.runs)} planned)")
-    unknown = [metric for metric in study.metrics if metric not in NAMES]
-    if unknown:
-        raise UserError(f"study.metrics has no {unknown[0]!r}: there is {', '.join(NAMES)}")
-    columns = [
-        _Column("seeds", {label: _seeds(runs) for label, runs in study.variants.items()}, brief=True),
-        _column("parameters", done, lambda run: run.result["parameters"], form="{:,.0f}", spread=False, brief=False),
-    ]
-    first = study.metrics[0]
-    for metric in study.metrics:
+    if not study.finished_runs:
+        raise UserError(f"no run below {study.folder.path} is finished ({len(study.runs)} planned)")
+    columns = [Column("seeds", {label: _seeds(runs) for label, runs in study.variants.items()}, brief=True)]
+    for name, metric in study.metrics.items():
         for test in study.tests:
-            brief = metric == first or (test == study.tests[0] and metric != "chrf")
-            reader = _reader(test, metric)
-            if any(reader(run) is not None for runs in done.values() for run in runs):
-                columns.append(_column(f"{test} {NAMES[metric]}", done, reader, better=_better(metric), brief=brief))
-            if metric == first and study.baseline in done and len(done) > 1:
-                columns.append(_differences(study, test, samples))
-    columns += [
-        _column("tokens/s", done, lambda run: run.result["train_tokens_per_second"], form="{:,.0f}", spread=False, brief=False),
-        _column("seconds", done, lambda run: run.result["seconds"], form="{:,.0f}", spread=False),
-    ]
-    ranking = next((column.cells for column in columns if column.name == f"{study.tests[0]} {NAMES[first]}"), {})
-    sign = 1 if first in LOWER_IS_BETTER else -1
-
-    def rank(label: str) -> float:
-        value = ranking[label].value if label in ranking else None
-        return sign * value if isinstance(value, float) else math.inf
-
+            columns += _columns_of(study, name, metric, test, samples)
+    columns += [_cost_column(study, cost) for cost in COSTS]
     nothing = Cell("-")
+    rows = [[Cell(label, label), *(column.cells.get(label, nothing) for column in columns)] for label in _order(study, columns)]
     return Comparison(
         study.name,
         [study.axis, *(column.name for column in columns)],
-        [
-            [Cell(label, label), *(column.cells.get(label, nothing) for column in columns)]
-            for label in sorted(study.variants, key=rank)
-        ],
-        _notes(study),
-        [f"{run.state}: {run.folder.relative_to(study.folder)}" for run in study.runs if run.state != "done"],
+        rows,
+        notes(study, code),
+        [f"{run.state}: {run.folder.place}" for run in study.runs if not run.is_done],
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
     )
 
 
-def _better(metric: str) -> Callable[[Sequence[float]], float]:
-    return min if metric in LOWER_IS_BETTER else max
+def _cost_column(study: Study, cost: Cost) -> Column:
+    return column(cost.label, study.done(), lambda run: cost.read(run.result), brief=cost.brief)
 
 
-def _reader(test: str, metric: str) -> Callable[[Run], float | None]:
-    def read(run: Run) -> float | None:
-        measured: dict[str, Any] = run.result["tests"].get(test, {})
-        if metric == "aer":
-            return 100.0 * measured["alignment"]["aer"] if "alignment" in measured else None
-        value = measured.get(metric)
-        number: float | None = value["value"] if isinstance(value, dict) else value
-        return number
+def _order(study: Study, columns: Sequence[Column]) -> list[str]:
+    """Order variants by the first metric on the first test set, the best first and those without it last."""
+    _, metric = study.ranking
+    cells = next((column.cells for column in columns if column.name == f"{study.tests[0]} {metric.label}"), {})
+    sign = 1 if metric.higher_is_better is False else -1
 
-    return read
+    def rank(label: str) -> float:
+        value = cells[label].value if label in cells else None
+        return sign * value if isinstance(value, float) else math.inf
+
+    return sorted(study.variants, key=rank)
 
 
-def _column(
+def _columns_of(study: Study, name: str, metric: Metric, test: str, samples: int) -> list[Column]:
+    """Return what the table shows of a metric on a test set: nothing, its values, or also the differences to the baseline."""
+    ranking, first = study.ranking
+    if not any(run.value(test, name) is not None for run in study.finished_runs):
+        return []
+    # On a narrow table another metric of the same evidence would say little more.
+    brief = name == ranking or (test == study.tests[0] and metric.computed_from != first.computed_from)
+    comparable = len(signatures(study, name, test)) == 1
+    best = {True: max, False: min, None: None}[metric.higher_is_better] if comparable else None
+    form = f"{{:.{metric.digits}f}}"
+    found = [
+        column(
+            f"{test} {metric.label}",
+            study.done(),
+            lambda run: run.value(test, name),
+            form=form,
+            spread=True,
+            best=best,
+            brief=brief,
+        )
+    ]
+    if name == ranking and study.baseline in study.done() and len(study.done()) > 1:
+        found.append(_differences(study, test, samples))
+    return found
+
+
+def column(
     name: str,
     done: Mapping[str, Sequence[Run]],
     read: Callable[[Run], float | None],
     *,
-    form: str = "{:.2f}",
-    spread: bool = True,
-    better: Callable[[Sequence[float]], float] | None = None,
+    form: str = "{:,.0f}",
+    spread: bool = False,
+    best: Callable[[Sequence[float]], float] | None = None,
     brief: bool = True,
-) -> _Column:
-    """Average what is read from each run over a variant's seeds."""
+) -> Column:
+    """Average what is read from each run over a variant's seeds.
+
+    Args:
+        name: in the header.
+        done: finished runs of each variant.
+        read: of one run; None where there is nothing.
+        form: of the numbers.
+        spread: also show how far the seeds lie apart.
+        best: chooses the best of several values, which is marked; None marks none.
+        brief: whether a narrow table shows the column.
+    """
     values = {label: [value for run in runs if (value := read(run)) is not None] for label, runs in done.items()}
     means = {label: float(mean(found)) for label, found in values.items() if found}
-    best = better(list(means.values())) if better and len(means) > 1 else None
+    marked = best(list(means.values())) if best and len(means) > 1 else None
     cells = {}
     for label, value in means.items():
         text, more, short = form.format(value), {}, ""
@@ -238,8 +142,8 @@ def _column(
             short = f"{text} ± {form.format(deviation)}"
             text = f"{short} [{form.format(low)}, {form.format(high)}]"
             more = {"sd": deviation, "low": low, "high": high}
-        cells[label] = Cell(text, value, value == best, more, short)
-    return _Column(name, cells, brief)
+        cells[label] = Cell(text, value, value == marked, more, short)
+    return Column(name, cells, brief)
 
 
 def interval(values: Sequence[float], *, confidence: float = 0.95) -> tuple[float, float]:
@@ -249,71 +153,60 @@ def interval(values: Sequence[float], *, confidence: float = 0.95) -> tuple[floa
 
 
 def _seeds(runs: Sequence[Run]) -> Cell:
-    done = sum(run.state == "done" for run in runs)
+    done = sum(run.is_done for run in runs)
     return Cell(str(done) if done == len(runs) else f"{done} of {len(runs)}", float(done))
 
 
-def _differences(study: Study, test: str, samples: int) -> _Column:
-    """Compare BLEU with the baseline's on the same sentences of the same seeds."""
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-    done = study.done()
+def _differences(study: Study, test: str, samples: int) -> Column:
+    """Compare the first metric with the baseline's on the same examples of the same seeds."""
+    name, metric = study.ranking
     assert study.baseline is not None
-    own = {run.seed: run for run in done.pop(study.baseline)}
-    name = f"{test} ΔBLEU"
-    cells = {study.baseline: Cell("baseline", 0.0)}
+    measured = {
+        label: {run.seed: run for run in runs if run.value(test, name) is not None} for label, runs in study.done().items()
+    }
+    own = measured.pop(study.baseline)
     by_seeds: dict[tuple[int, ...], list[str]] = {}
-    for label, runs in done.items():
-        by_seeds.setdefault(tuple(run.seed for run in runs if run.seed in own), []).append(label)
+    for label, runs in measured.items():
+        by_seeds.setdefault(tuple(seed for seed in runs if seed in own), []).append(label)
     p_values: dict[str, float] = {}
     differences: dict[str, float] = {}
     for seeds, labels in by_seeds.items():
-        if not seeds:
-            continue
+        baseline = _stack([own[seed] for seed in seeds], test, name)
+        stacked = {label: _stack([measured[label][seed] for seed in seeds], test, name) for label in labels}
+        # Of another number of examples is another test set, which a note tells of.
         systems = {
-            label: [line for run in done[label] if run.seed in seeds for line in run.hypotheses(test)] for label in labels
+            label: found
+            for label, found in stacked.items()
+            if baseline is not None and found is not None and found.shape == baseline.shape
         }
-        baseline = [line for seed in seeds for line in own[seed].hypotheses(test)]
-        references = own[seeds[0]].references(test) * len(seeds)
-        lowercase = "case:lc" in own[seeds[0]].result["tests"][test]["bleu"]["signature"]
-        found = significance.compare(
-            baseline, systems, references, lowercase=lowercase, language=own[seeds[0]].target_language, samples=samples
-        )
-        p_values |= {label: result.p for label, result in found.items()}
-        for label in labels:
-            theirs = [run.result["tests"][test]["bleu"]["value"] for run in done[label] if run.seed in seeds]
-            differences[label] = mean(theirs) - mean(own[seed].result["tests"][test]["bleu"]["value"] for seed in seeds)
+        if baseline is None or not systems:
+            continue
+        p_values |= {
+            label: found.p for label, found in significance.compare(metric, baseline, systems, samples=samples).items()
+        }
+        for label in systems:
+            differences[label] = mean(_value(measured[label][seed], test, name) for seed in seeds) - mean(
+                _value(own[seed], test, name) for seed in seeds
+            )
+    cells = {study.baseline: Cell("baseline", 0.0)}
     for label, p in significance.holm(p_values).items():
-        star = "*" if p < 0.05 else ""
-        cells[label] = Cell(
-            f"{differences[label]:+.2f}{star} (p {_probability(p, samples)})", differences[label], more={"p": p}
-        )
-    return _Column(name, cells, brief=test == study.tests[0])
+        difference = f"{differences[label]:+.{metric.digits}f}{'*' if p < 0.05 else ''}"
+        cells[label] = Cell(f"{difference} (p {_probability(p, samples)})", differences[label], more={"p": p})
+    return Column(f"{test} Δ{metric.label}", cells, brief=test == study.tests[0])
+
+
+def _stack(runs: Sequence[Run], test: str, metric: str) -> Statistics | None:
+    """Set what the examples of several runs add one after another."""
+    found = [run.statistics(test, metric) for run in runs]
+    known = [statistics for statistics in found if statistics is not None]
+    return np.concatenate(known) if known and len(known) == len(found) else None
+
+
+def _value(run: Run, test: str, metric: str) -> float:
+    value = run.value(test, metric)
+    assert value is not None
+    return value
 
 
 def _probability(p: float, samples: int) -> str:
     return f"< {2 / samples:.3f}" if p < 2 / samples else f"{p:.3f}"
-
-
-def _notes(study: Study) -> list[str]:
-    results = [run.result for runs in study.done().values() for run in runs]
-    notes = []
-    for metric in study.metrics:
-        scores = [test[metric] for result in results for test in result["tests"].values() if isinstance(test.get(metric), dict)]
-        notes += [f"{NAMES[metric]}: {signature}" for signature in sorted({score["signature"] for score in scores})]
-    if any(len(runs) > 1 for runs in study.done().values()):
-        notes.append("± is the standard deviation over seeds; [ ] is Student's 95 % confidence interval of the mean over seeds")
-    if study.baseline in study.done() and len(study.done()) > 1:
-        notes.append(
-            f"ΔBLEU: to {study.baseline}, same seeds; p of paired approximate randomization over all their sentences, "
-            "Holm-corrected for all variants of the table; * p < 0.05"
-        )
-    notes.append("tokens/s are target tokens in training; seconds are a whole run's")
-    for kind in ("data", "version"):
-        if len(kinds := {result[kind] for result in results}) > 1:
-            notes.append(f"not comparable: these runs differ in {kind} ({', '.join(sorted(kinds))})")
-    for label, runs in study.done().items():
-        if len({found.recipe for run in runs if (found := record(run.folder)) is not None}) > 1:
-            notes.append(f"not comparable: the seeds of {label} differ in more than their seed; run the study again")
-    if study.wanted_baseline is not None and study.baseline is None:
-        notes.append(f"no differences: there is no variant {study.wanted_baseline}, which is to be the baseline")
-    return notes

@@ -3,17 +3,17 @@
 from pathlib import Path
 
 from attnlab.studies.collection import Study, collect
-from attnlab.studies.comparison import Comparison, compare
+from attnlab.studies.comparison import compare
 from attnlab.studies.page import page
+from attnlab.studies.table import Comparison
 
-PAGE = "report.html"
 
-
-def report(folder: Path) -> tuple[Study, Comparison | None]:
+def report(folder: Path, *, code: str | None = None) -> tuple[Study, Comparison | None]:
     """Compare the runs of a study so far, and write the report into its folder.
 
     Args:
         folder: ``runs/NAME``.
+        code: hash of the code that would make its runs now; see :func:`attnlab.studies.comparison.compare`.
 
     Returns:
         The study and its table, which it has when a run is finished.
@@ -22,11 +22,9 @@ def report(folder: Path) -> tuple[Study, Comparison | None]:
         UserError: no run there.
     """
     study = collect(folder)
-    comparison = compare(study) if study.done() else None
-    written = {PAGE: page(study, comparison)}
+    comparison = compare(study, code=code) if study.finished_runs else None
+    study.folder.page_file.write_text(page(study, comparison), encoding="utf-8")
     if comparison is not None:
-        written |= {f"comparison.{end}": text for end, text in (("md", comparison.markdown()), ("csv", comparison.csv()))}
-        written["comparison.tex"] = comparison.latex()
-    for name, text in written.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        for form, text in {"md": comparison.markdown(), "csv": comparison.csv(), "tex": comparison.latex()}.items():
+            study.folder.table_file(form).write_text(text, encoding="utf-8")
     return study, comparison

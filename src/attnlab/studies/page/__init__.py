@@ -9,8 +9,8 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from attnlab.studies.collection import Study, tally
-from attnlab.studies.comparison import Comparison
-from attnlab.studies.page import contents
+from attnlab.studies.page import charts, contents
+from attnlab.studies.table import Comparison
 
 
 def page(study: Study, comparison: Comparison | None) -> str:
@@ -23,8 +23,8 @@ def page(study: Study, comparison: Comparison | None) -> str:
     Returns:
         HTML with everything that it needs inside.
     """
-    curves, lengths, costs = contents.curves(study), contents.lengths(study), contents.costs(study)
-    sentences = contents.sentences(study)
+    curves, lengths, costs = charts.curves(study), charts.lengths(study), charts.costs(study)
+    examples = contents.examples(study)
     facts = contents.facts(study)
     environment = Environment(
         loader=PackageLoader("attnlab.studies", "page"),
@@ -42,7 +42,7 @@ def page(study: Study, comparison: Comparison | None) -> str:
         curves=curves,
         lengths=lengths,
         costs=costs,
-        sentences=sentences,
+        examples=examples,
         samples={test: found for test in study.tests if (found := contents.samples(study, test))},
         unfinished=contents.unfinished(study),
         recipes=contents.recipes(study),
@@ -52,10 +52,10 @@ def page(study: Study, comparison: Comparison | None) -> str:
         data={
             "variants": [*study.variants],
             "charts": {
-                name: [asdict(chart) for chart in charts]
-                for name, charts in {"curves": curves, "lengths": lengths, "costs": costs}.items()
+                name: [asdict(chart) for chart in drawn]
+                for name, drawn in {"curves": curves, "lengths": lengths, "costs": costs}.items()
             },
-            "sentences": [asdict(sentence) for sentence in sentences],
+            "examples": [asdict(example) for example in examples],
         },
         style=_own("page.css"),
         script=_own("page.js"),

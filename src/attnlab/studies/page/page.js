@@ -1,6 +1,6 @@
 "use strict";
 
-const { variants, charts, sentences } = JSON.parse(document.getElementById("data").textContent);
+const { variants, charts, examples } = JSON.parse(document.getElementById("data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const coarse = matchMedia("(pointer: coarse)");
 const hidden = new Set();
@@ -77,7 +77,7 @@ function line({ variant, x, y }, _, { length }) {
   return bounds ? [bounds, middle] : [middle];
 }
 
-function point({ variant, x, y }) {
+function point({ variant, x, y }, chart) {
   const { colour, symbol, open } = look(variant);
   const bars = ([{ mean, low, high, runs }]) => ({
     visible: runs > 1,
@@ -93,7 +93,7 @@ function point({ variant, x, y }) {
     y: [y[0].mean],
     error_x: bars(x),
     error_y: bars(y),
-    text: [`${plain(variant)}<br>BLEU ${told(y[0])}<br>${told(x[0])}`],
+    text: [`${plain(variant)}<br>${plain(chart.y)}: ${told(y[0])}<br>${plain(chart.x)}: ${told(x[0])}`],
     hoverinfo: "text",
     mode: "markers",
     marker: { color: colour, size: 11, symbol: symbol[0] + (open ? "-open" : ""), line: { width: open ? 2 : 0 } },
@@ -117,7 +117,7 @@ function drawChart(figure) {
   const id = figure.dataset.chart;
   const chart = charts[id][figure.querySelector("select")?.value ?? 0];
   const shown = chart.series.filter(({ variant }) => !hidden.has(variant));
-  const traces = id === "costs" ? shown.map(point) : shown.flatMap(line);
+  const traces = id === "costs" ? shown.map((series) => point(series, chart)) : shown.flatMap(line);
   const [x, y] = [axis(chart.x), axis(chart.y)];
   if (chart.ticks.length) Object.assign(x, { type: "category", categoryorder: "array", categoryarray: chart.ticks });
   const last = Math.max(...chart.series.flatMap((series) => series.x));
@@ -212,8 +212,8 @@ function drawMap({ variant, source, target, weights, links }) {
 }
 
 function drawMaps() {
-  const place = document.getElementById("choose-sentence")?.value ?? 0;
-  const shown = sentences[place]?.maps.filter(({ variant }) => !hidden.has(variant)) ?? [];
+  const place = document.getElementById("choose-example")?.value ?? 0;
+  const shown = examples[place]?.maps.filter(({ variant }) => !hidden.has(variant)) ?? [];
   document.querySelector(".maps")?.replaceChildren(...shown.map(drawMap));
 }
 
@@ -225,7 +225,7 @@ function draw() {
 for (const figure of document.querySelectorAll("[data-chart]")) {
   figure.querySelector("select")?.addEventListener("change", () => drawChart(figure));
 }
-document.getElementById("choose-sentence")?.addEventListener("change", drawMaps);
+document.getElementById("choose-example")?.addEventListener("change", drawMaps);
 document.getElementById("choose-sample")?.addEventListener("change", ({ target }) => {
   document.querySelectorAll("ol.samples").forEach((list, place) => { list.hidden = place !== Number(target.value); });
 });

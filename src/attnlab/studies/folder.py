@@ -1,0 +1,106 @@
+"""The folder of a study: every file that is the study's own, its name, its reader and its writer."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from attnlab.errors import UserError
+from attnlab.runs.folder import RunFolder, write_atomically
+from attnlab.runs.record import Schema
+
+
+@dataclass(frozen=True)
+class PlannedRun(Schema):
+    """One run that a study consists of.
+
+    Attributes:
+        folder: of the run, below that of the study.
+        overrides: what makes its variant.
+        seed: of weights, batches and dropout.
+    """
+
+    folder: str
+    overrides: list[str]
+    seed: int
+
+
+@dataclass(frozen=True)
+class StudyPlan(Schema):
+    """``study.json``: what a study asks and what it runs, from which a report knows what is missing.
+
+    Attributes:
+        question: in words; None for a sweep without one.
+        baseline: the variant that others are compared with, as the study names it, or None.
+        metrics: names of those that the comparison shows, the first being the one that ranks; None leaves it to the task.
+        command: what the user typed.
+        runs: the fields of each :class:`PlannedRun`.
+    """
+
+    question: str | None
+    baseline: Any
+    metrics: list[str] | None
+    command: str
+    runs: list[dict[str, Any]]
+
+    @property
+    def planned_runs(self) -> list[PlannedRun]:
+        """The runs.
+
+        Raises:
+            ValueError: something in the file is none.
+        """
+        return [PlannedRun.parse(run) for run in self.runs]
+
+
+class StudyFolder:
+    """Reads and writes the files of one study.
+
+    Args:
+        path: the folder, ``runs/NAME``; it need not exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.plan_file = self.path / "study.json"
+        self.page_file = self.path / "report.html"
+        self.variant_options = self.path / ".variants"
+
+    @property
+    def name(self) -> str:
+        """What the study is called."""
+        return self.path.absolute().name
+
+    def table_file(self, form: str) -> Path:
+        """Return the file of the comparison as Markdown, CSV or LaTeX, by its ending: "md", "csv" or "tex"."""
+        return self.path / f"comparison.{form}"
+
+    def run(self, place: str) -> RunFolder:
+        """Return the folder of a run, ``VARIANT/seed=N``."""
+        return RunFolder(self.path / place)
+
+    @property
+    def runs(self) -> list[RunFolder]:
+        """The folders of all runs that began, planned or not."""
+        return [RunFolder(path.parent) for path in sorted(self.path.glob("*/*/run.json"))]
+
+    def read_plan(self) -> StudyPlan | None:
+        """Return what the study consists of; None for runs that were never planned together.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        if not self.plan_file.is_file():
+            return None
+        try:
+            plan = StudyPlan.parse(json.loads(self.plan_file.read_text(encoding="utf-8")))
+            _ = plan.planned_runs
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:150]
+            raise UserError(f"{self.plan_file} is damaged ({reason}): delete it, and start the study again") from error
+        return plan
+
+    def write_plan(self, plan: StudyPlan) -> None:
+        """Write ``study.json``, making the folder where it is missing."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.plan_file, json.dumps(asdict(plan), indent=1, ensure_ascii=False))

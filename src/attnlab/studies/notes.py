@@ -1,0 +1,76 @@
+"""What has to be said below a comparison: what its figures are, and which of them do not compare."""
+
+from collections.abc import Iterator
+
+from attnlab.studies.collection import Study
+from attnlab.studies.cost import COSTS
+
+
+def notes(study: Study, code: str | None) -> list[str]:
+    """Return the notes below the comparison of a study.
+
+    Args:
+        study: with a finished run.
+        code: hash of the code that would make its runs now, or None.
+    """
+    return [*_of_metrics(study), *_of_seeds(study), *_of_costs(), *_of_differences_in_the_making(study), *_of_kept(study, code)]
+
+
+def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
+    """Return what must agree for the values of a metric to be compared, in each form that there is."""
+    told = {
+        run.result.signature(name, metric)
+        for run in study.finished_runs
+        for name in ([test] if test else study.tests)
+        if run.value(name, metric) is not None
+    }
+    return sorted(told)
+
+
+def _of_metrics(study: Study) -> Iterator[str]:
+    for name, metric in study.metrics.items():
+        found = signatures(study, name)
+        if len(found) > 1:
+            yield f"not comparable: {metric.label} differs between runs ({'; '.join(told or 'unknown' for told in found)})"
+        direction = "lower is better" if metric.higher_is_better is False else ""
+        facts = [metric.unit, direction, found[0] if len(found) == 1 else ""]
+        if found and any(facts):
+            yield f"{metric.label}: {', '.join(filter(None, facts))}"
+
+
+def _of_seeds(study: Study) -> Iterator[str]:
+    if any(len(runs) > 1 for runs in study.done().values()):
+        yield "± is the standard deviation over seeds; [ ] is Student's 95 % confidence interval of the mean over seeds"
+    if study.baseline in study.done() and len(study.done()) > 1:
+        yield (
+            f"Δ{study.ranking[1].label}: to {study.baseline}, same seeds; p of paired approximate randomization over all their "
+            "examples, Holm-corrected for all variants of the table; * p < 0.05"
+        )
+    if study.wanted_baseline is not None and study.baseline is None:
+        yield f"no differences: there is no variant {study.wanted_baseline}, which is to be the baseline"
+
+
+def _of_costs() -> Iterator[str]:
+    yield "; ".join(cost.note for cost in COSTS if cost.note)
+
+
+def _of_differences_in_the_making(study: Study) -> Iterator[str]:
+    results = [run.result for run in study.finished_runs]
+    for kind in ("data", "version", "code"):
+        if len(kinds := {getattr(result, kind) for result in results}) > 1:
+            yield f"not comparable: these runs differ in {kind} ({', '.join(sorted(kinds))})"
+    for label, runs in study.done().items():
+        if len({run.record.recipe for run in runs if run.record}) > 1:
+            yield f"not comparable: the seeds of {label} differ in more than their seed; run the study again"
+
+
+def _of_kept(study: Study, code: str | None) -> Iterator[str]:
+    kept: dict[str, list[str]] = {}
+    for label, runs in study.done().items():
+        for run in runs:
+            accepted = run.record.accepted_code if run.record else []
+            if accepted and code in (None, accepted[-1]):
+                kept.setdefault(label, []).append(str(run.seed))
+    if kept:
+        told = "; ".join(f"{label}, seed {', '.join(seeds)}" for label, seeds in kept.items())
+        yield f"kept on request (--keep-results) although the code changed since: {told}"

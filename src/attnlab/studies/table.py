@@ -1,0 +1,122 @@
+"""The table of a study, written down as Markdown, CSV and LaTeX, and for a terminal."""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a comparison.
+
+    Attributes:
+        text: what is shown.
+        value: what is sorted by, and written in CSV; None where there is nothing.
+        best: whether it is the best value of its column.
+        more: further numbers for CSV, by the ending of their columns' names.
+        short: the text where there is little room.
+    """
+
+    text: str
+    value: float | str | None = None
+    best: bool = False
+    more: Mapping[str, float] = field(default_factory=dict)
+    short: str = ""
+
+    @property
+    def brief(self) -> str:
+        """The text where there is little room."""
+        return self.short or self.text
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of a study: a row a variant, figures over its seeds, the best first.
+
+    Attributes:
+        title: the study's name.
+        header: names of the columns.
+        rows: cells.
+        notes: what the figures are, such as the signatures of the metrics.
+        pending: every run that is not finished, and how far it is.
+        brief: positions of the columns that a narrow table shows.
+    """
+
+    title: str
+    header: list[str]
+    rows: list[list[Cell]]
+    notes: list[str]
+    pending: list[str]
+    brief: list[int]
+
+    def markdown(self) -> str:
+        """Return the table as Markdown."""
+        rows = [[f"**{_pipe(cell.text)}**" if cell.best else _pipe(cell.text) for cell in row] for row in self.rows]
+        lines = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *rows]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return "\n".join([f"# {self.title}\n", table, "", *(f"- {note}" for note in [*self.notes, *self.pending]), ""])
+
+    def csv(self) -> str:
+        """Return the table as comma-separated values: numbers to the last digit, spreads in columns of their own."""
+        written = io.StringIO()
+        writer = csv.writer(written, lineterminator="\n")
+        endings = [list(dict.fromkeys(e for row in self.rows for e in row[i].more)) for i in range(len(self.header))]
+        writer.writerow(
+            n for name, more in zip(self.header, endings, strict=True) for n in (name, *(f"{name} {e}" for e in more))
+        )
+        for row in self.rows:
+            cells = zip(row, endings, strict=True)
+            writer.writerow(v for cell, more in cells for v in (cell.value, *(cell.more.get(e) for e in more)))
+        return written.getvalue()
+
+    def latex(self) -> str:
+        """Return the table as a LaTeX tabular for the package booktabs."""
+        lines = [
+            f"% {self.title}: needs \\usepackage{{booktabs}}",
+            f"\\begin{{tabular}}{{l{'r' * (len(self.brief) - 1)}}}",
+            "\\toprule",
+            " & ".join(_tex(self.header[i]) for i in self.brief) + " \\\\",
+            "\\midrule",
+        ]
+        for row in self.rows:
+            cells = (f"\\textbf{{{_tex(row[i].brief)}}}" if row[i].best else _tex(row[i].brief) for i in self.brief)
+            lines.append(" & ".join(cells) + " \\\\")
+        lines += ["\\bottomrule", "\\end{tabular}", *(f"% {note}" for note in [*self.notes, *self.pending])]
+        return "\n".join(lines) + "\n"
+
+    def rich(self) -> Table:
+        """Return the table for a terminal."""
+        notes = escape("\n".join([*self.notes, *self.pending]))
+        table = Table(
+            title=self.title, caption=notes, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+        )
+        for i in self.brief:
+            table.add_column(escape(self.header[i]), justify="right" if i else "left", no_wrap=not i)
+        for row in self.rows:
+            table.add_row(*(f"[bold]{escape(row[i].brief)}[/]" if row[i].best else escape(row[i].brief) for i in self.brief))
+        return table
+
+
+def _pipe(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|")
+
+
+TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "Δ": r"$\Delta$",
+    "<": "$<$",
+    ">": "$>$",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+def _tex(text: str) -> str:
+    return "".join(TEX.get(character, character) for character in text)
