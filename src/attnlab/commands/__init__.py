@@ -36,9 +36,7 @@ class Verbs(click.Group):
         return command
 
     @override
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if not ctx.resilient_parsing and args[0] not in (known := self.list_commands(ctx)):
             near = difflib.get_close_matches(args[0], known, n=1)
             hint = f"did you mean {near[0]!r}" if near else f"there is {', '.join(known)}"

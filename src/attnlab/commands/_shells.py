@@ -1,13 +1,20 @@
 """Completion in bash, zsh and fish: click's, with scripts that know words such as attention=none,dot.
 
-Readline breaks words at the equals sign, click's script for fish cuts a word at its first comma, and after what goes on, such as
-``attention=``, no space belongs.
+Readline breaks words at the equals sign, click's script for fish cuts a word at its first comma, and no space belongs after
+what goes on, such as ``attention=``.
 """
 
 import os
 
 import click
-from click.shell_completion import BashComplete, FishComplete, ZshComplete, add_completion_class, shell_complete, split_arg_string
+from click.shell_completion import (
+    BashComplete,
+    FishComplete,
+    ZshComplete,
+    add_completion_class,
+    shell_complete,
+    split_arg_string,
+)
 from typing_extensions import override
 
 BASH = """\
@@ -37,7 +44,8 @@ ZSH = """\
 
 %(complete_func)s() {
     local -a described open closed response
-    response=("${(@f)$(env COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT-1)) %(complete_var)s=zsh_complete %(prog_name)s 2>/dev/null)}")
+    response=("${(@f)$(env COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT-1)) %(complete_var)s=zsh_complete \
+%(prog_name)s 2>/dev/null)}")
     for type key descr in ${response}; do
         case $type in
             dir) _path_files -/ ;;
@@ -64,7 +72,8 @@ fi
 
 FISH = """\
 function %(complete_func)s
-    set -l response (env %(complete_var)s=fish_complete COMP_WORDS=(commandline -cp) COMP_CWORD=(commandline -t) %(prog_name)s 2>/dev/null)
+    set -l response (env %(complete_var)s=fish_complete COMP_WORDS=(commandline -cp) COMP_CWORD=(commandline -t) \
+%(prog_name)s 2>/dev/null)
     for answer in $response
         set -l parts (string split -m 1 "," -- $answer)
         switch $parts[1]

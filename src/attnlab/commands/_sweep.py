@@ -98,12 +98,11 @@ def sweep(
 
 
 def _show_config(planned: "Plan", options: HydraOptions) -> int:
-    from attnlab.config import run_hydra
-    from attnlab.studies.launch import run_single
+    from attnlab.config import show_hydra
 
     first = planned.runs[0].overrides if planned.runs else ()  # the others differ from it in what is varied alone
     arguments = [*options.show, "--config-dir", str(planned.root), *first, planned.arguments[-1]]
-    run_hydra(arguments, planned.config_name, run_single)
+    show_hydra(arguments, planned.config_name)
     return 0
 
 
@@ -170,8 +169,8 @@ def show_report(folder: Path, *, log: bool) -> "Study":
         console.print(f"no run is finished; what there is: {page}", soft_wrap=True, highlight=False)
         return study
     console.print(comparison.rich())
-    tables = ", ".join(study.folder.table_file(form).name for form in study.folder.TABLES)
-    console.print(f"written to {page}, and the table to {tables} beside it", soft_wrap=True)
+    table = study.folder.table_file("md").name
+    console.print(f"written to {page}, and the table to {table}, .csv and .tex beside it", soft_wrap=True, highlight=False)
     if log:
         publish(study, comparison)
     return study

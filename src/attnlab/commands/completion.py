@@ -11,8 +11,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command(short_help="Print a script that lets the shell complete words.")
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 def command(shell: str | None) -> int:
-    """Print a script for SHELL, by default the one that you use, after which the Tab key completes verbs, options, overrides, runs
-    and studies.
+    """Print a script for SHELL, by default your own, after which Tab completes verbs, options, overrides, runs and studies.
 
     \b
     bash, in ~/.bashrc:                    eval "$(attnlab completion bash)"

@@ -19,8 +19,8 @@ def command(
 ) -> int:
     """Run a study, or what is missing of it, and report it; without NAME list the studies and how much of each is done.
 
-    NAME is a file in experiments/, such as scores or scores/full, or the path of a file elsewhere. Every key of its config can be
-    set, and every axis of its sweep.
+    NAME is a file in experiments/, such as scores or scores/full, or the path of a file elsewhere. Every key of its config and
+    every axis of its sweep can be set.
     """
     from attnlab.config import EXPERIMENTS
     from attnlab.studies.plan import find_study

@@ -19,13 +19,17 @@ from attnlab.commands._sweep import HydraOptions, sweep, sweep_options
 @sweep_options
 def command(overrides: tuple[str, ...], multirun: bool, dry_run: bool, keep_results: bool, **options: Any) -> int:
     """Train one model, test it, and write everything into runs/; with -m train several, and compare them."""
-    from attnlab.config import CONF, MAIN, run_hydra
-    from attnlab.studies.launch import run_single
+    from attnlab.config import CONF, MAIN, run_hydra, show_hydra
 
     hydra = HydraOptions.of(options)
     chosen = [*overrides, *(["keep_results=true"] if keep_results else [])]
     if (multirun or dry_run) and "--help" not in hydra.show:
         return sweep(CONF, MAIN, chosen, hydra, dry_run=dry_run, single=not multirun)
-    place = ["--config-dir", str(hydra.config_dir)] if hydra.config_dir else []
-    run_hydra([*hydra.show, *place, *chosen], MAIN, run_single)
+    arguments = [*hydra.show, *(["--config-dir", str(hydra.config_dir)] if hydra.config_dir else []), *chosen]
+    if hydra.show:
+        show_hydra(arguments, MAIN)
+    else:
+        from attnlab.studies.launch import run_single
+
+        run_hydra(arguments, MAIN, run_single)
     return 0

@@ -1,6 +1,6 @@
 """Configs: composed by Hydra, checked against what reads them, and turned into objects; no other room imports Hydra."""
 
-from attnlab.config.application import HydraJob, complete, run_hydra
+from attnlab.config.application import HydraJob, complete, run_hydra, show_hydra
 from attnlab.config.building import Factory, build, component_errors, library_errors
 from attnlab.config.checks import KEYS, check, settle
 from attnlab.config.composition import (
@@ -43,6 +43,7 @@ __all__ = [
     "search_node",
     "search_path",
     "settle",
+    "show_hydra",
     "split_sweep",
     "variant_labels",
     "variant_name",

@@ -13,15 +13,17 @@ from contextlib import ExitStack
 from multiprocessing.connection import wait
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
 from attnlab.config import HydraJob, resolve, run_hydra, settle
 from attnlab.errors import BusyError, StoppedError, UserError
 from attnlab.runs.folder import RunFolder
-from attnlab.studies.collection import Study, collect
-from attnlab.studies.plan import Plan
+
+if TYPE_CHECKING:
+    from attnlab.studies.collection import Study
+    from attnlab.studies.plan import Plan
 
 DONE, CRASHED, MISTAKEN, BUSY, STOPPED = 0, 1, 2, 75, 130
 """How a run's process ends."""
@@ -46,7 +48,7 @@ def run_single(job: HydraJob) -> None:
         raise
 
 
-def run_study(plan: Plan) -> None:
+def run_study(plan: "Plan") -> None:
     """Let Hydra's sweeper and launcher carry out the runs of a study, as far as they are not done.
 
     Raises:
@@ -68,6 +70,8 @@ def run_in_study(job: HydraJob) -> float:
     Raises:
         KeyboardInterrupt: the study was asked to stop, and this run has stopped.
     """
+    from attnlab.studies.collection import collect
+
     folder = RunFolder(job.folder)
     try:
         status = _run_in_process(resolve(job.config), job)
@@ -176,7 +180,7 @@ def _take_gpu(stack: ExitStack) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = names[os.getpid() % len(names)]
 
 
-def describe_progress(study: Study) -> str:
+def describe_progress(study: "Study") -> str:
     """Say in a line how far a study is: runs by state, the best so far on the validation set, and the time left."""
     parts = [f"{study.count('done')} of {len(study.runs)} done"]
     parts += [f"{study.count(state)} {state}" for state in ("running", "failed", "interrupted") if study.count(state)]
@@ -184,13 +188,13 @@ def describe_progress(study: Study) -> str:
         parts.append(best)
     running = study.count("running")
     left = study.count("missing") + study.count("interrupted") + running
-    if study.finished and left:
-        seconds = mean(run.result.seconds for run in study.finished) * left / max(1, running)
+    if study.finished_runs and left:
+        seconds = mean(run.result.seconds for run in study.finished_runs) * left / max(1, running)
         parts.append(f"about {_in_words(seconds)} left")
     return ", ".join(parts)
 
 
-def _best(study: Study) -> str:
+def _best(study: "Study") -> str:
     """Name the run with the best checkpoint; empty where runs keep none, or do not choose them by one metric."""
     scores = [(run.result.best, label, run) for label, runs in study.done().items() for run in runs]
     known = [(value, label, run) for value, label, run in scores if value is not None]

@@ -182,11 +182,11 @@ def _settings(composition: Composition) -> dict[str, Any]:
 
 
 def _check_baseline(planned: Plan) -> None:
-    from attnlab.studies.collection import named
+    from attnlab.studies.collection import find_variant
 
     baseline = planned.settings["baseline"]
     labels = {tuple(variant_overrides(run.overrides)): label for run, label in zip(planned.runs, planned.labels, strict=True)}
-    if baseline is not None and labels and named(baseline, labels) is None:
+    if baseline is not None and labels and find_variant(baseline, labels) is None:
         raise UserError(f"study.baseline: there is no variant {baseline!r}: there is {'; '.join(labels.values())}")
 
 
