@@ -7,8 +7,8 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from attnlab.heads import TargetSpace
-from attnlab.layers.frontend import TokenFrontend
+from attnlab.heads import PointingHead, TargetSpace
+from attnlab.layers.frontend import TargetFrontend, TokenEmbedding, TokenFrontend
 from attnlab.model import Seq2Seq
 from attnlab.studies.identity import variant
 from attnlab.studies.wiring import build
@@ -18,6 +18,10 @@ OmegaConf.register_new_resolver("variant", variant, replace=True)
 
 VOCABULARY = 11
 PADDING, UNKNOWN, START, END = range(4)
+WORDS = TargetSpace(VOCABULARY, PADDING, UNKNOWN, END)
+RESERVED = TargetSpace(END + 1, PADDING, UNKNOWN, END)
+"""What may be written where the rest are positions of the source."""
+
 SMALL = ["model.embedding_size=6", "model.dropout=0", "decoder.hidden_size=8"]
 ENCODER_SIZE = "encoder.hidden_size=4"
 
@@ -25,6 +29,23 @@ ENCODER_SIZE = "encoder.hidden_size=4"
 def composed(*overrides: str) -> DictConfig:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose("train", list(overrides))
+
+
+class ElementFrontend(TargetFrontend):
+    """A reserved symbol has an embedding, and a position is read as the vector of the source there."""
+
+    reads_source = True
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.embedding = TokenEmbedding(RESERVED.size, size, padding_idx=PADDING)
+
+    def forward(self, tokens: torch.Tensor, source: torch.Tensor | None, /) -> torch.Tensor:
+        assert source is not None
+        positions = (tokens - RESERVED.size).clamp(min=0).unsqueeze(-1).expand(-1, -1, self.size)
+        symbols = self.embedding(tokens.clamp(max=END))
+        return torch.where((tokens > END).unsqueeze(-1), source.gather(1, positions), symbols)
 
 
 @cache
@@ -36,16 +57,16 @@ def model(*overrides: str, seed: int = 1, dtype: torch.dtype = torch.float64) ->
     """A tiny model of any composition, in evaluation mode."""
     encoder = next((override for override in overrides if override.startswith("encoder=")), "encoder=lstm")
     config = composed(*SMALL, *([ENCODER_SIZE] if encoder_has_size(encoder) else []), *overrides)
-    frontend = partial(TokenFrontend, VOCABULARY, PADDING)
-    targets = TargetSpace(VOCABULARY, PADDING, UNKNOWN, END)
     parts = {part: build(config[part]) for part in ("encoder", "attention", "decoder", "head")}
-    made: Seq2Seq = build(config.model)(frontend, frontend, targets, seed, **parts)
+    tokens = partial(TokenFrontend, VOCABULARY, PADDING)
+    target, targets = (ElementFrontend, RESERVED) if parts["head"].func is PointingHead else (tokens, WORDS)
+    made: Seq2Seq = build(config.model)(tokens, target, targets, seed, **parts)
     return made.to(dtype).eval()
 
 
 def compositions() -> list[tuple[str, str]]:
-    """Every attention and every encoder with every decoder, and every head with every attention, found by listing conf/."""
-    crossed = [("attention", "decoder"), ("encoder", "decoder"), ("head", "attention")]
+    """Attentions, encoders and heads with decoders, and heads with attentions: every pair, found by listing conf/."""
+    crossed = [("attention", "decoder"), ("encoder", "decoder"), ("head", "attention"), ("head", "decoder")]
     return [
         (f"{first}={one}", f"{second}={other}")
         for first, second in crossed
@@ -67,6 +88,13 @@ def sentences(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Te
         ids[row, length - 1] = END
         ids[row, length:] = PADDING
     return ids, torch.tensor(lengths)
+
+
+def possible(made: Seq2Seq, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Target tokens as a model may write them: of words (4 and above) one that points makes positions of the source."""
+    if made.targets != RESERVED:
+        return tokens
+    return tokens.where(tokens <= END, RESERVED.size + (tokens - RESERVED.size) % (lengths - 1).unsqueeze(1))
 
 
 def copy_ids(source: torch.Tensor) -> torch.Tensor:

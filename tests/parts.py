@@ -9,9 +9,10 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from attnlab.attention import Attention, AttentionMechanism
+from attnlab.attention.normalizers import StatelessNormalizer
 from attnlab.attention.scores import EqualSizes
 from composing import composed
-from conftest import CONF
+from conftest import CONF, options
 
 QUERY, MEMORY, EMBEDDING = 4, 6, 3
 
@@ -24,6 +25,16 @@ def part(group: str, name: str, **settings: Any) -> Callable[..., Any]:
         config = composed("attention=additive", f"attention/{group}={name}").attention[group]
     made: Callable[..., Any] = instantiate(config, **settings)
     return made
+
+
+def stateless_normalizers() -> list[str]:
+    """Names of the normalizers that conf/ has which normalise every row on its own."""
+    return [n for n in options("attention/normalizer") if issubclass(part("normalizer", n).func, StatelessNormalizer)]
+
+
+def sequential_normalizers() -> list[str]:
+    """Names of the normalizers that conf/ has which carry a state."""
+    return sorted(set(options("attention/normalizer")) - set(stateless_normalizers()))
 
 
 def score(name: str, *, query: int = QUERY, memory: int = MEMORY) -> Any:

@@ -8,7 +8,7 @@ import torch
 from attnlab.errors import UserError
 from attnlab.layers.frontend import SourceFrontend, TokenFrontend
 from attnlab.layers.trees import select
-from composing import VOCABULARY, compositions, copy_ids, model, sentences, singles
+from composing import VOCABULARY, compositions, copy_ids, model, possible, sentences, singles
 from conftest import options
 
 PARTS = ["source_frontend", "target_frontend", "encoder", "head"]
@@ -16,8 +16,8 @@ NO_GRADIENT = [
     # the softmax cancels the query
     ({"attention=linear"}, r"attention\.score\.query_weight"),
     # nobody asks, so what prepares the query is idle
-    ({"attention=uniform", "decoder=transformer"}, r"around_attention\.norm"),
-    ({"attention=linear", "decoder=transformer"}, r"around_attention\.norm"),
+    ({"attention=uniform", "decoder=transformer"}, r"\.attention_residual\.norm"),
+    ({"attention=linear", "decoder=transformer"}, r"\.attention_residual\.norm"),
     # the initial state is the backward encoder's, and there is no attention to see the forward one
     ({"attention=none", "decoder=bahdanau_paper"}, r"encoder\.network\.\w+_l0$"),
 ]
@@ -59,7 +59,7 @@ def test_properties(overrides: tuple[str, str]) -> None:
     made = model(*overrides)
     source, lengths = sentences([6, 2, 4])
     words = copy_ids(source)
-    target = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0], [2, 9, 9, 4, 10]])
+    target = possible(made, torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0], [2, 9, 9, 4, 10]]), lengths)
     memory, state = made.encode(source, lengths, words)
     together = made.decode(target, memory, state)
     scores = made.scores(together, memory)
@@ -68,6 +68,9 @@ def test_properties(overrides: tuple[str, str]) -> None:
         one = slice(row, row + 1)
         alone_memory, alone_state = made.encode(source[one, :length], lengths[one], words[one, :length])
         alone = made.decode(target[one], alone_memory, alone_state)
+        alone_scores = made.scores(alone, alone_memory)[0]
+        torch.testing.assert_close(scores[row, :, : alone_scores.shape[1]], alone_scores, rtol=0, atol=1e-12)
+        assert torch.isneginf(scores[row, :, alone_scores.shape[1] :]).all()
         torch.testing.assert_close(together.readouts[row], alone.readouts[0], rtol=0, atol=1e-12)
         torch.testing.assert_close(together.weights[row, :, :length], alone.weights[0], rtol=0, atol=1e-12)
         assert (together.weights[row, :, length:] == 0).all()
@@ -104,7 +107,8 @@ def test_properties(overrides: tuple[str, str]) -> None:
         memory, state = made.encode(source, lengths, words)
         decoded = made.decode(target[:, :-1], memory, state)
         labels = target[:, 1:]
-        loss = torch.nn.functional.cross_entropy(made.scores(decoded, memory, labels != 0), labels[labels != 0])
+        chosen = made.scores(decoded, memory, labels != 0)
+        loss = torch.nn.functional.cross_entropy(chosen, labels[labels != 0])
         losses.append(loss.item())
         optimizer.zero_grad()
         loss.backward()
@@ -120,7 +124,7 @@ def test_mixed_precision(overrides: tuple[str, ...]) -> None:
     """Under bfloat16 autocast every part trains, without a clash of types and without NaN."""
     made = model(*overrides, dtype=torch.float32).train()
     source, lengths = sentences([6, 2, 4])
-    target = torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0], [2, 9, 9, 4, 10]])
+    target = possible(made, torch.tensor([[2, 5, 6, 7, 3], [2, 8, 3, 0, 0], [2, 9, 9, 4, 10]]), lengths)
     with torch.autocast("cpu", torch.bfloat16):
         memory, state = made.encode(source, lengths, copy_ids(source))
         scores = made.scores(made.decode(target[:, :-1], memory, state), memory)
@@ -169,13 +173,14 @@ def test_seed_alone_decides_the_weights() -> None:
         ("decoder=luong", "attention=intra_decoder"),
         ("decoder=transformer", "attention=multihead"),
         ("decoder=gnmt", "head=pointer_generator"),
+        ("decoder=bahdanau", "head=pointing"),
     ],
     ids=",".join,
 )
 def test_full_forcing_is_the_parallel_path_and_free_running_feeds_its_own_best_token(overrides: tuple[str, ...]) -> None:
     made = model(*overrides)
     source, lengths = sentences([6, 2, 4])
-    target = torch.tensor([[2, 5, 6, 7], [2, 8, 4, 5], [2, 9, 9, 4]])
+    target = possible(made, torch.tensor([[2, 5, 6, 7], [2, 8, 4, 5], [2, 9, 9, 4]]), lengths)
     memory, state = made.encode(source, lengths, copy_ids(source))
 
     forced = made.scheduled(target, memory, state, torch.ones(3, 4, dtype=torch.bool))

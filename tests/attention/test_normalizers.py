@@ -1,17 +1,23 @@
-"""Every normalizer against a loop written from its equation, gradients included."""
+"""Every stateless normalizer against a loop written from its equation, gradients included."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from attnlab.attention.normalizers import StatelessNormalizer
 from attnlab.errors import UserError
-from conftest import options
-from parts import agree, part
+from parts import agree, part, stateless_normalizers
 
-NAMES = options("attention/normalizer")
+NAMES = stateless_normalizers()
 ALLOWED = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0], [0, 0, 1, 0, 0, 0]], dtype=torch.bool)
+
+
+def normalizer(name: str, **settings: Any) -> StatelessNormalizer:
+    made: StatelessNormalizer = part("normalizer", name, **settings)(4, 6)
+    return made
 
 
 def softmax(logits: Tensor) -> Tensor:
@@ -70,7 +76,7 @@ def by_loop(loop: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
 def test_equation_and_gradients(name: str, scale: float) -> None:
     torch.manual_seed(0)
     logits = (scale * torch.randn(3, 6, dtype=torch.float64)).requires_grad_()
-    weights = part("normalizer", name)().eval()(logits, ALLOWED)
+    weights = normalizer(name).eval()(logits, ALLOWED)
     agree(weights + 0 * logits, by_loop(LOOPS[name], logits), [logits])  # uniform weights depend on nothing
 
 
@@ -86,7 +92,7 @@ def test_no_nan_even_where_nothing_is_allowed(
     torch.manual_seed(0)
     logits = (size * torch.randn(4, 6)).clamp(-6e4, 6e4).to(dtype).requires_grad_()
     allowed = torch.cat([ALLOWED, torch.zeros(1, 6, dtype=torch.bool)])
-    weights = part("normalizer", name, **settings)().train(training)(logits, allowed)
+    weights = normalizer(name, **settings).train(training)(logits, allowed)
     assert weights.dtype == dtype
     assert (weights >= 0).all()
     assert (weights[~allowed] == 0).all()
@@ -100,26 +106,26 @@ def test_no_nan_even_where_nothing_is_allowed(
 def test_temperature_divides_the_logits() -> None:
     logits = torch.randn(3, 6, dtype=torch.float64)
     for name in ("softmax", "hard"):
-        cold, plain = part("normalizer", name, temperature=0.5)().eval(), part("normalizer", name)().eval()
+        cold, plain = normalizer(name, temperature=0.5).eval(), normalizer(name).eval()
         torch.testing.assert_close(cold(logits, ALLOWED), plain(2 * logits, ALLOWED))
         with pytest.raises(UserError, match="temperature must be above 0"):
-            part("normalizer", name, temperature=0)()
+            normalizer(name, temperature=0)
 
 
 def test_sparse_normalizers_leave_positions_out() -> None:
     logits = torch.tensor([[2.0, 1.5, -1.0, -3.0]])
     allowed = torch.ones(1, 4, dtype=torch.bool)
     for name, kept in (("softmax", 4), ("entmax15", 2), ("sparsemax", 2)):
-        assert int((part("normalizer", name)()(logits, allowed) > 0).sum()) == kept
+        assert int((normalizer(name)(logits, allowed) > 0).sum()) == kept
 
 
 def test_hard_attention_samples_in_training_by_its_distribution() -> None:
     """By the Gumbel-max trick the frequency of a position is its softmax probability."""
     torch.manual_seed(0)
     logits = torch.tensor([0.5, 0.0, -1.0, 2.0]).repeat(20000, 1)
-    normalizer = part("normalizer", "hard")().train()
-    weights = normalizer(logits, torch.tensor([True, True, True, False]))
+    noisy = normalizer("hard").train()
+    weights = noisy(logits, torch.tensor([True, True, True, False]))
     assert ((weights.round() - weights).abs() < 1e-6).all()
     torch.testing.assert_close(weights.mean(0)[:3], logits[0, :3].softmax(0), rtol=0, atol=0.02)
-    quiet = part("normalizer", "hard", noise=False)().train()
+    quiet = normalizer("hard", noise=False).train()
     assert (quiet(logits, torch.tensor(True)).argmax(-1) == 3).all()

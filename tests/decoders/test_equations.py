@@ -160,17 +160,18 @@ def transformer(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: 
         x = x + torch.tensor([math.cos(a) if i % 2 else math.sin(a) for i, a in enumerate(angles)], dtype=torch.float64)
         for index, past in enumerate(pasts):
             q = under(p, f"layers.{index}.")
-            past.append(norm(under(q, "around_self.norm."), x))
-            matrices, own = q["self_attention.projection.weight"].chunk(3), []
+            past.append(norm(under(q, "self_attention_residual.norm."), x))
+            projections, own = under(q, "self_attention.projections."), []
+            matrices = [projections[f"{name}_projection.weight"] for name in ("query", "key", "value")]
             for head in range(heads):
                 w_q, w_k, w_v = (matrix.chunk(heads)[head] for matrix in matrices)
                 logits = torch.stack([(w_q @ past[-1]) @ (w_k @ y) / (size / heads) ** 0.5 for y in past])
                 a = torch.exp(logits) / torch.exp(logits).sum()
                 own.append(sum(weight * (w_v @ y) for weight, y in zip(a, past, strict=True)))
-            x = x + q["self_attention.combine.weight"] @ torch.cat(own)
-            x = x + attend(q, norm(under(q, "around_attention.norm."), x), states)
-            hidden = q["feed_forward.0.weight"] @ norm(under(q, "around_feed_forward.norm."), x) + q["feed_forward.0.bias"]
-            x = x + q["feed_forward.3.weight"] @ hidden.clamp(min=0) + q["feed_forward.3.bias"]
+            x = x + projections["output_projection.weight"] @ torch.cat(own)
+            x = x + attend(q, norm(under(q, "attention_residual.norm."), x), states)
+            hidden = q["feedforward.0.weight"] @ norm(under(q, "feedforward_residual.norm."), x) + q["feedforward.0.bias"]
+            x = x + q["feedforward.3.weight"] @ hidden.clamp(min=0) + q["feedforward.3.bias"]
         yield norm(under(p, "norm."), x)
 
 
@@ -247,13 +248,13 @@ def test_the_transformer_reports_the_weights_of_the_layer_asked_for() -> None:
     assert torch.equal(looks[1].weights, looks[2].weights)
     assert not torch.allclose(looks[0].weights, looks[1].weights)
     torch.testing.assert_close(looks[0].readouts, looks[1].readouts, rtol=0, atol=1e-12)
-    with pytest.raises(UserError, match="weights_layer=2 is none of 2 layers"):
+    with pytest.raises(UserError, match="weights_layer 2 is none of 2 layers"):
         model("decoder=transformer", "decoder.weights_layer=2")
 
 
 @pytest.mark.parametrize("decoder", ["transformer", "conditional"])
 def test_decoders_that_live_on_the_context_refuse_to_go_without(decoder: str) -> None:
-    with pytest.raises(UserError, match="attention=none has no place in it"):
+    with pytest.raises(UserError, match="choose another attention"):
         model(f"decoder={decoder}", "attention=none")
 
 
@@ -268,7 +269,7 @@ def test_gnmts_residual_connection_is_never_dropped() -> None:
 
 @pytest.mark.parametrize("encoder", ["encoder=transformer", "encoder.bidirectional=false"])
 def test_backward_only_wants_a_backward_encoder(encoder: str) -> None:
-    with pytest.raises(UserError, match="this one has none"):
+    with pytest.raises(UserError, match="reads forwards alone"):
         model("decoder=bahdanau_paper", encoder)
 
 
@@ -294,7 +295,7 @@ def test_last_state_is_copied_and_sizes_are_checked() -> None:
     _, state = made.decoder.start(encoded)
     last = torch.stack([encoded.states[0, 4], encoded.states[1, 2]])
     torch.testing.assert_close(state.hidden[0][:, 0], last, rtol=0, atol=1e-12)
-    with pytest.raises(UserError, match=r"1 layers of 8.*2 layers of 8"):
+    with pytest.raises(UserError, match=r"1 layers of 8.*2 layers of 8.*choose a bridge"):
         model("decoder/initial_state=last", "decoder.num_layers=2")
 
 
@@ -316,7 +317,7 @@ def test_any_encoder_starts_any_decoder(initial: str, cell: str, encoder: str) -
 
 
 def test_plain_decoder_refuses_an_attention() -> None:
-    with pytest.raises(UserError, match="choose attention=none"):
+    with pytest.raises(UserError, match="choose no attention"):
         model("decoder=plain", "attention=dot")
 
 
@@ -327,3 +328,11 @@ def test_plain_decoder_is_told_the_summary_only_where_asked() -> None:
         target = torch.tensor([[2, 5, 6], [2, 5, 6]])
         decoded = made.decode(target, *made.encode(*sentences([5, 3])))
         assert torch.equal(decoded.readouts[0], decoded.readouts[1]) is same
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "bahdanau_paper", "luong", "luong_feeding", "plain"])
+def test_dropout_between_the_layers_of_one_is_refused(decoder: str) -> None:
+    attention = "attention=none" if decoder == "plain" else "attention=additive"
+    with pytest.raises(UserError, match=r"a dropout of 0.5 between layers has no effect on one layer"):
+        model(f"decoder={decoder}", attention, "decoder.dropout=0.5")
+    model(f"decoder={decoder}", attention, "decoder.dropout=0.5", "decoder.num_layers=2")

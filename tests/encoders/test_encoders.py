@@ -206,7 +206,8 @@ def transformer(p: dict[str, Tensor], embeddings: Tensor, pre_norm: bool) -> tup
     for layer in range(2):
         at = f"layers.{layer}."
         y = [normalized(p, f"{at}attention_residual.norm", v) for v in x] if pre_norm else x
-        q, k, v = ([w @ word for word in y] for w in p[f"{at}attention.projection.weight"].chunk(3))
+        matrices = (p[f"{at}attention.projections.{name}_projection.weight"] for name in ("query", "key", "value"))
+        q, k, v = ([w @ word for word in y] for w in matrices)
         weights = torch.zeros(2, len(x), len(x)).double()
         for i in range(len(x)):
             heads = []
@@ -214,7 +215,7 @@ def transformer(p: dict[str, Tensor], embeddings: Tensor, pre_norm: bool) -> tup
                 scores = [torch.exp(q[i][part] @ key[part] / math.sqrt(HIDDEN / 2)) for key in k]
                 weights[head, i] = torch.stack(scores).detach() / sum(scores).detach()
                 heads.append(sum(score / sum(scores) * value[part] for score, value in zip(scores, v, strict=True)))
-            x[i] = x[i] + p[f"{at}attention.combine.weight"] @ torch.cat(heads)
+            x[i] = x[i] + p[f"{at}attention.projections.output_projection.weight"] @ torch.cat(heads)
         x = x if pre_norm else [normalized(p, f"{at}attention_residual.norm", v) for v in x]
         for i, state in enumerate(x):
             read = normalized(p, f"{at}feedforward_residual.norm", state) if pre_norm else state
@@ -254,9 +255,9 @@ def test_self_attention_averages_with_its_weights() -> None:
     torch.manual_seed(0)
     attention = SelfAttention(HIDDEN, heads=2).double()
     states, mask = torch.randn(2, 5, HIDDEN).double(), torch.arange(5) < torch.tensor([[3], [5]])
-    values = attention.projection(states).chunk(3, dim=-1)[2].unflatten(-1, (2, -1)).transpose(1, 2)
-    averages = (attention.weights(states, mask) @ values).transpose(1, 2).flatten(2)
-    torch.testing.assert_close(attention.combine(averages), attention(states, mask), rtol=0, atol=1e-12)
+    values = attention.projections.project_values(states)
+    averages = attention.projections.merge(attention.weights(states, mask) @ values)
+    torch.testing.assert_close(averages, attention(states, mask), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
@@ -295,16 +296,22 @@ class Numbered(Dot):
 
 
 REFUSED: dict[str, Callable[[], Encoder]] = {
-    r"encoder.num_layers is 1 or more, not 0": lambda: made(["encoder=deep"], num_layers=0),
-    r"embeddings of 6 to states of 8 .* set encoder.residual=false": lambda: made(["encoder=deep"], num_layers=1),
-    r"encoder.kernel_size is odd, .* not 4": lambda: made(["encoder=convolutional"], kernel_size=4),
-    r"encoder.kernel_size is odd, .* not -1": lambda: made(["encoder=convolutional"], kernel_size=-1),
-    r"1 or more, not 0: encoder=embeddings has none": lambda: made(["encoder=transformer"], num_layers=0),
-    r"3 heads cannot share a hidden size of 4": lambda: made(["encoder=transformer"], heads=3),
+    r"^num_layers is 1 or more, not 0$": lambda: made(["encoder=deep"], num_layers=0),
+    r"embeddings of size 6 to states of size 8 .* set residual to false": lambda: made(["encoder=deep"], num_layers=1),
+    r"kernel_size is odd, .* not 4": lambda: made(["encoder=convolutional"], kernel_size=4),
+    r"kernel_size is odd, .* not -1": lambda: made(["encoder=convolutional"], kernel_size=-1),
+    r"1 or more, not 0: an encoder without layers": lambda: made(["encoder=transformer"], num_layers=0),
+    r"3 heads cannot share a query of size 4": lambda: made(["encoder=transformer"], heads=3),
     r"a Numbered score asks for positions": lambda: HistoryEncoder(
         INPUT, cell=LSTMRecurrence, score=Numbered, hidden_size=HIDDEN
     ),
 }
+
+
+@pytest.mark.parametrize("option", ["rnn", "gru", "lstm", "deep", "history"])
+def test_dropout_between_the_layers_of_one_is_refused(option: str) -> None:
+    with pytest.raises(UserError, match=r"a dropout of 0.5 between layers has no effect on one layer"):
+        made([f"encoder={option}"], dropout=0.5, num_layers=1)
 
 
 @pytest.mark.parametrize("message", REFUSED)

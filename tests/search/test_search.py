@@ -2,12 +2,12 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from hydra.utils import instantiate
-from omegaconf import OmegaConf
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -23,7 +23,7 @@ from attnlab.search import (
     SamplingSearch,
     Search,
 )
-from composing import VOCABULARY, copy_ids, model, sentences, singles
+from composing import VOCABULARY, composed, copy_ids, model, sentences, singles
 from conftest import options
 
 BOS, EOS = 2, 3
@@ -95,9 +95,7 @@ def test_gnmt_penalty_is_its_equation() -> None:
 
 @pytest.mark.parametrize("name", options("search"))
 def test_configured_searches_terminate_on_a_model_that_never_ends(name: str) -> None:
-    config = OmegaConf.load(f"conf/search/{name}.yaml")
-    config.pop("defaults", None)
-    search: Search = instantiate(config)
+    search: Search = instantiate(composed(f"search={name}").search)
     made = model(seed=1)
     with torch.no_grad():
         made.head.projection.bias[EOS] = -100.0
@@ -106,11 +104,27 @@ def test_configured_searches_terminate_on_a_model_that_never_ends(name: str) -> 
     assert [len(h[0].tokens) for h in found] == search.limits(lengths).tolist()
 
 
-def test_impossible_settings_are_refused() -> None:
-    with pytest.raises(UserError, match="width"):
-        BeamSearch(width=0)
-    with pytest.raises(UserError, match="max_length"):
-        GreedySearch(max_length_offset=0)
+REFUSED: dict[str, Callable[[], object]] = {
+    "width must be 1 or more, not 0": lambda: BeamSearch(width=0),
+    "max_length_offset be 1 or more, not 2.0 and 0": lambda: GreedySearch(max_length_offset=0),
+    "must not be negative": lambda: GreedySearch(min_length_offset=-1),
+    "must not be above those of the longest": lambda: GreedySearch(min_length_offset=11),
+    "a min_length_offset of 1 would have no effect": lambda: GreedySearch(min_length_offset=1),
+    "no 4 tokens twice": lambda: GreedySearch(max_length_factor=0, max_length_offset=4, no_repeat_ngram=4),
+    "coverage_penalty must not be negative, as -1.0 is": lambda: BeamSearch(coverage_penalty=-1.0),
+    "a width of 1 leaves nothing to rank": lambda: BeamSearch(width=1, coverage_penalty=0.1),
+    "choose an option of its group": lambda: BeamSearch(length_penalty="gnmt"),  # type: ignore[arg-type]
+    "an alpha of 0 makes no difference": lambda: GNMTPenalty(alpha=0.0),
+    "temperature above 0, .* not 1, 0, 0 and 1.0": lambda: SamplingSearch(temperature=0),
+    "a top_k of 1 always draws the most probable token": lambda: SamplingSearch(top_k=1, temperature=2.0),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_impossible_settings_and_settings_without_effect_are_refused(message: str) -> None:
+    with pytest.raises(UserError, match=message) as refusal:
+        REFUSED[message]()
+    assert "\n" not in str(refusal.value)
 
 
 LIMITS = {"max_length_factor": 1.5, "max_length_offset": 2}
@@ -268,6 +282,17 @@ def test_weights_cost_as_much_as_was_written(kind: type[Search]) -> None:
     assert cost(80, limit=80) < 2.5 * cost(40, limit=40)
 
 
-def test_a_length_penalty_that_is_none_is_refused_with_the_way_to_choose_one() -> None:
-    with pytest.raises(UserError, match="search/length_penalty=gnmt"):
-        BeamSearch(length_penalty="gnmt")  # type: ignore[arg-type]
+@pytest.mark.parametrize("kind", [BeamSearch, SamplingSearch])
+def test_a_search_names_the_setting_that_raises_its_number_of_hypotheses(kind: type[Search]) -> None:
+    assert kind(**{kind.max_hypotheses_setting: 7}).max_hypotheses == 7
+    assert (GreedySearch.max_hypotheses_setting, GreedySearch().max_hypotheses) == (None, 1)
+
+
+@pytest.mark.parametrize("kind", [BeamSearch, GreedySearch, SamplingSearch])
+def test_a_hypothesis_that_nothing_but_the_end_could_follow_ends_early(kind: type[Search]) -> None:
+    """With every word written once there is none left, though more are demanded."""
+    search = kind(max_length_factor=0.0, max_length_offset=40, min_length_offset=30, no_repeat_ngram=1)
+    for hypotheses in found(search):
+        assert [sorted(h.tokens) for h in hypotheses] == [list(range(VOCABULARY))] * len(hypotheses)
+        assert hypotheses
+        assert all(h.tokens[-1] == EOS and math.isfinite(h.log_probability) for h in hypotheses)

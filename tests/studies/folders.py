@@ -5,20 +5,22 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
 
+from attnlab.config import variant_name
 from attnlab.evaluation.alignment import Gold, Links
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.measurement import measure
+from attnlab.evaluation.metric import Metric
 from attnlab.runs.folder import RunFolder, State, write_lines, write_statistics
+from attnlab.runs.loading import load_metrics
 from attnlab.runs.record import RunRecord, RunResult
-from attnlab.studies.collection import metrics_of
 from attnlab.studies.folder import StudyFolder, StudyPlan
-from attnlab.studies.identity import variant
 from conftest import CONF
 
 SKILLS = {"attention=none": 0.55, "attention=dot": 0.85, "attention=additive": 0.9}
@@ -70,7 +72,7 @@ def write_study(
         The folder.
     """
     runs = [
-        {"folder": f"{variant(asked.split())}/seed={seed}", "overrides": asked.split(), "seed": seed}
+        {"folder": f"{variant_name(asked.split())}/seed={seed}", "overrides": asked.split(), "seed": seed}
         for asked in skills
         for seed in seeds
     ]
@@ -84,7 +86,7 @@ def write_study(
     StudyFolder(folder).write_plan(plan)
     for asked, skill in skills.items():
         for seed in seeds:
-            place = folder / variant(asked.split()) / f"seed={seed}"
+            place = folder / variant_name(asked.split()) / f"seed={seed}"
             state = states.get((asked, seed), "done")
             write_run(place, asked.split(), seed, state=state, skill=skill, examples=examples, **config)
     return folder
@@ -189,10 +191,14 @@ def _test(
         facts,
         [_links(len(line.split()), skill, chance) for line in references] if attends else None,
     )
-    metrics = metrics_of(run.read_config())
-    measured, statistics = measure(metrics, evidence, "test")
+    measured, statistics = measure(_metrics(json.dumps(run.read_config()["metrics"])), evidence, "test")
     write_statistics(run.statistics_file(name), statistics, [len(line.split()) for line in sources])
     return {"examples": len(sources), "metrics": {metric: asdict(found) for metric, found in measured.items()}}
+
+
+@cache
+def _metrics(nodes: str) -> dict[str, Metric]:
+    return load_metrics({"metrics": json.loads(nodes)})
 
 
 def _forced(line: str, skill: float, chance: random.Random, attends: bool) -> ForcedDecoding:

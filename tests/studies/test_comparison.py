@@ -16,7 +16,7 @@ import wandb
 from attnlab.errors import UserError
 from attnlab.evaluation import significance
 from attnlab.runs.folder import RunFolder
-from attnlab.studies.collection import Study, collect, metrics_of
+from attnlab.studies.collection import Study, collect
 from attnlab.studies.comparison import compare, interval
 from attnlab.studies.cost import COSTS
 from attnlab.studies.folder import StudyFolder
@@ -119,8 +119,9 @@ def changed(run: RunFolder, **fields: object) -> None:
     run.write_result(replace(run.read_result(), **fields))  # type: ignore[arg-type]
 
 
-def notes(folder: Path, word: str, code: str | None = None) -> list[str]:
-    return [note for note in compare(collect(folder), samples=100, code=code).notes if word in note]
+def notes(folder: Path, word: str, code: str = "") -> list[str]:
+    comparison = compare(collect(folder), samples=100, hash_code=(lambda _: code) if code else None)
+    return [note for note in comparison.notes if word in note]
 
 
 def test_what_cannot_be_compared_is_told(tmp_path: Path) -> None:
@@ -161,6 +162,17 @@ def test_values_that_do_not_mean_the_same_are_told_and_none_is_the_best(tmp_path
     columns = dict(zip(comparison.header, zip(*comparison.rows, strict=True), strict=True))
     assert not any(cell.best for cell in columns["test perplexity"])
     assert any(cell.best for cell in columns["test BLEU"])
+
+
+def test_a_class_of_the_users_own_makes_no_other_code_of_the_rest(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "own", states={}, seeds=(1, 2))
+    for seed in (1, 2):
+        run = RunFolder(folder / "attention=dot" / f"seed={seed}")
+        run.write_config(run.read_config() | {"attention": {"_target_": "mymodule.Mine"}})
+        changed(run, code="with mine")
+    assert notes(folder, "not comparable") == []
+    changed(run, code="later")
+    assert notes(folder, "code") == ["not comparable: these runs differ in code (later, with mine)"]
 
 
 def test_results_that_were_kept_although_the_code_changed_are_told(tmp_path: Path) -> None:
@@ -326,8 +338,11 @@ def test_a_metric_from_outside_the_package_is_in_table_page_csv_and_at_wandb(
 
 
 def test_a_metric_whose_module_is_gone_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"metrics\.gone cannot be made: .*nowhere"):
-        metrics_of({"metrics": {"gone": {"_target_": "nowhere.Gone"}}})
+    folder = write_study(tmp_path / "own", states={}, seeds=(1,))
+    run = RunFolder(folder / "attention=dot" / "seed=1")
+    run.write_config(run.read_config() | {"metrics": {**METRICS, "gone": {"_target_": "nowhere.Gone"}}})
+    with pytest.raises(UserError, match=r"own was made by another version of attnlab.*nowhere\.Gone"):
+        report(folder)
 
 
 def test_several_runs_in_one_variant_are_told_from_one_plan_to_the_next(folder: Path) -> None:

@@ -66,7 +66,7 @@ def test_validation_metrics_are_those_of_a_plain_loop(cli: Cli, tmp_path: Path) 
             tokens += 1
     assert logged["val/loss"] == pytest.approx(total / tokens, rel=1e-5)
     assert logged["val/perplexity"] == pytest.approx(math.exp(total / tokens), rel=1e-5)
-    assert logged["val/accuracy"] == pytest.approx(right / tokens, rel=1e-5)
+    assert logged["val/accuracy"] == pytest.approx(100.0 * right / tokens, rel=1e-5)
 
 
 def test_teacher_forcing_tosses_a_coin_for_each_example_or_token() -> None:

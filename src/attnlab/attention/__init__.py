@@ -2,7 +2,8 @@
 
 from attnlab.attention.attention import Attention
 from attnlab.attention.mechanism import AttentionFactory, AttentionMechanism, AttentionOutput, Memory, NoAttention, Query
-from attnlab.attention.wrappers import ContextGate, IntraDecoderAttention, MultiHeadAttention
+from attnlab.attention.multihead import HeadProjections, MultiHeadAttention
+from attnlab.attention.wrappers import ContextGate, IntraDecoderAttention
 
 __all__ = [
     "Attention",
@@ -10,6 +11,7 @@ __all__ = [
     "AttentionMechanism",
     "AttentionOutput",
     "ContextGate",
+    "HeadProjections",
     "IntraDecoderAttention",
     "Memory",
     "MultiHeadAttention",

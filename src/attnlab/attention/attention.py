@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.histories import History, Sizes
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
-from attnlab.attention.normalizers import Normalizer, Softmax
+from attnlab.attention.normalizers import Normalizer
 from attnlab.attention.scores import Score
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError
@@ -27,13 +28,14 @@ class AttentionState(NamedTuple):
     """(batch, context_size): the previous context, or size 0 where nothing asks with it."""
     language: Tensor
     """(batch, embedding_size): the embedding of the first target token, or size 0 where nothing asks with it."""
-    window: Any
+    normalizer: Any
     history: Any
 
 
 class Attention(AttentionMechanism):
-    """One composable attention: c_t = Σ_j a_tj v_j, with a_t = window(normalizer, score(q_t, k_j)).
+    """One composable attention: c_t = Σ_j a_tj v_j, with a_t = prior_t ∘ normalizer(score(q_t, k_j) + bias_t, allowed_t).
 
+    The window says which positions are allowed, with a bias or a prior where it has one; a history may change keys and logits.
     Keys k_j and values v_j come from the encoder's states. The query q_t is what ``asks``: the concatenation of any of the
     decoder's state, the embedding of the previous target token, the previous context c_{t-1} (c_0 = 0), and a language
     token, which is the embedding of the token that opens the target sentence: with one target language a learned constant.
@@ -49,7 +51,7 @@ class Attention(AttentionMechanism):
         embedding_size: size of a target embedding.
         score: makes the score function from (query size, key size).
         window: makes the window from (query size, memory size).
-        normalizer: makes the normalizer.
+        normalizer: makes the normalizer from (query size, memory size).
         keys: makes keys and values from (memory_size).
         history: makes what is remembered over time from (sizes).
         asks: what the query is made of: one of state, embedding, context and language, or several.
@@ -66,7 +68,7 @@ class Attention(AttentionMechanism):
         *,
         score: Callable[[int, int], Score],
         window: Callable[[int, int], Window],
-        normalizer: Callable[[], Normalizer],
+        normalizer: Callable[[int, int], Normalizer],
         keys: Callable[[int], Keys],
         history: Callable[[Sizes], History],
         asks: Part | Sequence[Part] = ("state",),
@@ -82,53 +84,19 @@ class Attention(AttentionMechanism):
         self.language_carried = embedding_size if "language" in self.asks else 0
         asked_size = sum(sizes[part] for part in self.asks)
 
-        self.normalizer = normalizer()
+        self.normalizer = normalizer(asked_size, memory_size)
         self.score = score(asked_size, self.keys.key_size) if self.normalizer.reads_logits else None
         self.window = window(asked_size, memory_size)
         projected = self.score.project_keys(torch.zeros(1, 1, self.keys.key_size)).shape[-1] if self.score else 0
         self.history = history(Sizes(asked_size, self.keys.value_size, projected))
-        self._refuse_nonsense()
-        limits = [part.max_length for part in (self.score, self.window) if part is not None and part.max_length is not None]
-        self.max_length = min(limits, default=None)
-        self.sums_to_one = self.window.sums_to_one
-        self.sequential = self.window.sequential or self.history.sequential or bool(self.context_carried)
-
-    def _refuse_nonsense(self) -> None:
-        """Refuse parts that would have no effect, or never learn."""
-        normalizer, window, keys, history = (type(p).__name__ for p in (self.normalizer, self.window, self.keys, self.history))
-        if self.score is None:
-            idle = [f"a {history} history"] if self.history.sequential else []
-            idle += [f"a {window} window"] if self.window.changes_logits else []
-            idle += [] if self.keys.shared else [f"{keys} keys"]
-            if idle:
-                raise UserError(
-                    f"a {normalizer} normalizer ignores the score, so that {idle[0]} would have no effect: choose the usual "
-                    "history, window or keys (none, global, states), or another attention/normalizer"
-                )
-            return
-        score = type(self.score).__name__
-        if not self.score.content_based and not self.keys.shared:
-            raise UserError(
-                f"a {score} score does not look at keys, so that {keys} keys would have no effect: choose "
-                "attention/keys=states, or a score that compares, such as attention/score=general"
-            )
-        if self.history.changes_keys and not (self.score.content_based and self.score.linear_keys):
-            why = "normalises its keys" if self.score.content_based else "does not look at keys"
-            raise UserError(
-                f"a {score} score {why}, which is where a {history} history enters: choose attention/history=none, or another "
-                "score, such as attention/score=additive"
-            )
-        if not self.window.normalizes and not isinstance(self.normalizer, Softmax):
-            raise UserError(
-                f"a {window} window picks one position, so that a {normalizer} normalizer would have no effect: choose "
-                "attention/normalizer=softmax, or attention/window=mocha"
-            )
+        self.sequential = bool(self.context_carried) or any(part.sequential for part in self.parts)
+        validate_composition(Composition(self.score, self.window, self.normalizer, self.keys, self.history))
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
         keys, own_values = self.keys(states, states if values is None else values)
         projected = keys[..., :0] if self.score is None else self.score.project_keys(keys)
-        return Memory(projected, own_values, mask, self.window.prepare(states), self.history.prepare(own_values))
+        return Memory(projected, own_values, mask, self.normalizer.prepare(states), self.history.prepare(own_values))
 
     @override
     def start(self, memory: Memory) -> AttentionState:
@@ -137,7 +105,7 @@ class Attention(AttentionMechanism):
             step=torch.zeros(batch, dtype=torch.long, device=values.device),
             context=values.new_zeros(batch, self.context_carried),
             language=values.new_zeros(batch, self.language_carried),
-            window=self.window.start(memory.mask),
+            normalizer=self.normalizer.start(memory.mask),
             history=self.history.start(memory.mask),
         )
 
@@ -158,13 +126,18 @@ class Attention(AttentionMechanism):
             logits = asked.new_zeros(*asked.shape[:2], memory.mask.shape[1])
         else:
             logits = self.score(asked, self.history.keys(memory.keys, state.history))
-        changed = self.history.logits(logits, state.history)
-        weights, window = self.window(changed, asked, memory, state.step, self.normalizer, state.window)
+        region = self.window(asked, memory.mask, state.step)
+        biased = self.history.logits(logits, state.history)
+        if region.bias is not None:
+            biased = biased + region.bias.to(biased.dtype)
+        weights, normalizer = self.normalizer.advance(biased, region.allowed, asked, memory, state.normalizer)
+        if region.prior is not None:
+            weights = weights * region.prior.to(biased.dtype)
         context = weights @ memory.values
         history = self.history.after(state.history, logits, weights, asked, memory)
         carried = context[:, -1, : self.context_carried]
         return AttentionOutput(
-            context, weights, AttentionState(state.step + asked.shape[1], carried, language, window, history)
+            context, weights, AttentionState(state.step + asked.shape[1], carried, language, normalizer, history)
         )
 
     def _ask(self, query: Query, state: AttentionState) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attnlab.attention.attention import Attention
 from attnlab.attention.mechanism import AttentionOutput
-from attnlab.attention.wrappers import MultiHeadAttention
+from attnlab.attention.multihead import MultiHeadAttention
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def every_head(module: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     for name, part in module.named_modules():
         if isinstance(part, MultiHeadAttention):
             handles.append(part.register_forward_pre_hook(_want_weights, with_kwargs=True))
-            handles.append(part.head.register_forward_hook(_Keep(found[name], part.heads)))
+            handles.append(part.head.register_forward_hook(_Keep(found[name], part.projections.heads)))
         elif isinstance(part, Attention) and id(part) not in inside:
             handles.append(part.register_forward_hook(_Keep(found[name], 1)))
     try:

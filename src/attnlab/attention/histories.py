@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from attnlab.attention.mechanism import Memory
+from attnlab.attention.mechanism import Memory, Part
 from attnlab.errors import UserError
 
 
@@ -22,18 +22,17 @@ class Sizes(NamedTuple):
     """Of a key after the score's own projection, as the score's ``forward`` reads it."""
 
 
-class History(nn.Module, ABC):
+class History(Part, ABC):
     """What is carried from one target token to the next beside the decoder's state.
 
     Args:
         sizes: of queries, values and keys.
 
     Attributes:
-        sequential: whether one target token's weights need those of the token before.
         changes_keys: whether it adds to the keys, so that there must be keys that the score compares.
     """
 
-    sequential: ClassVar[bool] = True
+    sequential = True
     changes_keys: ClassVar[bool] = False
 
     def __init__(self, sizes: Sizes) -> None:

@@ -6,10 +6,11 @@ from typing import ClassVar
 from torch import Tensor, nn
 from typing_extensions import override
 
+from attnlab.attention.mechanism import Part
 from attnlab.errors import UserError
 
 
-class Keys(nn.Module, ABC):
+class Keys(Part, ABC):
     """Makes a key and a value out of every encoder state.
 
     Args:

@@ -1,11 +1,25 @@
 """What an attention promises to a decoder."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from typing_extensions import override
+
+
+class Part(nn.Module):
+    """What an attention is made of: a score, a window, a normalizer, keys or a history.
+
+    Attributes:
+        sequential: whether the weights of one target token need those of the token before.
+        sums_to_one: whether weights that sum to one still do so with it.
+        max_length: the longest source that it can attend to, in tokens, or None.
+    """
+
+    sequential: bool = False
+    sums_to_one: bool = True
+    max_length: int | None = None
 
 
 class Query(NamedTuple):
@@ -26,8 +40,8 @@ class Memory(NamedTuple):
     """(batch, source_len, value_size): what is average into the context."""
     mask: Tensor
     """(batch, source_len), true where the source has a token."""
-    window: Any = None
-    """What the window prepared, a tree of tensors, or None."""
+    normalizer: Any = None
+    """What the normalizer prepared, a tree of tensors, or None."""
     history: Any = None
     """What the history prepared, a tree of tensors, or None."""
 
@@ -37,13 +51,24 @@ class AttentionMechanism(nn.Module, ABC):
 
     Attributes:
         context_size: size of the context that the decoder receives; 0 means that there is none.
-        sums_to_one: whether the weights of every query sum to one.
-        max_length: the longest source sentence that it can look at, in tokens, or None.
     """
 
     context_size: int
-    sums_to_one: bool = True
-    max_length: int | None = None
+
+    @property
+    def parts(self) -> Iterator[Part]:
+        """All parts, those of parts and of attentions inside included."""
+        return (module for module in self.modules() if isinstance(module, Part))
+
+    @property
+    def sums_to_one(self) -> bool:
+        """Whether the weights of every query sum to one."""
+        return all(part.sums_to_one for part in self.parts)
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest source that every part can attend to, in tokens, or None."""
+        return min((part.max_length for part in self.parts if part.max_length is not None), default=None)
 
     @abstractmethod
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
@@ -99,11 +124,14 @@ class NoAttention(AttentionMechanism):
         embedding_size: size of a target embedding, not used.
     """
 
-    sums_to_one = False
-
     def __init__(self, query_size: int, memory_size: int, embedding_size: int) -> None:
         super().__init__()
         self.context_size = 0
+
+    @property
+    @override
+    def sums_to_one(self) -> bool:
+        return False
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:

@@ -1,24 +1,70 @@
 """Normalizers: from logits to weights."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import one_hot
 from typing_extensions import override
 
+from attnlab.attention.mechanism import Memory, Part
 from attnlab.errors import UserError
 
 
-class Normalizer(nn.Module, ABC):
-    """Turns logits into non-negative weights over the allowed positions, which sum to one.
+class Normalizer(Part, ABC):
+    """Turns logits into non-negative weights over the allowed positions, of which no row sums to more than one.
+
+    Args:
+        query_size: size of a query.
+        memory_size: size of an encoder state.
 
     Attributes:
         reads_logits: false for a control that ignores them, so that no score need be made.
     """
 
-    reads_logits: ClassVar[bool] = True
+    reads_logits: bool = True
+
+    def __init__(self, query_size: int, memory_size: int) -> None:
+        super().__init__()
+        self.query_size = query_size
+        self.memory_size = memory_size
+
+    def prepare(self, states: Tensor) -> Any:
+        """Return what can be computed from the encoder states (batch, source_len, memory_size) alone, or None."""
+        return None
+
+    def start(self, mask: Tensor) -> Any:
+        """Return the state before the first target token: a tree of tensors, batch first, or None."""
+        return None
+
+    @abstractmethod
+    def advance(self, logits: Tensor, allowed: Tensor, query: Tensor, memory: Memory, state: Any) -> tuple[Tensor, Any]:
+        """Normalise the logits of some queries; where it is sequential, of one query at a time.
+
+        Args:
+            logits: (batch, target_len, source_len).
+            allowed: boolean (batch, target_len or 1, source_len).
+            query: (batch, target_len, query_size).
+            memory: the mask, and in ``normalizer`` what :meth:`prepare` made.
+            state: from :meth:`start` or from the call before.
+
+        Returns:
+            Weights (batch, target_len, source_len), zero where not allowed, and the new state.
+        """
+
+
+class StatelessNormalizer(Normalizer, ABC):
+    """Normalises every row of logits on its own, to weights that sum to one.
+
+    Args:
+        query_size: size of a query, not used.
+        memory_size: size of an encoder state, not used.
+    """
+
+    @override
+    def advance(self, logits: Tensor, allowed: Tensor, query: Tensor, memory: Memory, state: None) -> tuple[Tensor, None]:
+        return self(logits, allowed), None
 
     @abstractmethod
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
@@ -38,20 +84,22 @@ def _masked(logits: Tensor, allowed: Tensor) -> Tensor:
     return logits.masked_fill(~allowed, torch.finfo(logits.dtype).min)
 
 
-class Softmax(Normalizer):
+class Softmax(StatelessNormalizer):
     """Softmax, a_j = exp(e_j / τ) / Σ_k exp(e_k / τ), over the allowed positions (Bahdanau et al. 2015, equation 6, τ = 1).
 
     No parameters.
 
     Args:
+        query_size: size of a query, not used.
+        memory_size: size of an encoder state, not used.
         temperature: τ; below one the weights are sharper, above one flatter.
 
     Raises:
         UserError: a temperature that is not positive.
     """
 
-    def __init__(self, *, temperature: float = 1.0) -> None:
-        super().__init__()
+    def __init__(self, query_size: int, memory_size: int, *, temperature: float = 1.0) -> None:
+        super().__init__(query_size, memory_size)
         _check_temperature(temperature)
         self.temperature = temperature
 
@@ -64,7 +112,7 @@ class Softmax(Normalizer):
         return (_masked(sharper, allowed).softmax(dim=-1) * allowed).to(logits.dtype)
 
 
-class Entmax(Normalizer, ABC):
+class Entmax(StatelessNormalizer, ABC):
     """A sparse normalizer of the ``entmax`` package, α-entmax: a = argmax_p pᵀe + H_α(p) over the probability simplex.
 
     Positions far below the best get no weight at all. Half precision is computed in single.
@@ -112,7 +160,7 @@ class Entmax15(Entmax):
         return weights
 
 
-class Hard(Normalizer):
+class Hard(StatelessNormalizer):
     """One position alone, by the straight-through Gumbel-softmax estimator (Jang et al. 2017, sections 2.1 and 2.2).
 
     Forward, a = one_hot(argmax_j (e_j + g_j)) with g_j drawn from Gumbel(0, 1) in training and 0 otherwise; backward, the
@@ -121,6 +169,8 @@ class Hard(Normalizer):
     No parameters.
 
     Args:
+        query_size: size of a query, not used.
+        memory_size: size of an encoder state, not used.
         temperature: τ of the gradient.
         noise: draw g in training; without it the estimator is the deterministic straight-through one.
 
@@ -128,8 +178,8 @@ class Hard(Normalizer):
         UserError: a temperature that is not positive.
     """
 
-    def __init__(self, *, temperature: float = 1.0, noise: bool = True) -> None:
-        super().__init__()
+    def __init__(self, query_size: int, memory_size: int, *, temperature: float = 1.0, noise: bool = True) -> None:
+        super().__init__(query_size, memory_size)
         _check_temperature(temperature)
         self.temperature = temperature
         self.noise = noise
@@ -146,8 +196,8 @@ class Hard(Normalizer):
         return ((hard - soft.detach() + soft) * allowed).to(logits.dtype)
 
 
-class Uniform(Normalizer):
-    """The control that looks everywhere alike, a_j = 1 / (number of allowed positions); no score is made.
+class Uniform(StatelessNormalizer):
+    """The control that attends everywhere alike, a_j = 1 / (number of allowed positions); no score is made.
 
     No parameters.
     """
@@ -162,4 +212,4 @@ class Uniform(Normalizer):
 
 def _check_temperature(temperature: float) -> None:
     if temperature <= 0:
-        raise UserError(f"attention.normalizer.temperature must be above 0, not {temperature}")
+        raise UserError(f"temperature must be above 0, not {temperature}")

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from attnlab.attention.mechanism import Part
 from attnlab.errors import UserError
 
 
-class Score(nn.Module, ABC):
+class Score(Part, ABC):
     """A score function e(q, k).
 
     Args:
@@ -27,12 +28,10 @@ class Score(nn.Module, ABC):
     Attributes:
         linear_keys: whether :meth:`project_keys` is linear, so that a history may add to the keys after it.
         content_based: whether it compares the query with the keys; if not, it sees their number alone.
-        max_length: the longest source sentence that it can score, in tokens, or None.
     """
 
     linear_keys: ClassVar[bool] = True
     content_based: ClassVar[bool] = True
-    max_length: int | None = None
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()

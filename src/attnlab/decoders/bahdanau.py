@@ -1,18 +1,17 @@
 """The decoder of Bahdanau, Cho and Bengio (2015)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor
 from typing_extensions import override
 
 from attnlab.attention import AttentionFactory, Memory, Query
-from attnlab.decoders.decoder import DecoderOutput, DecoderState
+from attnlab.decoders.decoder import DecoderState
 from attnlab.decoders.initial import InitialState
 from attnlab.decoders.readout import Readout
-from attnlab.decoders.recurrent import RecurrentDecoder
+from attnlab.decoders.recurrent import RecurrentDecoder, Step, Trace
 from attnlab.encoders import Encoder
-from attnlab.layers.recurrence import Recurrence, StateSizes
+from attnlab.layers.recurrence import Recurrence, StateSizes, Stepper
 
 
 class BahdanauDecoder(RecurrentDecoder):
@@ -21,9 +20,8 @@ class BahdanauDecoder(RecurrentDecoder):
     c_t = attention(s_{t-1}); s_t = f([E y_{t-1}; c_t], s_{t-1}); readout_t = g(s_{t-1}, s_t, E y_{t-1}, c_t). With several
     layers the top one asks and the lowest receives the context.
 
-    The paper's appendix (``decoder=bahdanau_paper``) has for f a GRU whose reset gate acts before the matrix, for g a maxout
-    of the previous state, and starts from the backward encoder's first state; the simple form (``decoder=bahdanau``) takes any
-    cell and for g the tanh of the current state.
+    The paper's appendix has for f a GRU whose reset gate acts before the matrix, for g a maxout of the previous state, and
+    starts from the backward encoder's first state; the simple form takes any cell and for g the tanh of the current state.
 
     Parameters:
         recurrence: the network f; the context enters its gates and its candidate.
@@ -39,6 +37,9 @@ class BahdanauDecoder(RecurrentDecoder):
         hidden_size: units; also the size of the readout and of the query.
         num_layers: stacked layers.
         dropout: between layers, a probability.
+
+    Raises:
+        UserError: dropout between the layers of one.
     """
 
     def __init__(
@@ -54,28 +55,20 @@ class BahdanauDecoder(RecurrentDecoder):
         num_layers: int = 1,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        self.attention = attention(hidden_size, encoder.output_size, embedding_size)
+        super().__init__(embedding_size, encoder, attention, hidden_size)
         context_size = self.attention.context_size
         self.recurrence = cell(embedding_size, context_size, hidden_size, num_layers=num_layers, dropout=dropout)
         self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
         self.readout = readout(hidden_size, embedding_size, context_size)
-        self.hidden_size = self.readout_size = hidden_size
 
     @override
-    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
-        hidden, nothing, attention = state
-        advance = self.recurrence.stepper(embeddings)
-        previous, current, contexts, weights = [], [], [], []
-        for step, embedding in enumerate(torch.split(embeddings, 1, dim=1)):
-            query = hidden[0][:, -1:]
-            context, step_weights, attention = self.attention(Query(query, embedding), memory, attention)
-            output, hidden = advance(step, context.squeeze(1), hidden)
-            previous.append(query)
-            current.append(output)
-            contexts.append(context)
-            weights.append(step_weights)
-        states, seen = torch.stack(current, 1), torch.cat(contexts, 1)
-        readouts = self.readout(torch.cat(previous, 1), states, embeddings, seen)
-        after = DecoderState(hidden, nothing, attention)
-        return DecoderOutput(readouts, torch.cat(weights, 1), seen, states, embeddings, after)
+    def step(self, index: int, embedding: Tensor, steppers: Sequence[Stepper], memory: Memory, state: DecoderState) -> Step:
+        query = Query(state.hidden[0][:, -1:], embedding)
+        context, weights, attention = self.attention(query, memory, state.attention)
+        output, hidden = steppers[0](index, context.squeeze(1), state.hidden)
+        return Step(output, context, weights, DecoderState(hidden, state.feedback, attention))
+
+    @override
+    def readouts(self, trace: Trace) -> Tensor:
+        readouts: Tensor = self.readout(trace.previous_states(), trace.states, trace.embeddings, trace.contexts)
+        return readouts

@@ -1,19 +1,18 @@
 """The conditional recurrent decoder of Nematus."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor
 from typing_extensions import override
 
 from attnlab.attention import AttentionFactory, Memory, Query
-from attnlab.decoders.decoder import DecoderOutput, DecoderState
+from attnlab.decoders.decoder import DecoderState
 from attnlab.decoders.initial import InitialState
 from attnlab.decoders.readout import Readout
-from attnlab.decoders.recurrent import RecurrentDecoder
+from attnlab.decoders.recurrent import RecurrentDecoder, Step, Trace
 from attnlab.encoders import Encoder
 from attnlab.errors import UserError
-from attnlab.layers.recurrence import Recurrence, StateSizes
+from attnlab.layers.recurrence import Recurrence, StateSizes, Stepper
 
 
 class ConditionalDecoder(RecurrentDecoder):
@@ -51,35 +50,31 @@ class ConditionalDecoder(RecurrentDecoder):
         readout: Callable[[int, int, int], Readout],
         hidden_size: int,
     ) -> None:
-        super().__init__()
-        self.attention = attention(hidden_size, encoder.output_size, embedding_size)
+        super().__init__(embedding_size, encoder, attention, hidden_size)
         context_size = self.attention.context_size
         if not context_size:
             raise UserError(
-                "decoder=conditional reads the context, and nothing else, with its second cell: attention=none has no place in "
-                "it; choose decoder=plain"
+                "the second cell of a conditional decoder reads the context and nothing else, and this attention has none: "
+                "choose another attention, or a plain decoder"
             )
         self.recurrence = cell(embedding_size, 0, hidden_size)
         self.second = cell(0, context_size, hidden_size)
         self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
         self.readout = readout(hidden_size, embedding_size, context_size)
-        self.hidden_size = self.readout_size = hidden_size
 
     @override
-    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
-        hidden, nothing, attention = state
-        first, second = self.recurrence.stepper(embeddings), self.second.stepper(embeddings[..., :0])
-        previous, current, contexts, weights = [], [], [], []
-        for step, embedding in enumerate(torch.split(embeddings, 1, dim=1)):
-            previous.append(hidden[0][:, -1:])
-            between, hidden = first(step, nothing, hidden)
-            query = Query(between.unsqueeze(1), embedding)
-            context, step_weights, attention = self.attention(query, memory, attention)
-            output, hidden = second(step, context.squeeze(1), hidden)
-            current.append(output)
-            contexts.append(context)
-            weights.append(step_weights)
-        states, seen = torch.stack(current, 1), torch.cat(contexts, 1)
-        readouts = self.readout(torch.cat(previous, 1), states, embeddings, seen)
-        after = DecoderState(hidden, nothing, attention)
-        return DecoderOutput(readouts, torch.cat(weights, 1), seen, states, embeddings, after)
+    def steppers(self, embeddings: Tensor) -> Sequence[Stepper]:
+        return [*super().steppers(embeddings), self.second.stepper(embeddings[..., :0])]
+
+    @override
+    def step(self, index: int, embedding: Tensor, steppers: Sequence[Stepper], memory: Memory, state: DecoderState) -> Step:
+        first, second = steppers
+        between, hidden = first(index, state.feedback, state.hidden)
+        context, weights, attention = self.attention(Query(between.unsqueeze(1), embedding), memory, state.attention)
+        output, hidden = second(index, context.squeeze(1), hidden)
+        return Step(output, context, weights, DecoderState(hidden, state.feedback, attention))
+
+    @override
+    def readouts(self, trace: Trace) -> Tensor:
+        readouts: Tensor = self.readout(trace.previous_states(), trace.states, trace.embeddings, trace.contexts)
+        return readouts

@@ -6,28 +6,28 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from attnlab.attention import AttentionMechanism
-from attnlab.encoders import EncoderOutput
+from attnlab.encoders import Encoder, EncoderOutput
 
 
 class DecoderState(NamedTuple):
-    """What a decoder carries from one target token to the next: a tree of tensors, batch first.
+    """What a decoder passes on from one target token to the next: a tree of tensors, batch first.
 
     A search reorders all of it with one function.
     """
 
     hidden: Any
     """Of a recurrent decoder a tuple of tensors (batch, layers, hidden_size), h and, for an LSTM, c; else a tree of tensors."""
-    carried: Tensor
-    """(batch, size): what else a decoder passes on to its next step, such as the fed attentional vector; size may be 0."""
+    feedback: Tensor
+    """(batch, size): what of a step's result enters the next one, such as Luong's attentional vector; size may be 0."""
     attention: Any
     """The attention's own state, or None."""
 
 
 class DecoderOutput(NamedTuple):
-    """What came of a sentence, or of one step of it."""
+    """What came of a target sequence, or of one step of it."""
 
     readouts: Tensor
-    """(batch, target_len, readout_size): what the output layer reads."""
+    """(batch, target_len, readout_size): what the head reads."""
     weights: Tensor
     """(batch, target_len, source_len): the attention's weights."""
     contexts: Tensor
@@ -41,26 +41,34 @@ class DecoderOutput(NamedTuple):
 
 
 class Decoder(nn.Module, ABC):
-    """Writes a target sentence, one token after another, looking at the source through an attention.
+    """Writes a target sequence, one token after another, looking at the source through an attention.
+
+    Args:
+        encoder: the encoder, for its sizes.
+        hidden_size: size of a state, and of a readout.
 
     Attributes:
         attention: what it was given to look with.
+        memory_size: size of an encoder state.
         hidden_size: size of a state.
-        readout_size: size of what the output layer reads.
+        readout_size: size of what the head reads.
     """
 
     attention: AttentionMechanism
-    hidden_size: int
-    readout_size: int
+
+    def __init__(self, encoder: Encoder, hidden_size: int) -> None:
+        super().__init__()
+        self.memory_size = encoder.output_size
+        self.hidden_size = self.readout_size = hidden_size
 
     @abstractmethod
     def start(self, encoded: EncoderOutput) -> tuple[Any, DecoderState]:
-        """Return the memory, a tree of tensors, batch first, which stays the same for the whole sentence, and the state before
+        """Return the memory, a tree of tensors, batch first, which stays the same for the whole sequence, and the state before
         the first token."""
 
     @abstractmethod
     def forward(self, embeddings: Tensor, memory: Any, state: DecoderState) -> DecoderOutput:
-        """Read target tokens: all of a sentence under teacher forcing, or one in a search. The code is the same.
+        """Read target tokens: all of a sequence under teacher forcing, or one in a search. The code is the same.
 
         Args:
             embeddings: (batch, target_len, embedding_size), of the tokens before those to be predicted.

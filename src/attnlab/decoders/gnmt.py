@@ -1,6 +1,6 @@
 """The decoder of Google's neural machine translation system."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
@@ -9,18 +9,18 @@ from torch.nn.functional import dropout
 from typing_extensions import override
 
 from attnlab.attention import AttentionFactory, Memory, Query
-from attnlab.decoders.decoder import DecoderOutput, DecoderState
+from attnlab.decoders.decoder import DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.decoders.recurrent import RecurrentDecoder
+from attnlab.decoders.recurrent import RecurrentDecoder, Step, Trace
 from attnlab.encoders import Encoder
 from attnlab.errors import UserError
-from attnlab.layers.recurrence import Recurrence, StateSizes
+from attnlab.layers.recurrence import Recurrence, StateSizes, Stepper
 
 
 class GNMTDecoder(RecurrentDecoder):
     """The first layer asks, all layers receive (Wu et al. 2016, sections 3 and 3.1, equations 4 and 6).
 
-    c_t = attention(s^1_{t-1}); s^1_t = f([E y_{t-1}; c_t], s^1_{t-1}); s^l_t = f([x^l_t; c_t], s^l_{t-1}) x^l_t being the
+    c_t = attention(s^1_{t-1}); s^1_t = f([E y_{t-1}; c_t], s^1_{t-1}); s^l_t = f([x^l_t; c_t], s^l_{t-1}), x^l_t being the
     output of the layer below: s^l_t, to which from the third layer on x^l_t is added (residual). The readout is the top
     layer's.
 
@@ -55,37 +55,34 @@ class GNMTDecoder(RecurrentDecoder):
         num_layers: int = 2,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(embedding_size, encoder, attention, hidden_size)
         if num_layers < 2:
-            raise UserError(f"decoder=gnmt has 2 layers or more, not {num_layers}: for one layer choose decoder=bahdanau")
-        self.attention = attention(hidden_size, encoder.output_size, embedding_size)
+            raise UserError(f"a GNMT decoder has 2 layers or more, not {num_layers}: for one layer choose a Bahdanau decoder")
         context_size = self.attention.context_size
         self.recurrence = cell(embedding_size, context_size, hidden_size)
         self.upper = nn.ModuleList(cell(0, hidden_size + context_size, hidden_size) for _ in range(num_layers - 1))
         self.initial_state = initial_state(encoder, self.recurrence.state_sizes._replace(layers=num_layers))
         self.dropout = dropout
-        self.hidden_size = self.readout_size = hidden_size
 
     @override
-    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
-        hidden, nothing, attention = state
+    def steppers(self, embeddings: Tensor) -> Sequence[Stepper]:
         upper = (cast(Recurrence, layer).stepper(embeddings[..., :0]) for layer in self.upper)
-        steppers = [self.recurrence.stepper(embeddings), *upper]
-        readouts, contexts, weights = [], [], []
-        for step, embedding in enumerate(torch.split(embeddings, 1, dim=1)):
-            query = Query(hidden[0][:, :1], embedding)
-            context, step_weights, attention = self.attention(query, memory, attention)
-            received = context.squeeze(1)
-            layers = list(zip(*(torch.split(part, 1, dim=1) for part in hidden), strict=True))
-            output, layers[0] = steppers[0](step, received, layers[0])
-            for index, advance in enumerate(steppers[1:], start=1):
-                below = dropout(output, self.dropout, self.training)
-                above, layers[index] = advance(step, torch.cat([below, received], dim=-1), layers[index])
-                output = above + output if index > 1 else above
-            hidden = tuple(torch.cat(parts, dim=1) for parts in zip(*layers, strict=True))
-            readouts.append(output)
-            contexts.append(context)
-            weights.append(step_weights)
-        states = torch.stack(readouts, 1)
-        after = DecoderState(hidden, nothing, attention)
-        return DecoderOutput(states, torch.cat(weights, 1), torch.cat(contexts, 1), states, embeddings, after)
+        return [*super().steppers(embeddings), *upper]
+
+    @override
+    def step(self, index: int, embedding: Tensor, steppers: Sequence[Stepper], memory: Memory, state: DecoderState) -> Step:
+        query = Query(state.hidden[0][:, :1], embedding)
+        context, weights, attention = self.attention(query, memory, state.attention)
+        read = context.squeeze(1)
+        layers = list(zip(*(torch.split(part, 1, dim=1) for part in state.hidden), strict=True))
+        output, layers[0] = steppers[0](index, read, layers[0])
+        for layer, advance in enumerate(steppers[1:], start=1):
+            below = dropout(output, self.dropout, self.training)
+            above, layers[layer] = advance(index, torch.cat([below, read], dim=-1), layers[layer])
+            output = above + output if layer > 1 else above
+        hidden = tuple(torch.cat(parts, dim=1) for parts in zip(*layers, strict=True))
+        return Step(output, context, weights, DecoderState(hidden, state.feedback, attention))
+
+    @override
+    def readouts(self, trace: Trace) -> Tensor:
+        return trace.states

@@ -46,8 +46,8 @@ class Bridge(InitialState):
         super().__init__(encoder, sizes)
         if backward_only and encoder.num_directions == 1:
             raise UserError(
-                "decoder.initial_state.backward_only=true starts from the state of a backward encoder, and this one has none: "
-                "add encoder.bidirectional=true, or decoder.initial_state.backward_only=false"
+                "backward_only starts from the state of an encoder that reads backwards, and this one reads forwards alone: "
+                "choose a bidirectional encoder, or set backward_only to false"
             )
         self.backward_only = backward_only
         size = encoder.hidden_size * (1 if backward_only else encoder.num_directions)
@@ -74,12 +74,11 @@ class LastState(InitialState):
 
     def __init__(self, encoder: Encoder, sizes: StateSizes) -> None:
         super().__init__(encoder, sizes)
-        encoder_size = encoder.hidden_size * encoder.num_directions
-        if (encoder.num_layers, encoder_size) != (self.num_layers, self.hidden_size):
+        layers, size = encoder.num_layers, encoder.hidden_size * encoder.num_directions
+        if (layers, size) != (self.num_layers, self.hidden_size):
             raise UserError(
-                f"decoder/initial_state=last copies the encoder's final state ({encoder.num_layers} layers of "
-                f"{encoder_size}) into the decoder ({self.num_layers} layers of {self.hidden_size}): make them equal, or "
-                "choose decoder/initial_state=bridge"
+                f"the last state of the encoder ({layers} layers of {size}) cannot be that of the decoder "
+                f"({self.num_layers} layers of {self.hidden_size}): make them equal, or choose a bridge as initial state"
             )
 
     @override

@@ -1,4 +1,4 @@
-"""Readouts: what of a step the output layer reads."""
+"""Readouts: what of a step the head reads."""
 
 from abc import ABC, abstractmethod
 

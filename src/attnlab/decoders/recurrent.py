@@ -1,29 +1,110 @@
-"""What recurrent decoders with an attention share."""
+"""What recurrent decoders with an attention share: their start, and the loop over target tokens."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
 from typing_extensions import override
 
-from attnlab.attention import Memory
-from attnlab.decoders.decoder import Decoder, DecoderState
+from attnlab.attention import AttentionFactory, AttentionMechanism, Memory
+from attnlab.decoders.decoder import Decoder, DecoderOutput, DecoderState
 from attnlab.decoders.initial import InitialState
-from attnlab.encoders import EncoderOutput
-from attnlab.layers.recurrence import Recurrence
+from attnlab.encoders import Encoder, EncoderOutput
+from attnlab.layers.recurrence import Recurrence, Stepper
+
+
+class Step(NamedTuple):
+    """What came of one step of a recurrent decoder."""
+
+    output: Tensor
+    """s_t (batch, hidden_size)."""
+    context: Tensor
+    """c_t (batch, 1, context_size)."""
+    weights: Tensor
+    """(batch, 1, source_len)."""
+    state: DecoderState
+    """The state after the step."""
+
+
+class Trace(NamedTuple):
+    """What came of all steps, for what can be computed of all of them at once."""
+
+    start: DecoderState
+    """The state before the first step."""
+    after: Sequence[DecoderState]
+    """The state after each step."""
+    states: Tensor
+    """s_t (batch, target_len, hidden_size)."""
+    contexts: Tensor
+    """c_t (batch, target_len, context_size)."""
+    embeddings: Tensor
+    """E y_{t-1} (batch, target_len, embedding_size)."""
+
+    def previous_states(self) -> Tensor:
+        """Return s_{t-1} (batch, target_len, hidden_size)."""
+        return torch.cat([self.start.hidden[0][:, -1:], self.states[:, :-1]], dim=1)
 
 
 class RecurrentDecoder(Decoder):
-    """A decoder whose state is that of a recurrent network, made from the encoded source.
+    """A decoder whose state is that of a recurrent network, made from the encoded source; it writes one step.
+
+    Args:
+        embedding_size: size of a target embedding.
+        encoder: the encoder, for its sizes.
+        attention: makes the attention.
+        hidden_size: units; also the size of the readout and of the query.
 
     Attributes:
         recurrence: the network, or the first of several.
         initial_state: makes its state before the first token.
-        carried_size: size of what else is passed on to the next step; zeros before the first.
+        feedback_size: size of what of a step's result enters the next; zeros before the first.
     """
 
+    attention: AttentionMechanism
     recurrence: Recurrence
     initial_state: InitialState
-    carried_size: int = 0
+    feedback_size: int = 0
+
+    def __init__(self, embedding_size: int, encoder: Encoder, attention: AttentionFactory, hidden_size: int) -> None:
+        super().__init__(encoder, hidden_size)
+        self.attention = attention(hidden_size, encoder.output_size, embedding_size)
 
     @override
     def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
         memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
-        carried = encoded.states.new_zeros(len(encoded.states), self.carried_size)
-        return memory, DecoderState(self.initial_state(encoded), carried, self.attention.start(memory))
+        feedback = encoded.states.new_zeros(len(encoded.states), self.feedback_size)
+        return memory, DecoderState(self.initial_state(encoded), feedback, self.attention.start(memory))
+
+    def steppers(self, embeddings: Tensor) -> Sequence[Stepper]:
+        """Return what steps through each network; what depends on the embeddings alone is computed for all steps at once."""
+        return [self.recurrence.stepper(embeddings)]
+
+    @abstractmethod
+    def step(self, index: int, embedding: Tensor, steppers: Sequence[Stepper], memory: Memory, state: DecoderState) -> Step:
+        """Read one target token.
+
+        Args:
+            index: its number in what :meth:`steppers` was given, from 0.
+            embedding: (batch, 1, embedding_size).
+            steppers: from :meth:`steppers`.
+            memory: from :meth:`start`.
+            state: the state before.
+        """
+
+    @abstractmethod
+    def readouts(self, trace: Trace) -> Tensor:
+        """Return the readouts of all steps (batch, target_len, readout_size)."""
+
+    @override
+    def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
+        steppers = self.steppers(embeddings)
+        steps: list[Step] = []
+        last = state
+        for index, embedding in enumerate(torch.split(embeddings, 1, dim=1)):
+            steps.append(self.step(index, embedding, steppers, memory, last))
+            last = steps[-1].state
+        outputs, contexts, weights, after = zip(*steps, strict=True)
+        trace = Trace(state, after, torch.stack(outputs, 1), torch.cat(contexts, 1), embeddings)
+        return DecoderOutput(self.readouts(trace), torch.cat(weights, 1), trace.contexts, trace.states, embeddings, last)

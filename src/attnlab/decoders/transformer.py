@@ -19,10 +19,10 @@ class TransformerDecoder(Decoder):
     form x ← LN(x + self-attention(x)), and so on.
 
     The query of a layer's attention over the source is what that sublayer reads; its context is projected to the hidden size
-    where it has another. ``attention=multihead`` is the paper's; any other may stand in its place, so that Transformer and
+    where it has another. The paper's attention has several heads; any other may stand in its place, so that Transformer and
     recurrent rows stand in one table. Every layer has an attention of its own; the weights reported are those of
     ``weights_layer``, and only that layer computes them. A final layer normalisation closes the pre-norm form. Positions are
-    sinusoids, so that there is no longest sentence.
+    sinusoids, so that there is no longest sequence.
 
     Parameters:
         input_projection: (hidden_size, embedding_size), where the two differ.
@@ -60,30 +60,31 @@ class TransformerDecoder(Decoder):
         dropout: float = 0.1,
         weights_layer: int = -1,
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, hidden_size)
         if not -num_layers <= weights_layer < num_layers:
-            raise UserError(f"decoder.weights_layer={weights_layer} is none of {num_layers} layers, which count from 0")
+            raise UserError(f"weights_layer {weights_layer} is none of {num_layers} layers, which count from 0")
         self.input_projection = (
             nn.Identity() if embedding_size == hidden_size else nn.Linear(embedding_size, hidden_size, bias=False)
         )
+        attentions = [attention(hidden_size, encoder.output_size, embedding_size) for _ in range(num_layers)]
+        if not attentions[0].context_size:
+            raise UserError(
+                "a Transformer decoder knows the source through its attention alone, and this one has no context: choose "
+                "another attention"
+            )
         self.layers = nn.ModuleList(
             TransformerDecoderLayer(
-                attention(hidden_size, encoder.output_size, embedding_size),
+                own,
                 hidden_size,
                 heads=heads,
                 feedforward_size=feedforward_size,
                 pre_norm=pre_norm,
                 dropout=dropout,
             )
-            for _ in range(num_layers)
+            for own in attentions
         )
         self.norm = nn.LayerNorm(hidden_size) if pre_norm else nn.Identity()
         self.weights_layer = weights_layer % num_layers
-        if not self.attention.context_size:
-            raise UserError(
-                "decoder=transformer knows the source through its attention alone: attention=none has no place in it"
-            )
-        self.hidden_size = self.readout_size = hidden_size
 
     @override
     def start(self, encoded: EncoderOutput) -> tuple[tuple[Memory, ...], DecoderState]:
@@ -115,7 +116,7 @@ class TransformerDecoder(Decoder):
             states = step.states
             steps.append(step)
         reported = steps[self.weights_layer]
-        after = DecoderState(tuple(step.past for step in steps), state.carried, tuple(step.attention for step in steps))
+        after = DecoderState(tuple(step.past for step in steps), state.feedback, tuple(step.attention for step in steps))
         readouts = self.norm(states)
         return DecoderOutput(readouts, reported.weights, reported.contexts, readouts, embeddings, after)
 
@@ -136,8 +137,8 @@ class TransformerDecoderLayer(nn.Module):
     """One layer of a :class:`TransformerDecoder`.
 
     Parameters:
-        self_attention, attention, feed_forward: their own.
-        around_self, around_attention, around_feed_forward: the layer normalisations.
+        self_attention, attention, feedforward: their own.
+        self_attention_residual, attention_residual, feedforward_residual: the layer normalisations.
         combine: (hidden_size, context_size), no bias, where the two differ.
 
     Args:
@@ -157,19 +158,19 @@ class TransformerDecoderLayer(nn.Module):
         self.attention = attention
         context_size = attention.context_size
         self.combine = nn.Identity() if context_size == size else nn.Linear(context_size, size, bias=False)
-        self.feed_forward = FeedForward(size, hidden_size=feedforward_size, dropout=dropout)
-        self.around_self = Residual(size, pre_norm=pre_norm, dropout=dropout)
-        self.around_attention = Residual(size, pre_norm=pre_norm, dropout=dropout)
-        self.around_feed_forward = Residual(size, pre_norm=pre_norm, dropout=dropout)
+        self.feedforward = FeedForward(size, hidden_size=feedforward_size, dropout=dropout)
+        self.self_attention_residual = Residual(size, pre_norm=pre_norm, dropout=dropout)
+        self.attention_residual = Residual(size, pre_norm=pre_norm, dropout=dropout)
+        self.feedforward_residual = Residual(size, pre_norm=pre_norm, dropout=dropout)
 
     def forward(
         self, states: Tensor, embeddings: Tensor, memory: Memory, past: PastStates, attention: object, *, need_weights: bool
     ) -> LayerStep:
-        """Carry states (batch, target_len, size) through the layer."""
-        own, past = self.self_attention.causal(self.around_self.before(states), past)
-        states = self.around_self.after(states, own)
-        query = Query(self.around_attention.before(states), embeddings)
+        """Turn states (batch, target_len, size) into new ones."""
+        own, past = self.self_attention.causal(self.self_attention_residual.prepare(states), past)
+        states = self.self_attention_residual.add(states, own)
+        query = Query(self.attention_residual.prepare(states), embeddings)
         contexts, weights, attention = self.attention(query, memory, attention, need_weights=need_weights)
-        states = self.around_attention.after(states, self.combine(contexts))
-        states = self.around_feed_forward.after(states, self.feed_forward(self.around_feed_forward.before(states)))
+        states = self.attention_residual.add(states, self.combine(contexts))
+        states = self.feedforward_residual.add(states, self.feedforward(self.feedforward_residual.prepare(states)))
         return LayerStep(states, weights, contexts, past, attention)

@@ -1,4 +1,4 @@
-"""Encoders: from embedded source sentences to states that a decoder can attend to."""
+"""Encoders: from the vectors of a source to states that a decoder can attend to."""
 
 from attnlab.encoders.convolutional import ConvolutionalEncoder
 from attnlab.encoders.deep import DeepRecurrentEncoder

@@ -15,7 +15,7 @@ class ConvolutionBlock(nn.Module):
     """A gated convolution over a token and its neighbours with a residual connection.
 
     z'_j = (GLU(W [z_{j-k/2}; …; z_{j+k/2}] + b) + z_j) · √½, with GLU([a; g]) = a ∘ σ(g) (Gehring et al. 2017, sections 3.2
-    and 3.4). What lies outside the sentence is zero.
+    and 3.4). What lies outside the source is zero.
 
     Parameters:
         convolution: W (2 · size, size, kernel_size), drawn from a normal distribution of variance 4p / (size · kernel_size),
@@ -48,7 +48,7 @@ class ConvolutionBlock(nn.Module):
         Returns:
             (batch, size, len).
         """
-        # The block before left its bias at padding, and a neighbour must find there what it finds beyond the sentence.
+        # The block before left its bias at padding, and a neighbour must find there what it finds beyond the source.
         read = self.dropout(states).masked_fill(padding, 0.0)
         mixed: Tensor = glu(self.convolution(read), dim=1)
         return (mixed + states) * math.sqrt(0.5)
@@ -60,7 +60,7 @@ class ConvolutionalEncoder(ParallelEncoder):
     e_j = W (E x_j + PE(j)) + b; z^0_j = e_j; z^l = block^l(z^{l-1}). The states, which a decoder compares its query with, are
     the top's, z_j; what it averages is z_j + e_j (equation 2), the token beside its surroundings. PE are the sinusoids of
     Vaswani et al. (2017, section 3.5) where the paper learns an embedding of each position, so that there is no longest
-    sentence. The final state is the mean of the states.
+    source. The final state is the mean of the states.
 
     Parameters:
         projection: W (hidden_size, input_size), drawn from a normal distribution of variance 1 / input_size (section 3.5), and
@@ -83,7 +83,7 @@ class ConvolutionalEncoder(ParallelEncoder):
     ) -> None:
         super().__init__(hidden_size)
         if kernel_size < 1 or kernel_size % 2 == 0:
-            raise UserError(f"encoder.kernel_size is odd, a token and as many to its left as to its right, not {kernel_size}")
+            raise UserError(f"kernel_size is odd, a token and as many to its left as to its right, not {kernel_size}")
         self.projection = nn.Linear(input_size, hidden_size)
         self.blocks = nn.ModuleList(
             ConvolutionBlock(hidden_size, kernel_size=kernel_size, dropout=dropout) for _ in range(num_layers)
@@ -102,4 +102,4 @@ class ConvolutionalEncoder(ParallelEncoder):
         for block in self.blocks:
             states = block(states, ~mask.unsqueeze(1))
         states = states.transpose(1, 2)
-        return self._encoded(states, mask, values=states + elements)
+        return self._output(states, mask, values=states + elements)

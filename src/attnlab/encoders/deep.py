@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
 from attnlab.errors import UserError
+from attnlab.layers.recurrence import refuse_idle_dropout
 
 
 class DeepRecurrentEncoder(Encoder):
@@ -16,7 +17,7 @@ class DeepRecurrentEncoder(Encoder):
 
     x^l = x^{l-1} + LN(f^l(x^{l-1})), x^0 being the embeddings: residual connections wherever the sizes are equal, around a
     layer normalisation, which is applied to what a network puts out and not inside its gates. Every network may read the
-    sentence in both directions; then f(x) is [→h; ←h]. The states are those of the top, x^L. The final state has for h what a
+    source in both directions; then f(x) is [→h; ←h]. The states are those of the top, x^L. The final state has for h what a
     layer puts out where a direction ends, x^l of the last token for the forward half and of the first for the backward half, so
     that without attention too all that the encoder learns is used; c is the network's own.
 
@@ -29,14 +30,14 @@ class DeepRecurrentEncoder(Encoder):
         network: makes a network of one layer, ``torch.nn.RNN``, ``GRU`` or ``LSTM``.
         hidden_size: units in one direction.
         num_layers: networks.
-        bidirectional: every network reads the sentence in both directions.
+        bidirectional: every network reads the source in both directions.
         residual: add what a network reads to what it puts out, where both are of one size.
         layer_norm: normalise what a network puts out.
         dropout: on what a network reads of the one below, a probability; the sum takes it whole.
 
     Raises:
-        UserError: no layers, or residual connections without any layer that could have one: a single layer that reads
-            embeddings of another size than its states.
+        UserError: no layers, dropout between the layers of one, or residual connections without any layer that could have
+            one: a single layer that reads embeddings of another size than its states.
     """
 
     def __init__(
@@ -57,11 +58,12 @@ class DeepRecurrentEncoder(Encoder):
         self.num_directions = 2 if bidirectional else 1
         self.output_size = hidden_size * self.num_directions
         if num_layers < 1:
-            raise UserError(f"encoder.num_layers is 1 or more, not {num_layers}")
+            raise UserError(f"num_layers is 1 or more, not {num_layers}")
+        refuse_idle_dropout(num_layers, dropout)
         if residual and num_layers == 1 and input_size != self.output_size:
             raise UserError(
-                f"encoder.residual=true adds the embeddings of {input_size} to states of {self.output_size} (hidden size times "
-                "directions), which only equal sizes allow: set encoder.residual=false, or more encoder.num_layers"
+                f"a residual connection cannot add embeddings of size {input_size} to states of size {self.output_size} "
+                "(hidden size times directions): set residual to false, num_layers to 2 or more, or make the sizes equal"
             )
         self.residual = residual
         self.networks = nn.ModuleList(
@@ -78,11 +80,11 @@ class DeepRecurrentEncoder(Encoder):
         finals: list[tuple[Tensor, ...]] = []
         for layer, (network, norm) in enumerate(zip(self.networks, self.norms, strict=True)):
             below = packed.data
-            outputs, final = network(_replaced(packed, self.dropout(below)) if layer else packed)
+            outputs, final = network(_with_data(packed, self.dropout(below)) if layer else packed)
             states = norm(outputs.data)
             if self.residual and below.shape == states.shape:
                 states = below + states
-            packed = _replaced(packed, states)  # as they stay to the top: nothing is ever computed for padding
+            packed = _with_data(packed, states)  # as they stay to the top: nothing is ever computed for padding
             states, _ = pad_packed_sequence(packed, batch_first=True, total_length=embeddings.shape[1])
             hidden = self._ends(states, mask)
             finals.append((hidden, final[1].transpose(0, 1)) if isinstance(final, tuple) else (hidden,))
@@ -90,11 +92,11 @@ class DeepRecurrentEncoder(Encoder):
 
     def _ends(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the states where each direction ends, (batch, directions, hidden_size)."""
-        sentences, last = torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
-        ends = [states[sentences, last, : self.hidden_size], states[:, 0, self.hidden_size :]]
+        rows, last = torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
+        ends = [states[rows, last, : self.hidden_size], states[:, 0, self.hidden_size :]]
         return torch.stack(ends[: self.num_directions], dim=1)
 
 
-def _replaced(packed: PackedSequence, data: Tensor) -> PackedSequence:
-    """Return sentences packed in the same order, with other data."""
+def _with_data(packed: PackedSequence, data: Tensor) -> PackedSequence:
+    """Return sources packed in the same order, with other data."""
     return PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)

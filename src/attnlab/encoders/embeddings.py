@@ -8,10 +8,10 @@ from attnlab.layers.transformer import sinusoids
 
 
 class EmbeddingEncoder(ParallelEncoder):
-    """The control: h_j = E x_j, so that the attention sees words and no word sees another.
+    """The control: h_j = E x_j, so that the attention sees tokens and no token sees another.
 
     With ``positions`` h_j = E x_j + PE(j), PE being the sinusoids of Vaswani et al. (2017, section 3.5): without them the
-    attention looks into a bag of words. The final state is the mean of the states. No parameters.
+    attention looks into a bag of tokens. The final state is the mean of the states. No parameters.
 
     Args:
         input_size: size of an embedding, and of a state.
@@ -27,4 +27,4 @@ class EmbeddingEncoder(ParallelEncoder):
         states = embeddings
         if self.positions:
             states = embeddings + sinusoids(0, embeddings.shape[1], embeddings.shape[2], embeddings)
-        return self._encoded(states, token_mask(embeddings, lengths))
+        return self._output(states, token_mask(embeddings, lengths))

@@ -8,22 +8,22 @@ from torch import Tensor, nn
 
 
 class EncoderOutput(NamedTuple):
-    """EncoderOutput source sentences."""
+    """What came of a batch of sources."""
 
     states: Tensor
     """(batch, source_len, output_size): one state a source token."""
     mask: Tensor
     """(batch, source_len), true where the source has a token."""
     final: tuple[Tensor, ...]
-    """What is known after the whole sentence, one tensor (batch, layers, directions, hidden_size) for each part of a
-    recurrent state: h alone, or h and c of an LSTM. The last direction is the one that read the sentence backwards. Without
+    """What is known after the whole source, one tensor (batch, layers, directions, hidden_size) for each part of a
+    recurrent state: h alone, or h and c of an LSTM. The last direction is the one that read the source backwards. Without
     a recurrence it is the mean of the states (:class:`ParallelEncoder`)."""
     values: Tensor | None = None
-    """(batch, source_len, output_size): what is average, where that is not the states themselves."""
+    """(batch, source_len, output_size): what an attention averages, where that is not the states themselves."""
 
 
 class Encoder(nn.Module, ABC):
-    """Reads a source sentence.
+    """Reads a source.
 
     Attributes:
         output_size: size of a state.
@@ -39,10 +39,10 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
-        """Encode padded sentences.
+        """Encode padded sources.
 
         Args:
-            embeddings: (batch, source_len, input_size).
+            embeddings: (batch, source_len, input_size), from the source frontend.
             lengths: (batch,), on the CPU.
         """
 
@@ -50,7 +50,7 @@ class Encoder(nn.Module, ABC):
 class ParallelEncoder(Encoder):
     """An encoder without a recurrence, which has all its states at once.
 
-    No state of its own sums a sentence up, so the final state is the mean of the states over the sentence's tokens,
+    No state of its own sums a source up, so the final state is the mean of the states over the source's tokens,
     n⁻¹ Σ_j h_j: one part, (batch, 1, 1, output_size), and hidden_size is output_size.
 
     Args:
@@ -63,7 +63,7 @@ class ParallelEncoder(Encoder):
         self.num_layers = self.num_directions = 1
 
     @staticmethod
-    def _encoded(states: Tensor, mask: Tensor, values: Tensor | None = None) -> EncoderOutput:
+    def _output(states: Tensor, mask: Tensor, values: Tensor | None = None) -> EncoderOutput:
         """Put zeros at padding, and add the mean."""
         padding = ~mask.unsqueeze(-1)
         states = states.masked_fill(padding, 0.0)

@@ -33,7 +33,7 @@ class HistoryEncoder(Encoder):
         dropout: between layers, a probability.
 
     Raises:
-        UserError: a score that does not look at the states.
+        UserError: a score that does not look at the states, or dropout between the layers of one.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class HistoryEncoder(Encoder):
         self.score = score(hidden_size, hidden_size)
         if not self.score.content_based:
             raise UserError(
-                f"encoder=history looks for past states by what is in them, but a {type(self.score).__name__} score asks for "
-                "positions: choose another with attention/score@encoder.score=general"
+                f"a history encoder looks for past states by what is in them, but a {type(self.score).__name__} score asks for "
+                "positions: choose a score that compares, such as general"
             )
 
     @override
@@ -68,7 +68,7 @@ class HistoryEncoder(Encoder):
         keys = self.score.project_keys(states)
         history = [state]
         for position in range(1, source_len):
-            # Sentences begin at the left: as long as one goes on, none of its past is padding.
+            # Sources begin at the left: as long as one goes on, none of its past is padding.
             weights = self.score(output.unsqueeze(1), keys).softmax(dim=-1)
             output, state = step(position, (weights @ states).squeeze(1), state)
             newest = output.unsqueeze(1)
@@ -77,6 +77,6 @@ class HistoryEncoder(Encoder):
             history.append(state)
 
         mask = token_mask(embeddings, lengths)
-        sentences, last = torch.arange(batch, device=mask.device), mask.sum(1) - 1
-        parts = tuple(torch.stack(part, dim=1)[sentences, last] for part in zip(*history, strict=True))
+        rows, last = torch.arange(batch, device=mask.device), mask.sum(1) - 1
+        parts = tuple(torch.stack(part, dim=1)[rows, last] for part in zip(*history, strict=True))
         return EncoderOutput(states.masked_fill(~mask.unsqueeze(-1), 0.0), mask, tuple(part.unsqueeze(2) for part in parts))

@@ -7,13 +7,14 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from typing_extensions import override
 
 from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
+from attnlab.layers.recurrence import refuse_idle_dropout
 
 
 class RecurrentEncoder(Encoder):
     """A stacked recurrent network over the source: h_j = f(E x_j, h_{j-1}), in both directions if asked.
 
-    With two directions a state is [→h_j; ←h_j] (Bahdanau et al. 2015, section 3.2), of size 2 · hidden_size. Sentences
-    are packed, so that the backward direction starts at a sentence's own last token and padding is never read.
+    With two directions a state is [→h_j; ←h_j] (Bahdanau et al. 2015, section 3.2), of size 2 · hidden_size. Sources
+    are packed, so that the backward direction starts at a source's own last token and padding is never read.
 
     Parameters:
         network: torch's own, drawn from U(-1/√hidden_size, 1/√hidden_size).
@@ -23,8 +24,11 @@ class RecurrentEncoder(Encoder):
         network: makes the network, ``torch.nn.RNN``, ``GRU`` or ``LSTM``.
         hidden_size: units in one direction.
         num_layers: stacked layers.
-        bidirectional: read the sentence in both directions.
+        bidirectional: read the source in both directions.
         dropout: between layers, a probability.
+
+    Raises:
+        UserError: dropout between the layers of one.
     """
 
     def __init__(
@@ -38,12 +42,13 @@ class RecurrentEncoder(Encoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        refuse_idle_dropout(num_layers, dropout)
         self.network = network(
             input_size,
             hidden_size,
             num_layers=num_layers,
             bidirectional=bidirectional,
-            dropout=dropout if num_layers > 1 else 0.0,  # torch warns otherwise: there is nothing between the layers
+            dropout=dropout,
             batch_first=True,
         )
         self.hidden_size = hidden_size

@@ -32,15 +32,15 @@ class TransformerEncoderLayer(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """Turn states (batch, len, size) into new ones; the mask (batch, len) is true where there is a token."""
-        seen = self.attention(self.attention_residual.before(states), mask)
-        states = self.attention_residual.after(states, seen)
-        thought = self.feedforward(self.feedforward_residual.before(states))
-        result: Tensor = self.feedforward_residual.after(states, thought)
+        contexts = self.attention(self.attention_residual.prepare(states), mask)
+        states = self.attention_residual.add(states, contexts)
+        output = self.feedforward(self.feedforward_residual.prepare(states))
+        result: Tensor = self.feedforward_residual.add(states, output)
         return result
 
     def weights(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the self-attention's weights for the states that the layer reads, (batch, heads, len, len)."""
-        return self.attention.weights(self.attention_residual.before(states), mask)
+        return self.attention.weights(self.attention_residual.prepare(states), mask)
 
 
 class TransformerEncoder(ParallelEncoder):
@@ -48,7 +48,7 @@ class TransformerEncoder(ParallelEncoder):
 
     x^0_j = W E x_j + b + PE(j), PE being the sinusoids of section 3.5 and W there only if the sizes differ; with ``pre_norm``
     the top is normalised, h = LN(x^L) (Xiong et al. 2020), else h = x^L. Embeddings come with unit variance, so they are not
-    multiplied by √size, and dropped by the model itself. The final state is the mean of the states.
+    multiplied by √size; their dropout is the model's. The final state is the mean of the states.
 
     Parameters:
         projection: W (hidden_size, input_size) and b, initialised as a ``torch.nn.Linear`` is, unless the sizes are equal.
@@ -81,7 +81,9 @@ class TransformerEncoder(ParallelEncoder):
     ) -> None:
         super().__init__(hidden_size)
         if num_layers < 1:
-            raise UserError(f"encoder.num_layers is 1 or more, not {num_layers}: encoder=embeddings has none")
+            raise UserError(
+                f"num_layers is 1 or more, not {num_layers}: an encoder without layers is that of the embeddings alone"
+            )
         self.projection = nn.Identity() if input_size == hidden_size else nn.Linear(input_size, hidden_size)
         self.layers = nn.ModuleList(
             TransformerEncoderLayer(
@@ -94,10 +96,10 @@ class TransformerEncoder(ParallelEncoder):
     @override
     def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         mask = token_mask(embeddings, lengths)
-        states = self._placed(embeddings)
+        states = self._with_positions(embeddings)
         for layer in self.layers:
             states = layer(states, mask)
-        return self._encoded(self.norm(states), mask)
+        return self._output(self.norm(states), mask)
 
     def weights(self, embeddings: Tensor, lengths: Tensor) -> Tensor:
         """Return who looks at whom, for a figure: :meth:`forward` leaves it inside a fused kernel.
@@ -111,7 +113,7 @@ class TransformerEncoder(ParallelEncoder):
             zero where either is padding. In training mode the layers between drop units as ever, so ask in evaluation mode.
         """
         mask = token_mask(embeddings, lengths)
-        states = self._placed(embeddings)
+        states = self._with_positions(embeddings)
         weights = []
         for layer in self.layers:
             assert isinstance(layer, TransformerEncoderLayer)  # a ModuleList forgets what it holds
@@ -119,6 +121,6 @@ class TransformerEncoder(ParallelEncoder):
             states = layer(states, mask)
         return torch.stack(weights).masked_fill(~mask.unsqueeze(1).unsqueeze(-1), 0.0)
 
-    def _placed(self, embeddings: Tensor) -> Tensor:
+    def _with_positions(self, embeddings: Tensor) -> Tensor:
         states: Tensor = self.projection(embeddings)
         return states + sinusoids(0, states.shape[1], states.shape[2], states)

@@ -2,6 +2,7 @@
 
 from attnlab.heads.head import Head, TargetSpace
 from attnlab.heads.pointer_generator import PointerGeneratorHead
+from attnlab.heads.pointing import PointingHead, PointingMemory
 from attnlab.heads.vocabulary import VocabularyHead
 
-__all__ = ["Head", "PointerGeneratorHead", "TargetSpace", "VocabularyHead"]
+__all__ = ["Head", "PointerGeneratorHead", "PointingHead", "PointingMemory", "TargetSpace", "VocabularyHead"]

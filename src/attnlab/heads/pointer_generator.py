@@ -70,10 +70,10 @@ class PointerGeneratorHead(VocabularyHead):
         generated = nn.functional.logsigmoid(switch) + logits.to(precise).log_softmax(dim=-1)
         generated = nn.functional.pad(generated, (0, extension), value=closed)
         tokens = copy_ids.unsqueeze(1).expand_as(decoded.weights)
-        attended = torch.zeros_like(generated).scatter_add(2, tokens, decoded.weights.to(precise))
+        weights = torch.zeros_like(generated).scatter_add(2, tokens, decoded.weights.to(precise))
         present = torch.zeros(len(copy_ids), total, dtype=torch.bool, device=copy_ids.device).scatter(1, copy_ids, True)
         present[:, self.targets.padding_id] = False
-        copied = nn.functional.logsigmoid(-switch) + attended.clamp(min=1e-6).log()
+        copied = nn.functional.logsigmoid(-switch) + weights.clamp(min=1e-6).log()
         copied = copied.masked_fill(~present.unsqueeze(1), closed)
         reachable = present | (torch.arange(total, device=copy_ids.device) < self.targets.size)
         return torch.logaddexp(generated, copied).masked_fill(~reachable.unsqueeze(1), -torch.inf)

@@ -1,4 +1,4 @@
-"""Stacked recurrent networks that can run over a whole sentence at once or one token at a time.
+"""Stacked recurrent networks that can run over a whole sequence at once or one token at a time.
 
 The parameters are those of ``torch.nn.LSTM``, ``GRU`` or ``RNN``. :meth:`Recurrence.sequence` is torch's fused run
 over known inputs. :meth:`Recurrence.stepper` serves decoders whose input at one step depends on the step before (input
@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear
 from typing_extensions import override
+
+from attnlab.errors import UserError
 
 RecurrentState = tuple[Tensor, ...]
 """(h,) or (h, c), each (batch, layers, hidden_size)."""
@@ -29,6 +31,18 @@ class StateSizes(NamedTuple):
     hidden_size: int
 
 
+def refuse_idle_dropout(num_layers: int, dropout: float) -> None:
+    """Refuse dropout between layers where there is nothing between.
+
+    Raises:
+        UserError: dropout, and one layer.
+    """
+    if dropout and num_layers == 1:
+        raise UserError(
+            f"a dropout of {dropout} between layers has no effect on one layer: set it to 0, or num_layers to 2 or more"
+        )
+
+
 class Recurrence(nn.Module, ABC):
     """A stacked recurrent network whose input is a known part (embeddings) and a part known only at its step.
 
@@ -42,6 +56,9 @@ class Recurrence(nn.Module, ABC):
         hidden_size: units.
         num_layers: stacked layers.
         dropout: between layers, a probability.
+
+    Raises:
+        UserError: dropout between the layers of one.
     """
 
     network_class: ClassVar[type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]]
@@ -50,6 +67,7 @@ class Recurrence(nn.Module, ABC):
 
     def __init__(self, input_size: int, step_size: int, hidden_size: int, *, num_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
+        refuse_idle_dropout(num_layers, dropout)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -57,7 +75,7 @@ class Recurrence(nn.Module, ABC):
             input_size + step_size,
             hidden_size,
             num_layers=num_layers,
-            dropout=dropout if num_layers > 1 else 0.0,  # torch warns otherwise: there is nothing between the layers
+            dropout=dropout,
             batch_first=True,
         )
 

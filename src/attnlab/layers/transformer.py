@@ -4,15 +4,14 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
 
-from attnlab.errors import UserError
+from attnlab.attention.multihead import HeadProjections
 
 
 def sinusoids(start: int, length: int, size: int, like: Tensor) -> Tensor:
     """Return the positional encodings of positions start … start + length - 1 (Vaswani et al. 2017, section 3.5).
 
-    PE(p, 2i) = sin(p / 10000^(2i / size)), PE(p, 2i + 1) = cos(p / 10000^(2i / size)). There is no longest sentence.
+    PE(p, 2i) = sin(p / 10000^(2i / size)), PE(p, 2i + 1) = cos(p / 10000^(2i / size)). There is no longest sequence.
 
     Args:
         start: the first position.
@@ -45,8 +44,8 @@ class SelfAttention(nn.Module):
     head_i = softmax(W_i^Q x (W_i^K x)ᵀ / √d) W_i^V x; the output is W^O [head_1; …; head_n].
 
     Parameters:
-        projection: W^Q, W^K and W^V of all heads (3 · size, size), no bias.
-        combine: W^O (size, size), no bias. Both are initialised by Glorot and Bengio's (2010) uniform rule.
+        projections: W^Q, W^K, W^V and W^O of all heads (size, size), no bias, initialised by Glorot and Bengio's (2010)
+            uniform rule.
 
     Args:
         size: of a state.
@@ -59,27 +58,16 @@ class SelfAttention(nn.Module):
 
     def __init__(self, size: int, *, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
-        if size % heads:
-            raise UserError(f"{heads} heads cannot share a hidden size of {size}: choose a number of heads that divides it")
-        self.heads = heads
+        self.projections = HeadProjections(size, size, heads)
         self.dropout = dropout
-        self.projection = nn.Linear(size, 3 * size, bias=False)
-        self.combine = nn.Linear(size, size, bias=False)
-
-    def reset_parameters(self) -> None:
-        """Draw the matrices; each of W^Q, W^K, W^V counts as a matrix of its own."""
-        for part in self.projection.weight.chunk(3):
-            nn.init.xavier_uniform_(part)
-        nn.init.xavier_uniform_(self.combine.weight)
 
     def start(self, batch: int, like: Tensor) -> PastStates:
-        """Return the past of a sentence that has not begun."""
-        head_size = self.combine.in_features // self.heads
-        nothing = like.new_zeros(batch, self.heads, 0, head_size)
+        """Return the past of a sequence that has not begun."""
+        nothing = like.new_zeros(batch, self.projections.heads, 0, self.projections.head_size)
         return PastStates(nothing, nothing)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Look at the whole sentence.
+        """Look at the whole sequence.
 
         Args:
             states: (batch, len, size).
@@ -89,7 +77,7 @@ class SelfAttention(nn.Module):
             (batch, len, size).
         """
         query, keys, values = self._project(states)
-        return self._combine(query, keys, values, mask.unsqueeze(1).unsqueeze(1))
+        return self._attend(query, keys, values, mask.unsqueeze(1).unsqueeze(1))
 
     def weights(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the weights that :meth:`forward` averages with, which its fused kernel keeps to itself.
@@ -102,12 +90,10 @@ class SelfAttention(nn.Module):
             (batch, heads, len, len), without dropout: the last dimension sums to one.
         """
         query, keys, _ = self._project(states)
-        logits = query @ keys.transpose(2, 3) * query.shape[-1] ** -0.5
-        weights: Tensor = logits.masked_fill(~mask.unsqueeze(1).unsqueeze(1), -torch.inf).softmax(dim=-1)
-        return weights
+        return self.projections.weights(query, keys, mask.unsqueeze(1).unsqueeze(1))
 
     def causal(self, states: Tensor, past: PastStates) -> tuple[Tensor, PastStates]:
-        """Look at the positions before and at one's own; the rest of the sentence is not known yet.
+        """Look at the positions before and at one's own; the rest of the sequence is not known yet.
 
         Args:
             states: (batch, len, size), the positions after ``past``.
@@ -119,18 +105,15 @@ class SelfAttention(nn.Module):
         query, keys, values = self._project(states)
         past = PastStates(torch.cat([past.keys, keys], dim=2), torch.cat([past.values, values], dim=2))
         total, length = past.keys.shape[2], states.shape[1]
-        seen = torch.ones(length, total, dtype=torch.bool, device=states.device).tril(total - length)
-        return self._combine(query, past.keys, past.values, seen), past
+        mask = torch.ones(length, total, dtype=torch.bool, device=states.device).tril(total - length)
+        return self._attend(query, past.keys, past.values, mask), past
 
     def _project(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, keys, values = self.projection(states).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
-        return query, keys, values
+        project = self.projections
+        return project.project_queries(states), project.project_keys(states), project.project_values(states)
 
-    def _combine(self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
-        heads = scaled_dot_product_attention(query, keys, values, attn_mask=allowed, dropout_p=dropout)
-        combined: Tensor = self.combine(heads.transpose(1, 2).flatten(2))
-        return combined
+    def _attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        return self.projections.attend(query, keys, values, mask, dropout=self.dropout if self.training else 0.0)
 
 
 class FeedForward(nn.Sequential):
@@ -160,12 +143,12 @@ class Residual(nn.Module):
         self.pre_norm = pre_norm
         self.dropout = nn.Dropout(dropout)
 
-    def before(self, states: Tensor) -> Tensor:
+    def prepare(self, states: Tensor) -> Tensor:
         """Return what the sublayer reads."""
         read: Tensor = self.norm(states) if self.pre_norm else states
         return read
 
-    def after(self, states: Tensor, output: Tensor) -> Tensor:
+    def add(self, states: Tensor, output: Tensor) -> Tensor:
         """Return the states with the sublayer's output added."""
         added = states + self.dropout(output)
         result: Tensor = added if self.pre_norm else self.norm(added)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 import yaml
@@ -289,8 +290,17 @@ class RunFolder:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines that :func:`write_lines` wrote; empty where there is no file."""
-    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n") if path.is_file() else []
+    """Return the lines that :func:`write_lines` wrote; empty where there is no file.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    if not path.is_file():
+        return []
+    try:
+        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is damaged: it is not UTF-8") from error
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> None:
@@ -313,7 +323,7 @@ def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise UserError(f"{path} is damaged ({_one_line(error)})") from error
 
 

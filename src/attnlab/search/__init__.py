@@ -1,7 +1,8 @@
-"""Search for a translation: greedy, beam and sampling, over any model's ``step``, or over several models'."""
+"""Search for target sequences: greedy, beam and sampling, over any model's ``step``, or over several models'."""
 
-from attnlab.search.beam import AveragePenalty, BeamSearch, GNMTPenalty, NoPenalty
+from attnlab.search.beam import BeamSearch
 from attnlab.search.ensemble import Ensemble, average
+from attnlab.search.penalties import AveragePenalty, GNMTPenalty, LengthPenalty, NoPenalty
 from attnlab.search.search import Hypothesis, Search
 from attnlab.search.single import GreedySearch, SamplingSearch
 
@@ -12,6 +13,7 @@ __all__ = [
     "GNMTPenalty",
     "GreedySearch",
     "Hypothesis",
+    "LengthPenalty",
     "NoPenalty",
     "SamplingSearch",
     "Search",

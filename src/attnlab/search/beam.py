@@ -1,60 +1,28 @@
 """Beam search."""
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.layers.trees import select
-from attnlab.search.search import Hypothesis, LengthPenalty, Model, Search, unbatch
-
-
-@dataclass(frozen=True)
-class NoPenalty:
-    """Rank by log-probability alone."""
-
-    def __call__(self, length: int) -> float:
-        """Return 1."""
-        return 1.0
-
-
-@dataclass(frozen=True)
-class AveragePenalty:
-    """Rank by the mean log-probability of a token."""
-
-    def __call__(self, length: int) -> float:
-        """Return the length."""
-        return float(length)
-
-
-@dataclass(frozen=True)
-class GNMTPenalty:
-    """lp(Y) = (5 + |Y|)^α / (5 + 1)^α (Wu et al. 2016, equation 14)."""
-
-    alpha: float = 1.0
-
-    def __call__(self, length: int) -> float:
-        """Return lp for a length."""
-        return math.pow((5.0 + length) / 6.0, self.alpha)
+from attnlab.search.penalties import LengthPenalty, NoPenalty
+from attnlab.search.search import Hypothesis, Model, Search, unbatch
 
 
 class BeamSearch(Search):
-    """Beam search, batched over sentences; a finished hypothesis frees no place (Bahdanau et al. 2015's own search).
+    """Beam search, batched over sources; a finished hypothesis frees no place (Bahdanau et al. 2015's own search).
 
-    Each sentence has ``width`` places. At every step the best extensions of its open hypotheses take the places that
-    are left; one that ends with the end symbol is finished and keeps its place for good, so that a beam of width 1 is greedy
-    search, and a beam wide enough for every sequence is exhaustive. Finished sentences leave the batch.
+    Each source has ``width`` places. At every step the best extensions of its open hypotheses take the places that are left;
+    one that ends with the end symbol is finished and keeps its place for good, so that a beam of width 1 is greedy search, and
+    a beam wide enough for every sequence is exhaustive. A source whose hypotheses are finished leaves the batch.
 
     Args:
-        width: places for a sentence.
+        width: places for a source.
         length_penalty: divides the log-probability when finished hypotheses are ranked.
         coverage_penalty: β; β Σ_j log(min(Σ_t a_tj, 1)) is added when finished hypotheses are ranked (Wu et al. 2016,
-            equation 14), a sum over the source tokens, their end symbol included. A position that was never looked at counts
-            as one in a million.
+            equation 14), a sum over the source tokens, the end included. A position that was never looked at counts as one in a
+            million.
         max_length_factor: see :class:`Search`.
         max_length_offset: see :class:`Search`.
         min_length_factor: see :class:`Search`.
@@ -62,10 +30,11 @@ class BeamSearch(Search):
         no_repeat_ngram: see :class:`Search`.
 
     Raises:
-        UserError: a width below 1, a negative penalty, or a length penalty that is no function of a length.
+        UserError: a width below 1, a negative penalty, one that has nothing to rank, or a length penalty that is no function of
+            a length.
     """
 
-    kept_by = "width"
+    max_hypotheses_setting = "width"
 
     def __init__(
         self,
@@ -87,21 +56,22 @@ class BeamSearch(Search):
             no_repeat_ngram=no_repeat_ngram,
         )
         if width < 1:
-            raise UserError(f"search.width must be 1 or more, not {width}")
+            raise UserError(f"width must be 1 or more, not {width}")
         if coverage_penalty < 0:
-            raise UserError(f"search.coverage_penalty must not be negative, as {coverage_penalty} is")
+            raise UserError(f"coverage_penalty must not be negative, as {coverage_penalty} is")
+        if coverage_penalty and width == 1:
+            raise UserError("a width of 1 leaves nothing to rank, so that coverage_penalty would have no effect: set it to 0")
         if length_penalty is not None and not callable(length_penalty):
             raise UserError(
-                f"search.length_penalty={length_penalty} is no length penalty: choose one of its group by a slash, as "
-                "in search/length_penalty=gnmt"
+                f"length_penalty is a part of its own and not a value, as {length_penalty!r} is: choose an option of its group"
             )
         self.coverage_penalty = coverage_penalty
         self.width = width
-        self.length_penalty: Callable[[int], float] = length_penalty or NoPenalty()
+        self.length_penalty: LengthPenalty = length_penalty or NoPenalty()
 
     @property
     @override
-    def kept(self) -> int:
+    def max_hypotheses(self) -> int:
         return self.width
 
     @torch.inference_mode()
@@ -114,27 +84,27 @@ class BeamSearch(Search):
         longest = int(self.limits(lengths).max())
         lengths = lengths.to(device)
 
-        # Until the first step each sentence has one hypothesis, so the batch is not repeated before there is need.
-        sentences = torch.arange(len(source), device=device)
-        tokens = source.new_full((len(source),), bos)
-        history = source.new_empty(len(source), 1, 0)
+        # Until the first step each source has one hypothesis, so the batch is not repeated before there is need.
+        sources = torch.arange(len(source), device=device)
+        tokens = torch.full((len(source),), bos, device=device)
+        history = torch.empty(len(source), 1, 0, dtype=torch.long, device=device)
         scores = torch.zeros(len(source), 1, dtype=torch.float32, device=device)
         places = torch.full((len(source),), width, device=device)
-        finished = _Finished()
+        finished = FinishedHypotheses()
 
         for _ in range(longest):
             open_width = scores.shape[1]
             log_probabilities, weights, state = model.step(tokens, memory, state)
-            source_lengths = lengths[sentences].repeat_interleave(open_width)
+            source_lengths = lengths[sources].repeat_interleave(open_width)
             log_probabilities = self.constrain(log_probabilities, history.flatten(0, 1), source_lengths, eos)
-            # No hypothesis has more than width extensions among the best: the rest of the vocabulary is not looked at again.
+            # No hypothesis has more than width extensions among the best: the other tokens are not looked at again.
             best, extensions = log_probabilities.topk(min(width, log_probabilities.shape[-1]), dim=-1)
-            candidates = (scores.view(-1, 1) + best).view(len(sentences), -1)
+            candidates = (scores.view(-1, 1) + best).view(len(sources), -1)
             scores, flat = candidates.topk(min(width, candidates.shape[1]), dim=-1)
             parents = flat // best.shape[1]
-            next_tokens = extensions.view(len(sentences), -1).gather(1, flat)
+            next_tokens = extensions.view(len(sources), -1).gather(1, flat)
 
-            rows = torch.arange(len(sentences), device=device).unsqueeze(1)
+            rows = torch.arange(len(sources), device=device).unsqueeze(1)
             history = torch.cat([history[rows, parents], next_tokens.unsqueeze(-1)], dim=-1)
             parents = rows * open_width + parents
 
@@ -142,60 +112,60 @@ class BeamSearch(Search):
             valid = has_place & scores.isfinite()
             ended = valid & (next_tokens == eos)
             where = ended.nonzero(as_tuple=True)
-            finished.add(weights, sentences[where[0]], scores[where], history[where], parents[where])
+            finished.add(weights, sources[where[0]], scores[where], history[where], parents[where])
             places = places - ended.sum(dim=1)
             alive = valid & ~ended
             scores = scores.masked_fill(~alive, -torch.inf)
 
-            going_on = alive.any(dim=1).nonzero().squeeze(1)
-            if not len(going_on):
+            open_rows = alive.any(dim=1).nonzero().squeeze(1)
+            if not len(open_rows):
                 break
-            hypotheses = parents[going_on].flatten()
+            hypotheses = parents[open_rows].flatten()
             finished.origins.append(hypotheses)
             state = select(state, hypotheses)
-            if len(going_on) < len(sentences) or scores.shape[1] != open_width:
-                memory_rows = (rows * open_width).expand_as(parents)[going_on].flatten()
+            if len(open_rows) < len(sources) or scores.shape[1] != open_width:
+                memory_rows = (rows * open_width).expand_as(parents)[open_rows].flatten()
                 memory = select(memory, memory_rows)
-            sentences, scores, places = sentences[going_on], scores[going_on], places[going_on]
-            history, tokens = history[going_on], next_tokens[going_on].flatten()
+            sources, scores, places = sources[open_rows], scores[open_rows], places[open_rows]
+            history, tokens = history[open_rows], next_tokens[open_rows].flatten()
         return self._ranked(finished, lengths)
 
-    def _ranked(self, finished: "_Finished", lengths: Tensor) -> list[list[Hypothesis]]:
+    def _ranked(self, finished: "FinishedHypotheses", lengths: Tensor) -> list[list[Hypothesis]]:
         found: list[list[Hypothesis]] = [[] for _ in lengths]
         sizes = lengths.tolist()
-        each = zip(finished.sentences, finished.scores, finished.tokens, finished.weights(), strict=True)
-        for sentence, score, tokens, weights in each:
+        each = zip(finished.sources, finished.scores, finished.tokens, finished.weights(), strict=True)
+        for source, score, tokens, weights in each:
             ranked = score / self.length_penalty(len(tokens))
             if self.coverage_penalty:
-                covered = weights[:, : sizes[sentence]].sum(dim=0).clamp(min=1e-6, max=1.0)
+                covered = weights[:, : sizes[source]].sum(dim=0).clamp(min=1e-6, max=1.0)
                 ranked += self.coverage_penalty * float(covered.log().sum())
-            found[sentence].append(Hypothesis(tokens, score, ranked, weights))
+            found[source].append(Hypothesis(tokens, score, ranked, weights))
         return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
 
 
-class _Finished:
+class FinishedHypotheses:
     """What ended in a search, and where it came from: attention weights are gathered at the end alone, by going back.
 
     Attributes:
-        sentences: of each hypothesis, in the order in which they ended.
+        sources: of each hypothesis, in the order in which they ended.
         scores: its log-probability.
         tokens: its own.
         origins: for each row of the second step, of the third, …, its row in the step before.
     """
 
     def __init__(self) -> None:
-        self.sentences: list[int] = []
+        self.sources: list[int] = []
         self.scores: list[float] = []
         self.tokens: list[list[int]] = []
         self.origins: list[Tensor] = []
         self._weights: list[Tensor] = []
         self._last: list[Tensor] = []
 
-    def add(self, weights: Tensor, sentences: Tensor, scores: Tensor, tokens: Tensor, rows: Tensor) -> None:
+    def add(self, weights: Tensor, sources: Tensor, scores: Tensor, tokens: Tensor, rows: Tensor) -> None:
         """Take a step's weights (rows, source_len), and of what ended in it the row that it grew from."""
         self._weights.append(weights.float())
         self._last.append(rows)
-        self.sentences += sentences.tolist()
+        self.sources += sources.tolist()
         self.scores += scores.tolist()
         self.tokens += tokens.tolist()
 
@@ -208,6 +178,6 @@ class _Finished:
             rows = torch.cat([last, origins[rows]])
             steps.append(rows)
         steps.reverse()
-        count = len(self.sentences)
+        count = len(self.sources)
         owners = [torch.arange(count - len(rows), count, device=rows.device) for rows in steps]
         return unbatch([weights[rows] for weights, rows in zip(self._weights, steps, strict=True)], owners)

@@ -12,7 +12,7 @@ from attnlab.model import Seq2Seq, SourceMemory
 
 
 class Ensemble:
-    """Averages the distributions of several models: p(y_t) = (1 / n) Σ_i p_i(y_t); their attention weights are average too.
+    """Averages the distributions of several models: p(y_t) = (1 / n) Σ_i p_i(y_t); their attention weights are averaged too.
 
     Args:
         models: of the same source, the same targets and the same head.

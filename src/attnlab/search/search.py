@@ -1,7 +1,7 @@
 """What a search is, and what it finds."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -13,7 +13,7 @@ from attnlab.errors import UserError
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation that a search found.
+    """A target sequence that a search found.
 
     Attributes:
         tokens: target token ids, without the start symbol, ending with the end symbol.
@@ -39,12 +39,12 @@ class Model(Protocol):
 
 
 class Search(ABC):
-    """Finds translations of a batch of sentences.
+    """Finds target sequences for a batch of sources.
 
-    Lengths count target tokens with the end symbol; the source's length counts its end symbol too. A hypothesis is at most
+    Lengths count target tokens with the end symbol; the source's length counts its end too. A hypothesis is at most
     ``max_length_factor`` · source length + ``max_length_offset`` long, where the end symbol is forced, at its own probability;
-    it is at least ``min_length_factor`` · source length + ``min_length_offset`` long, the end symbol being forbidden before. A
-    factor of 0 makes the limit an absolute one.
+    it is at least ``min_length_factor`` · source length + ``min_length_offset`` long, the end symbol being forbidden before,
+    unless nothing else is possible. A factor of 0 makes the limit an absolute one.
 
     Args:
         max_length_factor: target tokens allowed for a source token.
@@ -55,13 +55,14 @@ class Search(ABC):
             section 2.5).
 
     Attributes:
-        kept_by: the setting that decides how many hypotheses of a sentence there are, or None where there is one.
+        max_hypotheses_setting: the setting that decides how many hypotheses of a source there are at most, or None where there
+            is one.
 
     Raises:
-        UserError: limits that allow no token, or that no hypothesis can meet.
+        UserError: limits that allow no token, that no hypothesis can meet, or that every hypothesis meets.
     """
 
-    kept_by: ClassVar[str | None] = None
+    max_hypotheses_setting: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -73,11 +74,21 @@ class Search(ABC):
         no_repeat_ngram: int = 0,
     ) -> None:
         if max_length_factor < 0 or max_length_offset < 1:
-            raise UserError("search.max_length_factor must not be negative and search.max_length_offset be 1 or more")
+            raise UserError(
+                f"max_length_factor must not be negative and max_length_offset be 1 or more, not {max_length_factor} and "
+                f"{max_length_offset}"
+            )
         if min(min_length_factor, min_length_offset, no_repeat_ngram) < 0:
-            raise UserError("search.min_length_factor, min_length_offset and no_repeat_ngram must not be negative")
+            raise UserError("min_length_factor, min_length_offset and no_repeat_ngram must not be negative")
         if min_length_factor > max_length_factor or min_length_offset > max_length_offset:
-            raise UserError("search.min_length_factor and min_length_offset must not be above those of the longest hypothesis")
+            raise UserError("min_length_factor and min_length_offset must not be above those of the longest hypothesis")
+        if min_length_factor == 0 and min_length_offset == 1:
+            raise UserError("every hypothesis has its end symbol, so that a min_length_offset of 1 would have no effect")
+        if max_length_factor == 0 and no_repeat_ngram >= max_length_offset:
+            raise UserError(
+                f"a hypothesis of at most {max_length_offset} tokens has no {no_repeat_ngram} tokens twice, so that "
+                f"no_repeat_ngram would have no effect: make it smaller, or 0"
+            )
         self.max_length_factor = max_length_factor
         self.max_length_offset = max_length_offset
         self.min_length_factor = min_length_factor
@@ -86,25 +97,25 @@ class Search(ABC):
 
     @property
     @abstractmethod
-    def kept(self) -> int:
-        """How many hypotheses of a sentence there are at most."""
+    def max_hypotheses(self) -> int:
+        """How many hypotheses of a source there are at most."""
 
     @abstractmethod
     def __call__(
         self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copy_ids: Tensor | None = None
     ) -> list[list[Hypothesis]]:
-        """Translate.
+        """Find target sequences.
 
         Args:
             model: in evaluation mode.
-            source: token ids (batch, source_len).
+            source: (batch, source_len, …), as the model reads it.
             lengths: (batch,), on the CPU.
             bos: id of the start symbol.
             eos: id of the end symbol.
             copy_ids: see :meth:`Seq2Seq.encode`; ids that go beyond the vocabulary come back in hypotheses.
 
         Returns:
-            For each sentence its hypotheses, best first.
+            For each source its hypotheses, best first.
         """
 
     def limits(self, lengths: Tensor) -> Tensor:
@@ -115,24 +126,25 @@ class Search(ABC):
         """Forbid what may not come next.
 
         Args:
-            log_probabilities: of the next token (n, vocabulary size).
+            log_probabilities: of the next token (n, tokens).
             history: tokens so far (n, steps).
-            lengths: of the source sentences (n,).
+            lengths: of the sources (n,).
             eos: id of the end symbol.
 
         Returns:
             The log-probabilities, -inf for what is forbidden.
         """
-        coming = history.shape[1] + 1
-        if self.min_length_factor or self.min_length_offset or self.no_repeat_ngram:
-            forbidden = self._forbidden(log_probabilities, history, lengths, eos)
-            log_probabilities = log_probabilities.masked_fill(forbidden, -torch.inf)
-        return only(log_probabilities, eos, self.limits(lengths) == coming)
+        last = self.limits(lengths) == history.shape[1] + 1
+        if not (self.min_length_factor or self.min_length_offset or self.no_repeat_ngram):
+            return force_token(log_probabilities, log_probabilities, eos, last)
+        forbidden = self._forbidden(log_probabilities, history, lengths, eos)
+        allowed = log_probabilities.masked_fill(forbidden, -torch.inf)
+        return force_token(allowed, log_probabilities, eos, last | allowed.isneginf().all(dim=-1))
 
     def _forbidden(self, log_probabilities: Tensor, history: Tensor, lengths: Tensor, eos: int) -> Tensor:
-        coming, size = history.shape[1] + 1, self.no_repeat_ngram
+        next_length, size = history.shape[1] + 1, self.no_repeat_ngram
         forbidden = torch.zeros_like(log_probabilities, dtype=torch.bool)
-        forbidden[:, eos] = coming < (self.min_length_factor * lengths).long() + self.min_length_offset
+        forbidden[:, eos] = next_length < (self.min_length_factor * lengths).long() + self.min_length_offset
         if size and history.shape[1] >= size:
             spans = history.unfold(1, size, 1)
             again = (spans[..., :-1] == history[:, history.shape[1] - size + 1 :].unsqueeze(1)).all(-1)
@@ -156,14 +168,17 @@ def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:
     return list(torch.split(torch.cat(list(steps))[order].cpu(), whose.bincount().tolist()))
 
 
-def only(log_probabilities: Tensor, token: int, rows: Tensor) -> Tensor:
-    """Forbid every token but one in the given rows (boolean, (n,)), leaving that token's log-probability as it is."""
+def force_token(allowed: Tensor, log_probabilities: Tensor, token: int, rows: Tensor) -> Tensor:
+    """Forbid every token but one in some rows.
+
+    Args:
+        allowed: log-probabilities (n, tokens), -inf for what is forbidden already.
+        log_probabilities: the model's own (n, tokens), of which the token keeps its own.
+        token: the one.
+        rows: boolean (n,).
+    """
     if not bool(rows.any()):
-        return log_probabilities
-    allowed = torch.full_like(log_probabilities, -torch.inf)
-    allowed[:, token] = log_probabilities[:, token]
-    return torch.where(rows.unsqueeze(1), allowed, log_probabilities)
-
-
-LengthPenalty = Callable[[int], float]
-"""A length penalty: from a hypothesis' length, the end symbol included, to what divides its log-probability."""
+        return allowed
+    forced = torch.full_like(allowed, -torch.inf)
+    forced[:, token] = log_probabilities[:, token]
+    return torch.where(rows.unsqueeze(1), forced, allowed)

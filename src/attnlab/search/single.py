@@ -1,6 +1,7 @@
-"""Searches that follow one hypothesis a sentence: greedy and sampling."""
+"""Searches that follow one hypothesis a source: greedy and sampling."""
 
 from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,17 +14,17 @@ from attnlab.seeding import derive_seed
 
 
 class SinglePathSearch(Search):
-    """Follows one hypothesis, or several that know nothing of each other. Finished sentences leave the batch.
+    """Follows one hypothesis, or several that know nothing of each other. What is finished leaves the batch.
 
     Attributes:
-        paths: hypotheses of each sentence.
+        paths: hypotheses of each source.
     """
 
     paths = 1
 
     @property
     @override
-    def kept(self) -> int:
+    def max_hypotheses(self) -> int:
         return self.paths
 
     @abstractmethod
@@ -31,12 +32,12 @@ class SinglePathSearch(Search):
         """Choose the next tokens (n,).
 
         Args:
-            log_probabilities: (n, vocabulary size), -inf for what is forbidden.
+            log_probabilities: (n, tokens), -inf for what is forbidden.
             draws: a number from 0 to 1 for each hypothesis (n,), from :meth:`draw`.
         """
 
-    def draw(self, sentence: list[int], path: int, longest: int) -> Tensor:
-        """Return the random numbers (longest,) of one hypothesis of a sentence; zeros for a search that draws none."""
+    def draw(self, source: list[Any], path: int, longest: int) -> Tensor:
+        """Return the random numbers (longest,) of one hypothesis of a source; zeros for a search that draws none."""
         return torch.zeros(longest, dtype=torch.float32)
 
     @torch.inference_mode()
@@ -46,17 +47,17 @@ class SinglePathSearch(Search):
     ) -> list[list[Hypothesis]]:
         memory, state = model.encode(source, lengths, copy_ids)
         longest = int(self.limits(lengths).max())
-        sentences = zip(source.tolist(), lengths.tolist(), strict=True)
-        draws = torch.stack([self.draw(ids[:n], path, longest) for ids, n in sentences for path in range(self.paths)])
+        elements = zip(source.tolist(), lengths.tolist(), strict=True)
+        draws = torch.stack([self.draw(own[:n], path, longest) for own, n in elements for path in range(self.paths)])
         draws, lengths = draws.to(source.device), lengths.to(source.device).repeat_interleave(self.paths)
         rows = torch.arange(len(lengths), device=source.device)
         if self.paths > 1:
             memory, state = select(memory, rows // self.paths), select(state, rows // self.paths)
-        tokens = source.new_full((len(rows),), bos)
-        chosen = source.new_full((len(rows), longest), eos)
+        tokens = torch.full((len(rows),), bos, device=source.device)
+        chosen = torch.full((len(rows), longest), eos, device=source.device)
         # Not the default dtype, which half precision changes.
         scores = torch.zeros(len(rows), dtype=torch.float32, device=source.device)
-        attended: list[Tensor] = []
+        weights: list[Tensor] = []
         owners: list[Tensor] = []
         for step in range(longest):
             log_probabilities, step_weights, state = model.step(tokens, memory, state)
@@ -64,18 +65,18 @@ class SinglePathSearch(Search):
             tokens = self.choose(log_probabilities, draws[rows, step])
             chosen[rows, step] = tokens
             scores[rows] += log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)
-            attended.append(step_weights.float())
+            weights.append(step_weights.float())
             owners.append(rows)
-            going_on = (tokens != eos).nonzero().squeeze(1)
-            if not len(going_on):
+            open_rows = (tokens != eos).nonzero().squeeze(1)
+            if not len(open_rows):
                 break
-            if len(going_on) < len(tokens):
-                rows, tokens = rows[going_on], tokens[going_on]
-                memory, state = select(memory, going_on), select(state, going_on)
+            if len(open_rows) < len(tokens):
+                rows, tokens = rows[open_rows], tokens[open_rows]
+                memory, state = select(memory, open_rows), select(state, open_rows)
         found: list[list[Hypothesis]] = [[] for _ in range(len(source))]
-        each = zip(chosen.tolist(), scores.tolist(), unbatch(attended, owners), strict=True)
-        for row, (ids, score, weights) in enumerate(each):
-            found[row // self.paths].append(Hypothesis(ids[: len(weights)], score, score, weights))
+        each = zip(chosen.tolist(), scores.tolist(), unbatch(weights, owners), strict=True)
+        for row, (ids, score, own) in enumerate(each):
+            found[row // self.paths].append(Hypothesis(ids[: len(own)], score, score, own))
         return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
 
 
@@ -91,11 +92,11 @@ class SamplingSearch(SinglePathSearch):
     """Draws every token from the model's distribution, sharpened and cut.
 
     p(y)^(1/τ) is cut to the ``top_k`` most probable tokens and then to the smallest set of these whose probability is at least
-    ``top_p`` (Fan et al. 2018, section 4; Holtzman et al. 2020, section 3.1). What a sentence gets depends on the seed and the
-    sentence alone, not on the others of its batch. Scores are log-probabilities of the model's own distribution.
+    ``top_p`` (Fan et al. 2018, section 4; Holtzman et al. 2020, section 3.1). What a source gets depends on the seed and the
+    source alone, not on the others of its batch. Scores are log-probabilities of the model's own distribution.
 
     Args:
-        samples: hypotheses of each sentence.
+        samples: hypotheses of each source.
         temperature: τ; close to 0 it is greedy search.
         top_k: keep so many tokens; 0 keeps all.
         top_p: keep tokens of so much probability; 1 keeps all.
@@ -107,10 +108,10 @@ class SamplingSearch(SinglePathSearch):
         no_repeat_ngram: see :class:`Search`.
 
     Raises:
-        UserError: settings outside their range.
+        UserError: settings outside their range, or without effect beside a ``top_k`` of 1.
     """
 
-    kept_by = "samples"
+    max_hypotheses_setting = "samples"
 
     def __init__(
         self,
@@ -135,8 +136,13 @@ class SamplingSearch(SinglePathSearch):
         )
         if samples < 1 or temperature <= 0 or top_k < 0 or not 0 < top_p <= 1:
             raise UserError(
-                "search.samples must be 1 or more, temperature above 0, top_k 0 or more and top_p above 0 and at most 1, not "
+                "samples must be 1 or more, temperature above 0, top_k 0 or more and top_p above 0 and at most 1, not "
                 f"{samples}, {temperature}, {top_k} and {top_p}"
+            )
+        if top_k == 1 and (samples, temperature, top_p) != (1, 1.0, 1.0):
+            raise UserError(
+                "a top_k of 1 always draws the most probable token, so that samples, temperature and top_p would have no "
+                "effect: leave them at 1, or raise top_k"
             )
         self.paths = samples
         self.temperature = temperature
@@ -145,19 +151,19 @@ class SamplingSearch(SinglePathSearch):
         self.seed = seed
 
     @override
-    def draw(self, sentence: list[int], path: int, longest: int) -> Tensor:
-        seed = derive_seed(self.seed, f"sample {path} of {sentence}")
+    def draw(self, source: list[Any], path: int, longest: int) -> Tensor:
+        seed = derive_seed(self.seed, f"sample {path} of {source}")
         return torch.rand(longest, dtype=torch.float32, generator=torch.Generator().manual_seed(seed))
 
     @override
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
         probabilities, tokens = (log_probabilities / self.temperature).softmax(dim=-1).sort(dim=-1, descending=True)
-        kept = probabilities.clone()
+        mass = probabilities.clone()
         if self.top_k:
-            kept[:, self.top_k :] = 0
-        before = kept.cumsum(dim=-1) - kept
-        kept[before >= self.top_p * kept.sum(dim=-1, keepdim=True)] = 0
-        cumulative = kept.cumsum(dim=-1)
+            mass[:, self.top_k :] = 0
+        before = mass.cumsum(dim=-1) - mass
+        mass[before >= self.top_p * mass.sum(dim=-1, keepdim=True)] = 0
+        cumulative = mass.cumsum(dim=-1)
         place = (cumulative <= draws.unsqueeze(1) * cumulative[:, -1:]).sum(dim=-1)
-        place = place.clamp(max=(kept > 0).sum(dim=-1) - 1)
+        place = place.clamp(max=(mass > 0).sum(dim=-1) - 1)
         return tokens.gather(1, place.unsqueeze(1)).squeeze(1)

@@ -1,4 +1,4 @@
-"""What a study's folder holds: its runs, finished or not, read from their folders alone."""
+"""What a study's folder holds: its runs, finished or not, read from their folders alone. Nothing heavy is imported first."""
 
 import math
 from collections import defaultdict
@@ -6,18 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.config import variant_labels
 from attnlab.errors import UserError
-from attnlab.evaluation.measurement import Bucket, by_length
-from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.runs.folder import LENGTHS, RunFolder, State, read_lines, read_statistics
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.studies.folder import StudyFolder, StudyPlan
-from attnlab.studies.identity import labels
+
+if TYPE_CHECKING:
+    from attnlab.evaluation.measurement import Bucket
+    from attnlab.evaluation.metric import Metric, Statistics
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,14 @@ class Run:
         value = self.result.metric(test, metric)
         return None if value is None or not math.isfinite(value) else value
 
-    def statistics(self, test: str, metric: str) -> Statistics | None:
+    def statistics(self, test: str, metric: str) -> "Statistics | None":
         """Return what each example of a test set adds to a metric; None where that is not known."""
         return self._read(test).get(metric)
 
-    def by_length(self, test: str, name: str, metric: Metric) -> list[Bucket]:
+    def by_length(self, test: str, name: str, metric: "Metric") -> "list[Bucket]":
         """Return a metric of the examples of similar source length; empty where what they add is not known."""
+        from attnlab.evaluation.measurement import by_length
+
         read = self._read(test)
         return by_length(metric, read[name], read[LENGTHS]) if name in read and LENGTHS in read else []
 
@@ -172,15 +176,22 @@ class Study:
         return str(next(filter(None, monitors), ""))
 
     @cached_property
-    def known_metrics(self) -> dict[str, Metric]:
-        """All metrics that finished runs declare, by name."""
+    def known_metrics(self) -> "dict[str, Metric]":
+        """All metrics that finished runs declare, by name.
+
+        Raises:
+            UserError: one that cannot be made, such as one of the user's own whose module is not at hand.
+        """
+        from attnlab.runs.loading import load_metrics, report_damage
+
         nodes: dict[str, Any] = {}
         for run in self.finished_runs:
             nodes = {**(run.config.get("metrics") or {}), **nodes}
-        return metrics_of({"metrics": nodes})
+        with report_damage(self.folder.path):
+            return load_metrics({"metrics": nodes})
 
     @cached_property
-    def metrics(self) -> dict[str, Metric]:
+    def metrics(self) -> "dict[str, Metric]":
         """The metrics that the comparison shows, the first being the one that ranks; empty while no run is finished.
 
         Raises:
@@ -196,26 +207,9 @@ class Study:
         return {name: self.known_metrics[name] for name in names}
 
     @property
-    def ranking(self) -> tuple[str, Metric]:
+    def ranking(self) -> "tuple[str, Metric]":
         """The metric by which variants are ranked, of a study with a finished run."""
         return next(iter(self.metrics.items()))
-
-
-def metrics_of(config: Mapping[str, Any]) -> dict[str, Metric]:
-    """Make the metrics that a recorded config declares, by name.
-
-    Raises:
-        UserError: one that cannot be made, such as one of the user's own whose module is not at hand.
-    """
-    from hydra.utils import instantiate
-
-    metrics = {}
-    for name, node in (config.get("metrics") or {}).items():
-        try:
-            metrics[str(name)] = instantiate(node)
-        except Exception as error:  # whatever the class raises, in Hydra's wrapping
-            raise UserError(f"metrics.{name} cannot be made: {' '.join(str(error).split())[:200]}") from error
-    return metrics
 
 
 def collect(folder: str | Path) -> Study:
@@ -243,7 +237,7 @@ def collect(folder: str | Path) -> Study:
     for place, (overrides, seed) in runs.items():
         run = study.run(place)
         by_variant[tuple(overrides)].append(Run(run, tuple(overrides), seed, run.state))
-    axis, names = labels(list(by_variant))
+    axis, names = variant_labels(list(by_variant))
     return Study(
         folder=study,
         question=plan.question or "",

@@ -1,19 +1,20 @@
 """What has to be said below a comparison: what its figures are, and which of them do not compare."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from attnlab.studies.collection import Study
+from attnlab.studies.collection import Run, Study
 from attnlab.studies.cost import COSTS
 
 
-def notes(study: Study, code: str | None) -> list[str]:
+def notes(study: Study, hash_code: Callable[[Run], str] | None = None) -> list[str]:
     """Return the notes below the comparison of a study.
 
     Args:
         study: with a finished run.
-        code: hash of the code that would make its runs now, or None.
+        hash_code: hash of the code that would make a run now; see :func:`attnlab.studies.comparison.compare`.
     """
-    return [*_of_metrics(study), *_of_seeds(study), *_of_costs(), *_of_differences_in_the_making(study), *_of_kept(study, code)]
+    return [*_of_metrics(study), *_of_seeds(study), *_of_costs(), *_of_origins(study), *_of_kept(study, hash_code)]
 
 
 def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
@@ -54,22 +55,40 @@ def _of_costs() -> Iterator[str]:
     yield "; ".join(cost.note for cost in COSTS if cost.note)
 
 
-def _of_differences_in_the_making(study: Study) -> Iterator[str]:
-    results = [run.result for run in study.finished_runs]
-    for kind in ("data", "version", "code"):
-        if len(kinds := {getattr(result, kind) for result in results}) > 1:
+def _of_origins(study: Study) -> Iterator[str]:
+    for kind in ("data", "version"):
+        if len(kinds := {getattr(run.result, kind) for run in study.finished_runs}) > 1:
             yield f"not comparable: these runs differ in {kind} ({', '.join(sorted(kinds))})"
+    # The code of a user's own class is part of that of the runs that name it: only runs that name the same can be of one code.
+    codes: dict[frozenset[str], set[str]] = {}
+    for run in study.finished_runs:
+        codes.setdefault(frozenset(_foreign_targets(run.config)), set()).add(run.result.code)
+    for differing in codes.values():
+        if len(differing) > 1:
+            yield f"not comparable: these runs differ in code ({', '.join(sorted(differing))})"
     for label, runs in study.done().items():
         if len({run.record.recipe for run in runs if run.record}) > 1:
             yield f"not comparable: the seeds of {label} differ in more than their seed; run the study again"
 
 
-def _of_kept(study: Study, code: str | None) -> Iterator[str]:
+def _foreign_targets(node: Any) -> Iterator[str]:
+    """Yield what a config names that is not attnlab's own."""
+    if isinstance(node, Mapping):
+        if not (target := str(node.get("_target_", "attnlab."))).startswith("attnlab."):
+            yield target
+        for value in node.values():
+            yield from _foreign_targets(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _foreign_targets(value)
+
+
+def _of_kept(study: Study, hash_code: Callable[[Run], str] | None) -> Iterator[str]:
     kept: dict[str, list[str]] = {}
     for label, runs in study.done().items():
         for run in runs:
             accepted = run.record.accepted_code if run.record else []
-            if accepted and code in (None, accepted[-1]):
+            if accepted and (hash_code is None or hash_code(run) in accepted):
                 kept.setdefault(label, []).append(str(run.seed))
     if kept:
         told = "; ".join(f"{label}, seed {', '.join(seeds)}" for label, seeds in kept.items())

@@ -12,11 +12,11 @@ from sacrebleu.metrics import base, bleu, chrf, ter
 from sacremoses import MosesTokenizer
 from typing_extensions import override
 
+from attnlab.data.symbols import UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import AttentionMetric, signature_of, statistics_of
-from attnlab.data.symbols import UNK
 from attnlab.tasks.translation.vocabulary import SPECIAL
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")

@@ -1,0 +1,138 @@
+"""Which parts of an attention go together: one table of what is refused, since a part would have no effect or never learn."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+
+from attnlab.attention.histories import History
+from attnlab.attention.keys import Keys
+from attnlab.attention.mechanism import AttentionMechanism
+from attnlab.attention.normalizers import Normalizer
+from attnlab.attention.scores import Score
+from attnlab.attention.windows import Window
+from attnlab.errors import UserError
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What the rules are about; what there is not is None."""
+
+    score: Score | None = None
+    window: Window | None = None
+    normalizer: Normalizer | None = None
+    keys: Keys | None = None
+    history: History | None = None
+    chunk: Normalizer | None = None
+    """What normalises inside a chunk."""
+    query: Sequence[str] | None = None
+    """What the query of several heads is made of."""
+    comparison: str | None = None
+    """What needs a score that compares, in words."""
+    outer: AttentionMechanism | None = None
+    """An attention around another."""
+    inner: AttentionMechanism | None = None
+    """The attention inside it."""
+
+    @property
+    def ignores_score(self) -> bool:
+        """Whether the normalizer reads no logits."""
+        return self.normalizer is not None and not self.normalizer.reads_logits
+
+    @property
+    def ignores_keys(self) -> bool:
+        """Whether the score does not look at keys."""
+        return self.score is not None and not self.score.content_based
+
+    @property
+    def separate_keys(self) -> bool:
+        """Whether there are keys beside the values."""
+        return self.keys is not None and not self.keys.shared
+
+    @property
+    def changed_keys(self) -> bool:
+        """Whether the history adds to the keys."""
+        return self.history is not None and self.history.changes_keys
+
+    @property
+    def biased(self) -> bool:
+        """Whether the window adds to the logits: found by asking it for the region of one query on one position."""
+        if self.window is None:
+            return False
+        query, mask = torch.zeros(1, 1, self.window.query_size), torch.ones(1, 1, dtype=torch.bool)
+        return self.window(query, mask, torch.zeros(1, dtype=torch.long)).bias is not None
+
+
+class Rule(NamedTuple):
+    """A combination that is refused."""
+
+    applies: Callable[[Composition], bool]
+    message: str
+    """With the names of the parts in braces."""
+
+
+RULES = (
+    Rule(
+        lambda parts: parts.ignores_score and parts.history is not None and parts.history.sequential,
+        "a {normalizer} normalizer ignores the score, so that a {history} history would have no effect: choose no history, or "
+        "another normalizer",
+    ),
+    Rule(
+        lambda parts: parts.ignores_score and parts.biased,
+        "a {normalizer} normalizer ignores the score, so that a {window} window, which adds to it, would have no effect: "
+        "choose another window, or another normalizer",
+    ),
+    Rule(
+        lambda parts: parts.ignores_score and parts.separate_keys,
+        "a {normalizer} normalizer ignores the score, so that {keys} keys would have no effect: choose the encoder's states as "
+        "keys, or another normalizer",
+    ),
+    Rule(
+        lambda parts: parts.ignores_score and parts.comparison is not None,
+        "a {normalizer} normalizer ignores the score, but {comparison} need one that compares: choose another normalizer",
+    ),
+    Rule(
+        lambda parts: parts.ignores_keys and parts.separate_keys,
+        "a {score} score does not look at keys, so that {keys} keys would have no effect: choose the encoder's states as keys, "
+        "or a score that compares, such as general",
+    ),
+    Rule(
+        lambda parts: parts.ignores_keys and parts.changed_keys,
+        "a {score} score does not look at keys, which is where a {history} history enters: choose no history, or a score that "
+        "compares, such as additive",
+    ),
+    Rule(
+        lambda parts: parts.ignores_keys and parts.comparison is not None,
+        "a {score} score does not look at keys, but {comparison} need one that compares: choose another, such as general",
+    ),
+    Rule(
+        lambda parts: parts.changed_keys and parts.score is not None and not parts.score.linear_keys,
+        "a {score} score normalises its keys, so that a {history} history cannot add to them: choose no history, or another "
+        "score, such as additive",
+    ),
+    Rule(
+        lambda parts: parts.chunk is not None and parts.chunk.sequential,
+        "a {chunk} normalizer carries a state, so that it cannot normalise a chunk by itself: choose another, such as softmax",
+    ),
+    Rule(
+        lambda parts: parts.query is not None and "state" not in parts.query,
+        "{comparison} project the decoder's state, which must be a part of their query",
+    ),
+    Rule(
+        lambda parts: parts.inner is not None and not parts.inner.context_size,
+        "{outer} around an attention without a context would hide the source from the decoder: choose another attention inside",
+    ),
+)
+
+
+def validate_composition(parts: Composition) -> None:
+    """Refuse parts of which one would have no effect or never learn.
+
+    Raises:
+        UserError: the message of the first rule that applies.
+    """
+    for rule in RULES:
+        if rule.applies(parts):
+            names = {name: part if isinstance(part, str) else type(part).__name__ for name, part in vars(parts).items()}
+            raise UserError(rule.message.format_map(names))

@@ -1,0 +1,87 @@
+"""The table of what does not go together: every rule is met by something, and speaks in plain words."""
+
+import re
+
+import pytest
+
+from attnlab.attention import ContextGate, NoAttention
+from attnlab.attention.composition import RULES, Composition, validate_composition
+from attnlab.errors import UserError
+from parts import attention, part, sequential_normalizers
+
+
+def chosen(group: str, name: str) -> object:
+    return part(group, name)(4, 4)
+
+
+SCORES = {name: chosen("score", name) for name in ("general", "location", "cosine")}
+UNIFORM, SOFTMAX, MONOTONIC = (chosen("normalizer", name) for name in ("uniform", "softmax", "monotonic"))
+COVERED, PLAIN = attention(history="coverage_sum"), attention()
+SEPARATE = attention(keys="projected").keys
+NOTHING = NoAttention(4, 4, 4)
+
+BROKEN = [
+    Composition(normalizer=UNIFORM, history=COVERED.history),
+    Composition(normalizer=UNIFORM, window=chosen("window", "gaussian")),
+    Composition(normalizer=UNIFORM, keys=SEPARATE),
+    Composition(normalizer=UNIFORM, comparison="2 heads"),
+    Composition(SCORES["location"], keys=SEPARATE),
+    Composition(SCORES["location"], history=COVERED.history),
+    Composition(SCORES["location"], comparison="past states"),
+    Composition(SCORES["cosine"], history=COVERED.history),
+    Composition(chunk=MONOTONIC),
+    Composition(query=("embedding",), comparison="2 heads"),
+    Composition(outer=PLAIN, inner=NOTHING),
+]
+"""What breaks each rule of the table, in its order, and no other."""
+
+
+def test_every_rule_is_broken_by_something_and_by_nothing_else() -> None:
+    for index, parts in enumerate(BROKEN):
+        assert [rule.applies(parts) for rule in RULES] == [index == other for other in range(len(RULES))]
+
+
+@pytest.mark.parametrize("index", range(len(RULES)))
+def test_a_message_names_the_parts_and_no_key(index: int) -> None:
+    with pytest.raises(UserError) as refusal:
+        validate_composition(BROKEN[index])
+    message = str(refusal.value)
+    assert "\n" not in message
+    assert "NoneType" not in message
+    assert re.search(r"[{}/=]|\w\.\w", message) is None
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        Composition(),
+        Composition(SCORES["general"], PLAIN.window, SOFTMAX, SEPARATE, COVERED.history),
+        Composition(SCORES["cosine"], PLAIN.window, MONOTONIC, SEPARATE, attention(history="temporal").history),
+        Composition(SCORES["location"], chosen("window", "gaussian"), MONOTONIC, PLAIN.keys, PLAIN.history),
+        Composition(None, chosen("window", "local_p"), UNIFORM, PLAIN.keys, PLAIN.history),
+        Composition(SCORES["general"], comparison="2 heads", query=("embedding", "state")),
+        Composition(chunk=UNIFORM),
+        Composition(outer=NOTHING, inner=PLAIN),
+    ],
+)
+def test_what_goes_together_passes(parts: Composition) -> None:
+    validate_composition(parts)
+
+
+@pytest.mark.parametrize("name", sequential_normalizers())
+def test_a_chunk_is_not_normalised_with_a_state(name: str) -> None:
+    with pytest.raises(UserError, match="normalizer carries a state, so that it cannot normalise a chunk by itself"):
+        attention(normalizer=part("normalizer", "mocha", chunk=part("normalizer", name)))
+
+
+def test_what_parts_declare_reaches_every_attention_around_them() -> None:
+    """A longest source and weights that lose mass are declared by a part alone, wherever it sits."""
+    limited = part("normalizer", "mocha", selection=part("score", "location", max_length=7))
+    inner = attention(score=part("score", "location", max_length=9), normalizer=limited)
+    around = ContextGate(4, 6, 3, wrapped=lambda q, m, e: inner)
+    for ours in (inner, around):
+        assert ours.max_length == 7
+        assert not ours.sums_to_one
+    assert attention().max_length is None
+    assert ContextGate(4, 6, 3, wrapped=lambda q, m, e: attention()).sums_to_one
+    assert not NOTHING.sums_to_one

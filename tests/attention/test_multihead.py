@@ -1,0 +1,58 @@
+"""The matrices of several heads and the kernels under them, beside the equations."""
+
+import pytest
+import torch
+
+from attnlab.attention import HeadProjections
+from attnlab.errors import UserError
+from parts import agree, inputs
+
+ALLOWED = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool)
+
+
+def projections() -> HeadProjections:
+    torch.manual_seed(0)
+    return HeadProjections(4, 6, 2).double()
+
+
+def test_splitting_and_merging_are_inverse_up_to_the_output_matrix() -> None:
+    ours = projections()
+    states = torch.randn(2, 5, 4, dtype=torch.float64)
+    heads = ours.split(states)
+    assert heads.shape == (2, 2, 5, 2)
+    assert torch.equal(heads[:, 1], states[..., 2:])
+    torch.testing.assert_close(ours.merge(heads), states @ ours.output_projection.weight.T)
+
+
+def test_the_kernel_averages_with_the_weights_that_are_written_out() -> None:
+    ours = projections()
+    queries, _, states = inputs()
+    query, keys, values = ours.project_queries(queries), ours.project_keys(states), ours.project_values(states)
+    allowed = ALLOWED.unsqueeze(1).unsqueeze(1)
+    weights = ours.weights(query, keys, allowed)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 4).double())
+    assert (weights[1, :, :, 3:] == 0).all()
+    wanted = [queries, states, *ours.parameters()]
+    agree(ours.attend(query, keys, values, allowed), ours.merge(weights @ values), wanted)
+
+
+def test_weights_of_a_row_without_any_allowed_position_are_zero() -> None:
+    ours = projections()
+    query = torch.randn(1, 2, 1, 2, dtype=torch.float64)
+    assert (ours.weights(query, query, torch.zeros(1, 1, 1, 1, dtype=torch.bool)) == 0).all()
+
+
+def test_each_matrix_is_drawn_by_glorots_rule() -> None:
+    torch.manual_seed(0)
+    ours = HeadProjections(64, 32, 4)
+    ours.reset_parameters()
+    for name, fans in (("query", 128), ("key", 96), ("value", 96), ("output", 128)):
+        largest = getattr(ours, f"{name}_projection").weight.abs().max().item()
+        bound = (6 / fans) ** 0.5
+        assert 0.98 * bound < largest <= bound
+
+
+@pytest.mark.parametrize("heads", [0, 3])
+def test_heads_that_do_not_divide_the_query_are_refused(heads: int) -> None:
+    with pytest.raises(UserError, match=f"{heads} heads cannot share a query of size 4"):
+        HeadProjections(4, 6, heads)
