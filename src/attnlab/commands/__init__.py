@@ -76,34 +76,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (Exception, KeyboardInterrupt) as error:
-        message, status = describe_error(error)
+        message, status = _describe_error(error, words)
         print(f"attnlab: {message}", file=sys.stderr)
         return status
 
 
-def describe_error(error: BaseException) -> tuple[str, int]:
+def _describe_error(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
     """Return what to tell of an error, in one line, and the exit status; of a bug, its traceback is printed."""
     match error:
         case UserError():
             return str(error), 2
         case click.ClickException():
-            return _describe_usage(error), 2
+            return _describe_usage(error, words), 2
         case PermissionError():
             return f"{error.strerror}: {error.filename}", 2
         case BusyError():
             return str(error), 1
         case StoppedError():
             return str(error), 130
-        case KeyboardInterrupt() | click.Abort():
+        case KeyboardInterrupt():
             return "stopped", 130
     traceback.print_exception(error)
     return f"{type(error).__name__}: {error}", 1
 
 
-def _describe_usage(error: click.ClickException) -> str:
+def _describe_usage(error: click.ClickException, words: Sequence[str]) -> str:
     message = " ".join(error.format_message().split()).rstrip(".")
     if isinstance(error, click.NoSuchOption):
         near = f", did you mean {sorted(error.possibilities)[0]}" if error.possibilities else ""
         message = f"no such option {error.option_name}{near}"
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{message[:1].lower()}{message[1:]}: see {context.command_path if context else 'attnlab'} --help"
+    path = context.command_path if context else f"attnlab {words[0]}"  # click does not always know in which command it is
+    return f"{message[:1].lower()}{message[1:]}: see {path} --help"

@@ -63,12 +63,12 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
 
 
 def _check_n_best(count: int, search: "Search") -> None:
-    if count <= search.kept:
+    if count <= search.max_hypotheses:
         return
-    if search.kept_by is None:
+    if search.max_hypotheses_setting is None:
         raise UserError(f"--n-best {count}: greedy search finds one prediction: add search=beam search.width={count}")
-    setting = f"search.{search.kept_by}"
-    raise UserError(f"--n-best {count}: {setting} is {search.kept}: add {setting}={count}")
+    setting = f"search.{search.max_hypotheses_setting}"
+    raise UserError(f"--n-best {count}: {setting} is {search.max_hypotheses}: add {setting}={count}")
 
 
 def _write(
