@@ -1,12 +1,13 @@
 """Run the command line inside the test process: importing torch anew for every command would take most of the time."""
 
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from attnlab import cli
+from attnlab.commands import main
 
 TINY = [
     "data.train_size=96",
@@ -23,20 +24,52 @@ TINY = [
 ]
 """A model and a corpus so small that a whole run takes a second or two."""
 
-Attnlab = Callable[..., int]
+Cli = Callable[..., int]
 
 
 @pytest.fixture
-def attnlab(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Attnlab:
-    """``attnlab("train", ...)`` in a folder of its own; returns the exit status."""
+def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    """``cli("train", ...)`` in a folder of its own; returns the exit status."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
     def run(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["attnlab", *arguments])
         try:
-            return cli.main()
+            return main()
         except SystemExit as stop:  # as Hydra's own options end
             return int(stop.code or 0)
 
     return run
+
+
+KINDS: dict[str, list[str]] = {
+    "plain": [],
+    "copying": ["head=pointer_generator"],
+    "none": ["attention=none"],
+    "location": ["attention/score=location", "attention.score.max_length=80"],
+    "unknown": ["task.replace_unknown=true", "vocabulary.max_size=5"],
+}
+"""Models that copy, do not attend, read no long source, or know no word."""
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Finished runs, trained briefly: one of each kind, and two seeds of the first."""
+    return _train(tmp_path_factory.getbasetemp())
+
+
+@functools.cache  # for a fixture that is imported is one of its own in every module
+def _train(base: Path) -> dict[str, Path]:
+    folder = base / "trained"
+    folder.mkdir()
+    budget = ["data.train_size=600", "trainer.max_epochs=2", "optimizer.lr=0.01", "logger=none", "data.open_names=0.2"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("ATTNLAB_CACHE", str(base / "cache"))
+        for name, chosen in KINDS.items():
+            for seed in (1, 2) if name == "plain" else (1,):
+                command = ["train", *TINY, *budget, *chosen, f"name={name}", f"seed={seed}"]
+                patch.setattr(sys, "argv", ["attnlab", *command])
+                assert main() == 0
+    return {f"{name}-{path.name[-1]}": path for name in KINDS for path in folder.glob(f"runs/{name}/*/*")}

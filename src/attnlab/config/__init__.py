@@ -1,11 +1,12 @@
 """Configs: composed by Hydra, checked against what reads them, and turned into objects; no other room imports Hydra."""
 
-from attnlab.config.application import HydraJob, complete, run_hydra
+from attnlab.config.application import HydraJob, complete, run_hydra, show_hydra
 from attnlab.config.building import Factory, build, component_errors, library_errors
 from attnlab.config.checks import KEYS, check, settle
 from attnlab.config.composition import (
     CONF,
     EXPERIMENTS,
+    MAIN,
     Composition,
     Override,
     Place,
@@ -23,6 +24,7 @@ __all__ = [
     "CONF",
     "EXPERIMENTS",
     "KEYS",
+    "MAIN",
     "Composition",
     "Factory",
     "HydraJob",
@@ -41,6 +43,7 @@ __all__ = [
     "search_node",
     "search_path",
     "settle",
+    "show_hydra",
     "split_sweep",
     "variant_labels",
     "variant_name",

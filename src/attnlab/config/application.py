@@ -61,8 +61,17 @@ class _Task:
             return None
 
 
+def show_hydra(arguments: Sequence[str], config_name: str) -> None:
+    """Let Hydra show a config or its help, as its options ask for; see :func:`run_hydra`."""
+
+    def never(job: HydraJob) -> None:
+        raise AssertionError(f"{arguments} show nothing, but run")
+
+    run_hydra(arguments, config_name, never)
+
+
 def run_hydra(arguments: Sequence[str], config_name: str, function: JobFunction) -> None:
-    """Hand over to Hydra, which composes a config and calls a function for every run, or shows what its options ask for.
+    """Hand over to Hydra, which composes a config and calls a function for every run.
 
     Args:
         arguments: options of Hydra's, and after them overrides.

@@ -1,0 +1,110 @@
+"""The command line: one module of this folder a verb.
+
+Nothing heavy is imported before a command starts, so that help and completion answer at once.
+"""
+
+import difflib
+import importlib
+import os
+import pkgutil
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+from typing_extensions import override
+
+import attnlab
+from attnlab.errors import BusyError, StoppedError, UserError
+
+COMPLETION = "_ATTNLAB_COMPLETE"
+"""The variable by which a shell asks what a word may become; see :mod:`attnlab.commands._shells`."""
+
+
+class Verbs(click.Group):
+    """Finds its commands by listing this folder: ``command`` of every module without a leading underscore."""
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
+        return command
+
+    @override
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if not ctx.resilient_parsing and args[0] not in (known := self.list_commands(ctx)):
+            near = difflib.get_close_matches(args[0], known, n=1)
+            hint = f"did you mean {near[0]!r}" if near else f"there is {', '.join(known)}"
+            raise click.UsageError(f"no command {args[0]!r}, {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(attnlab.__version__, message="attnlab %(version)s")
+def verbs() -> None:
+    """Which attention, and why?"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: those of this process by default.
+
+    Returns:
+        The exit status: 0 done, 1 a run failed, 2 a mistake of the user's, 130 stopped.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if COMPLETION in os.environ:
+        from attnlab.commands._shells import answer
+
+        return answer(verbs, COMPLETION)
+    try:
+        with verbs.make_context("attnlab", ["--help"] if words in ([], ["help"]) else list(words), obj=words) as context:
+            status = verbs.invoke(context)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return int(status or 0)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (Exception, KeyboardInterrupt) as error:
+        message, status = _describe_error(error, words)
+        print(f"attnlab: {message}", file=sys.stderr)
+        return status
+
+
+def _describe_error(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
+    """Return what to tell of an error, in one line, and the exit status; of a bug, its traceback is printed."""
+    match error:
+        case UserError():
+            return str(error), 2
+        case click.ClickException():
+            return _describe_usage(error, words), 2
+        case PermissionError():
+            return f"{error.strerror}: {error.filename}", 2
+        case BusyError():
+            return str(error), 1
+        case StoppedError():
+            return str(error), 130
+        case KeyboardInterrupt():
+            return "stopped", 130
+    traceback.print_exception(error)
+    return f"{type(error).__name__}: {error}", 1
+
+
+def _describe_usage(error: click.ClickException, words: Sequence[str]) -> str:
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if isinstance(error, click.NoSuchOption):
+        near = f", did you mean {sorted(error.possibilities)[0]}" if error.possibilities else ""
+        message = f"no such option {error.option_name}{near}"
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else f"attnlab {words[0]}"  # click does not always know in which command it is
+    return f"{message[:1].lower()}{message[1:]}: see {path} --help"

@@ -1,0 +1,95 @@
+"""Lines of text in and out: files and standard streams, whatever a terminal or a file system is set to."""
+
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+from attnlab.errors import UserError
+
+
+def check_input(*paths: Path | None) -> None:
+    """Refuse files that are not there.
+
+    Raises:
+        UserError: one is not.
+    """
+    for path in paths:
+        if path is not None and not path.is_file():
+            raise UserError(f"no file {path}")
+
+
+def check_output(path: Path | None, read: Iterable[Path | None] = ()) -> None:
+    """Refuse a file that cannot be written, or that is read too, before anything is computed.
+
+    Raises:
+        UserError: it cannot, or it is.
+    """
+    if path is None:
+        return
+    try:
+        if path.is_dir():
+            raise UserError(f"--output {path} is a folder: name a file")
+        if not path.parent.is_dir():
+            raise UserError(f"--output {path}: there is no folder {path.parent}")
+        if path.exists() and any(other.samefile(path) for other in read if other):
+            raise UserError(f"--output {path} is what is read: name another file, or nothing would be left of it")
+    except OSError as error:
+        raise UserError(f"--output {path}: {error.strerror}") from error
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UserError(f"--output {path}: no permission to write there")
+
+
+@contextmanager
+def open_output(path: Path | None) -> Iterator[IO[str]]:
+    """Open a file to write to, or standard output where there is none, in UTF-8.
+
+    Raises:
+        UserError: it cannot be written to.
+    """
+    if path is None:
+        if sys.stdout is None:
+            raise UserError("standard output is closed: name a file with --output")
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+        yield sys.stdout
+        return
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            yield file
+    except OSError as error:
+        raise UserError(f"--output {path}: {error.strerror}") from error
+
+
+def read_chunks(path: Path | None, size: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield lines of a file or of standard input, so many at a time, with the number of the first.
+
+    Raises:
+        UserError: a file that cannot be read, or a line that is not UTF-8.
+    """
+    lines, first = read_lines(path), 1
+    while chunk := list(islice(lines, size)):
+        yield first, chunk
+        first += len(chunk)
+
+
+def read_lines(path: Path | None) -> Iterator[str]:
+    """Yield lines of a file or of standard input, without their ends; see :func:`read_chunks`."""
+    try:
+        stream = path.open("rb") if path else sys.stdin.buffer
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield line.decode("utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                place = f"{path or 'standard input'}, line {number}"
+                raise UserError(f"{place}: not UTF-8; convert it, for example with iconv") from error
+    finally:
+        if path:
+            stream.close()

@@ -1,0 +1,146 @@
+"""What the verbs that use trained models share: which runs, with which search, on which device."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from attnlab.commands._complete import complete_run_or_search
+from attnlab.errors import UserError
+
+if TYPE_CHECKING:
+    from attnlab.tasks.predictor import Predictor
+
+SEARCH_OVERRIDE = re.compile(r"search([./][\w./]+)?=")
+CHECKPOINT = "best.ckpt"
+FILE = click.Path(path_type=Path)
+"""A path that the command checks itself, so that all say alike what is wrong with one."""
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What is to be opened, and how.
+
+    Attributes:
+        runs: folders of runs, several being an ensemble.
+        search: overrides of the search of the first.
+        rest: other words.
+        checkpoint: name of the file.
+        device: for the models.
+        batch_size: sources at a time.
+        replace_unknown: of the task; None is as in the run's own test.
+    """
+
+    runs: list[Path]
+    search: list[str]
+    rest: list[str]
+    checkpoint: str
+    device: str
+    batch_size: int
+    replace_unknown: bool | None
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> "ModelOptions":
+        """Take them out of the options of a command, leaving the others."""
+        words = given.pop("words")
+        search = [word for word in words if SEARCH_OVERRIDE.match(word)]
+        rest = [word for word in words if word.startswith("test=")]
+        runs = [Path(word) for word in words if word not in (*search, *rest)]
+        return cls(runs, search, rest, *(given.pop(name) for name in ("checkpoint", "device", "batch_size", "replace_unknown")))
+
+    def load(self) -> "Predictor":
+        """Open the models.
+
+        Raises:
+            UserError: no run, one that cannot be opened, no such device, or a search that there is not.
+        """
+        from attnlab.config import build, search_node
+        from attnlab.runs.folder import SHAPE, RunFolder
+        from attnlab.runs.loading import load, report_damage
+
+        if not self.runs:
+            raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
+        check_device(self.device)
+        first = RunFolder(self.runs[0])
+        search = None
+        if self.search and first.config_file.is_file():  # opening the run tells what is wrong with one that has none
+            with report_damage(first.path):
+                search = build(search_node(first.read_config(), self.search), "search")
+        return load(
+            *self.runs,
+            search=search,
+            checkpoint=self.checkpoint,
+            device=self.device,
+            batch_size=self.batch_size,
+            replace_unknown=self.replace_unknown,
+        )
+
+
+def model_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the arguments and options that say which models are used, and how."""
+    options = [
+        click.argument("words", nargs=-1, required=True, metavar="RUN... [search...]", shell_complete=complete_run_or_search),
+        checkpoint_option,
+        click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps."),
+        click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Sources at a time."),
+        click.option(
+            "--replace-unknown/--no-replace-unknown",
+            default=None,
+            help="Write the source word with the largest weight for an unknown one.  [default: as in the run's own test]",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+checkpoint_option = click.option(
+    "--checkpoint", default=CHECKPOINT, show_default=True, metavar="FILE", help="Of the run: best.ckpt or last.ckpt."
+)
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that is not there.
+
+    Raises:
+        UserError: it is not.
+    """
+    import torch
+
+    try:
+        torch.zeros(1, device=torch.device(name))
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"--device {name}: {str(error).splitlines()[0]}") from error
+
+
+def check_label(label: str | None) -> None:
+    """Refuse a label that cannot be part of the name of a file.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if label is not None and not re.fullmatch(r"[\w.-]+", label):
+        raise UserError(f"--label is part of a file's name: letters, digits, _ . and -, not {label!r}")
+
+
+def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
+    """Name runs, briefly, by what tells them apart in their paths, which are NAME/VARIANT/seed=N.
+
+    Raises:
+        UserError: one is named twice.
+    """
+    import textwrap
+
+    places = [run.resolve() for run in runs]
+    parts = [{*place.parts[-3:-2], *place.parts[-2].split(","), place.name} for place in places]
+    shared = set.intersection(*parts) if len(parts) > 1 else parts[0] - {places[0].parent.name}
+    names = {}
+    for own, run in zip(parts, runs, strict=True):
+        telling = sorted(part.removeprefix("attention=") for part in own - shared)
+        names["\n".join(textwrap.wrap(", ".join(telling), 40)) or run.name] = run
+    if len(names) < len(runs):
+        raise UserError("the same run is named twice")
+    return names

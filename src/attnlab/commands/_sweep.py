@@ -1,0 +1,176 @@
+"""What train and study share: options of Hydra's, and carrying out, reporting or foretelling a sweep."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from attnlab.errors import UserError
+
+if TYPE_CHECKING:
+    from attnlab.studies.collection import Study
+    from attnlab.studies.plan import Plan
+
+
+@dataclass(frozen=True)
+class HydraOptions:
+    """Options that Hydra has too.
+
+    Attributes:
+        config_dir: a folder with further options of the config groups.
+        show: what Hydra is told to show a config and do nothing; empty to run.
+    """
+
+    config_dir: Path | None
+    show: tuple[str, ...]
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> "HydraOptions":
+        """Take them out of a command's options, leaving the others."""
+        show: list[str] = []
+        for name, flag in SHOW.items():
+            value = given.pop(name, None)
+            show += [flag] if value is True else [flag, value] if value else []
+        return cls(given.pop("config_dir"), tuple(show))
+
+
+SHOW = {
+    "help": "--help",
+    "hydra_help": "--hydra-help",
+    "cfg": "--cfg",
+    "package": "--package",
+    "resolve": "--resolve",
+    "info": "--info",
+}
+"""Options that are handed on to Hydra, by the names of their values."""
+
+INFO = ["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"]
+
+
+def sweep_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options that train and study share."""
+    folder = click.Path(exists=True, file_okay=False, path_type=Path)
+    options = [
+        click.option("--dry-run", is_flag=True, help="Only say what would be run, and what is done already."),
+        click.option("--keep-results", is_flag=True, help="Keep results that other code made, if all else is the same."),
+        click.option("-cd", "--config-dir", type=folder, help="A folder with further options of the config groups."),
+        click.option("-c", "--cfg", type=click.Choice(["job", "hydra", "all"]), help="Show the config, and do nothing."),
+        click.option("-p", "--package", metavar="NODE", help="With --cfg: a part of it."),
+        click.option("--resolve", is_flag=True, help="With --cfg: with every interpolation resolved."),
+        click.option("-i", "--info", type=click.Choice(INFO), help="Show how Hydra composes the config."),
+        click.option("--hydra-help", is_flag=True, help="Show all options of Hydra's."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def sweep(
+    root: Path, config_name: str, overrides: Sequence[str], options: HydraOptions, *, dry_run: bool, single: bool = False
+) -> int:
+    """Plan a sweep; foretell it, show its first config, or let it run and report it.
+
+    Args:
+        root: folder that the main config lies in.
+        config_name: of the main config.
+        overrides: from the command line.
+        options: of Hydra's.
+        dry_run: only say what would be run.
+        single: refuse a plan of several runs.
+
+    Returns:
+        The exit status.
+    """
+    from attnlab.config import CONF, EXPERIMENTS
+    from attnlab.studies.plan import plan
+
+    places = [place for place in (options.config_dir, *EXPERIMENTS, CONF) if place and place.is_dir() and place != root]
+    words = click.get_current_context().find_root().obj
+    planned = plan(root, config_name, overrides, places, command=["attnlab", *words])
+    if single and len(planned.runs) != 1:
+        raise UserError("several values of a key are a sweep: add -m")
+    if options.show:
+        return _show_config(planned, options)
+    return _dry_run(planned) if dry_run else _run(planned)
+
+
+def _show_config(planned: "Plan", options: HydraOptions) -> int:
+    from attnlab.config import show_hydra
+
+    first = planned.runs[0].overrides if planned.runs else ()  # the others differ from it in what is varied alone
+    arguments = [*options.show, "--config-dir", str(planned.root), *first, planned.arguments[-1]]
+    show_hydra(arguments, planned.config_name)
+    return 0
+
+
+def _dry_run(planned: "Plan") -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from attnlab.studies.preview import preview
+
+    table = Table(planned.axis, "seed", "", title=f"{planned.folder.path}: {len(planned.runs)} runs", title_justify="left")
+    for run, label, told in zip(planned.runs, planned.labels, preview(planned), strict=True):
+        table.add_row(label, str(run.seed), told)
+    Console().print(table)
+    return 0
+
+
+def _run(planned: "Plan") -> int:
+    from attnlab.studies.collection import collect
+    from attnlab.studies.launch import describe_progress, run_study
+
+    try:
+        run_study(planned)
+    except KeyboardInterrupt:
+        progress = describe_progress(collect(planned.folder.path))
+        print(f"attnlab: stopped, with {progress}; the same command goes on", file=sys.stderr)
+        return 130
+    except UserError:
+        raise
+    except Exception as error:  # runs fail in their own processes; a launcher gives up when one that it started is gone
+        told = (str(error).strip().splitlines() or [""])[0]
+        print(f"attnlab: the launcher gave up ({type(error).__name__}: {told})", file=sys.stderr)
+    return _status(show_report(planned.folder.path, log=True))
+
+
+def _status(study: "Study") -> int:
+    """Return 1 if a run of a study crashed or is not done, 2 if all that failed are mistakes in their configs, else 0."""
+    from attnlab.studies.collection import tally
+
+    failed = [run for run in study.runs if run.state == "failed"]
+    if failed:
+        print(f"attnlab: {len(failed)} runs failed; error.txt in a run's folder says how", file=sys.stderr)
+        return 1 if any("Traceback" in run.error or run.error.startswith("killed") for run in failed) else 2
+    if study.count("done") < len(study.runs):
+        print(f"attnlab: {tally(run.state for run in study.runs)}; the same command goes on", file=sys.stderr)
+        return 1
+    return 0
+
+
+def show_report(folder: Path, *, log: bool) -> "Study":
+    """Write the report of a study, print its table, and return what was reported.
+
+    Args:
+        folder: of the study.
+        log: also log the comparison where the runs were logged.
+    """
+    from rich.console import Console
+
+    from attnlab.studies.publish import publish
+    from attnlab.studies.report import report
+
+    study, comparison = report(folder)
+    console, page = Console(), study.folder.page_file
+    if comparison is None:
+        console.print(f"no run is finished; what there is: {page}", soft_wrap=True, highlight=False)
+        return study
+    console.print(comparison.rich())
+    table = study.folder.table_file("md").name
+    console.print(f"written to {page}, and the table to {table}, .csv and .tex beside it", soft_wrap=True, highlight=False)
+    if log:
+        publish(study, comparison)
+    return study

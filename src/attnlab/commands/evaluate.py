@@ -1,0 +1,158 @@
+"""``attnlab evaluate``."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from attnlab.commands._io import check_input
+from attnlab.commands._models import FILE, ModelOptions, check_label, model_options
+from attnlab.errors import UserError
+
+if TYPE_CHECKING:
+    from attnlab.data.examples import Examples
+    from attnlab.evaluation.metric import Metric
+    from attnlab.runs.evaluation import TestEvaluation
+    from attnlab.runs.folder import RunFolder
+    from attnlab.tasks.task import Task
+
+
+@click.command(short_help="Measure a trained model on any test set.")
+@model_options
+@click.option("--test", metavar="NAME,...", help="Test sets of the run's data, or val.  [default: all its test sets]")
+@click.option("--files", nargs=2, type=FILE, metavar="SOURCE TARGET", help="Two line-aligned files instead.")
+@click.option("--bootstrap", type=click.IntRange(1), default=1000, show_default=True, help="Samples for confidence intervals.")
+@click.option("--label", default="default", show_default=True, help="Name of what is written into evaluations/.")
+def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, label: str, **options: Any) -> int:
+    """Measure a trained model on its test sets or on any other, without training it again.
+
+    Each RUN is the folder of a finished run; several are an ensemble, whose evaluation is written into the first one's folder.
+    """
+    models = ModelOptions.of(options)
+    check_label(label)
+    check_input(*(files or ()))
+    predictor = models.load()
+    from attnlab.runs.evaluation import REPORTED, choose_readings, evaluate
+    from attnlab.runs.folder import RunFolder
+
+    folder = RunFolder(models.runs[0])
+    names = [word.partition("=")[2] for word in models.rest] or ([] if test is None else [test])
+    sets = _read_files(predictor.task, files) if files else _read_tests(predictor.task, names)
+    paths = [str(path.resolve()) for path in files] if files else None
+    settings = {
+        "others": [str(run.resolve()) for run in models.runs[1:]],
+        "search": models.search,
+        "checkpoint": models.checkpoint,
+        "replace_unknown": models.replace_unknown,
+    }
+    before = _earlier(folder, label, settings, dict.fromkeys(sets, paths))
+    attends = bool(predictor.models[0].decoder.attention.context_size)
+    reading = choose_readings(predictor).get(REPORTED) if attends and not files else None
+    found: dict[str, TestEvaluation] = {}
+    for name, examples in sets.items():
+        results = predictor.examine(examples)
+        found[name] = evaluate(predictor.task, examples, results, occasion="evaluation", reading=reading, samples=bootstrap)
+    _write(folder, label, {"runs": list(map(str, models.runs)), **settings}, before, found, sets, paths)
+    _show(predictor.task.metrics, _monitored(folder), found)
+    print(f"written to {folder.evaluation_file(label)}")
+    return 0
+
+
+def _read_files(task: "Task", files: tuple[Path, Path]) -> dict[str, "Examples"]:
+    from attnlab.data.files import decode_lines, read_bytes
+
+    sources, targets = (decode_lines(read_bytes(path), path) for path in files)
+    if len(sources) != len(targets):
+        raise UserError(f"{files[0]} has {len(sources)} lines but {files[1]} has {len(targets)}: one for each")
+    return {files[0].stem: task.parse(sources, targets)}
+
+
+def _read_tests(task: "Task", names: Sequence[str]) -> dict[str, "Examples"]:
+    chosen = [name for part in names for name in part.split(",")] or list(task.test_names)
+    return {name: task.examples(name) for name in chosen}
+
+
+def _earlier(
+    folder: "RunFolder", label: str, settings: Mapping[str, Any], sources: Mapping[str, list[str] | None]
+) -> dict[str, dict[str, Any]]:
+    """Return the tests that an evaluation holds already, which a new one adds to."""
+    told = folder.read_evaluation(label)
+    path = folder.evaluation_file(label)
+    for name, value in settings.items():
+        if told and told.get(name) != value:
+            before, now = (", ".join(map(str, v)) or "none" if isinstance(v, list) else v for v in (told.get(name), value))
+            raise UserError(f"{path} was made with other settings ({name}: {before}, and now {now}): choose another --label")
+    tests: dict[str, dict[str, Any]] = told.get("tests", {})
+    for name, files in sources.items():
+        if name in tests and tests[name].get("files") != files:
+            raise UserError(f"{path} holds a test {name!r} of other examples: choose another --label")
+    return tests
+
+
+def _write(
+    folder: "RunFolder",
+    label: str,
+    settings: Mapping[str, Any],
+    before: Mapping[str, Any],
+    found: Mapping[str, "TestEvaluation"],
+    sets: Mapping[str, "Examples"],
+    files: list[str] | None,
+) -> None:
+    from attnlab.commands._tested import hash_lines
+    from attnlab.runs.folder import write_lines, write_statistics
+
+    tests = {
+        name: {**evaluation.record(), "files": files, "references": hash_lines(sets[name].references)}
+        for name, evaluation in found.items()
+    }
+    folder.write_evaluation(label, {**settings, "tests": {**before, **tests}})
+    for name, evaluation in found.items():
+        write_lines(folder.evaluation_hypotheses_file(label, name), evaluation.hypotheses)
+        write_statistics(folder.evaluation_statistics_file(label, name), evaluation.statistics, evaluation.lengths)
+
+
+def _monitored(folder: "RunFolder") -> str:
+    return str(folder.read_config().get("monitor", "")).partition("/")[2]
+
+
+def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "TestEvaluation"]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from attnlab.evaluation.measurement import by_length
+
+    table = Table("", *map(escape, found))
+    table.add_row("examples", *(f"{len(evaluation.hypotheses):,}" for evaluation in found.values()))
+    signatures: dict[str, list[str]] = {}
+    for name, metric in metrics.items():
+        measured = [evaluation.measurements.get(name) for evaluation in found.values()]
+        if any(one is not None for one in measured):
+            table.add_row(escape(metric.title), *("" if one is None else _in_words(metric, one) for one in measured))
+            told = sorted({one.signature for one in measured if one is not None and one.signature})
+            signatures.setdefault(", ".join(told), []).append(metric.label)
+    if monitored in metrics:
+        metric = metrics[monitored]
+        cells = [
+            "\n".join(
+                f"{bucket.low} to {bucket.high}: {bucket.value:.{metric.digits}f} ({bucket.examples})"
+                for bucket in by_length(metric, evaluation.statistics[monitored], evaluation.lengths)
+            )
+            if monitored in evaluation.statistics
+            else ""
+            for evaluation in found.values()
+        ]
+        table.add_row(escape(f"{metric.title}\nby source length (examples)"), *cells)
+    console = Console()
+    console.print(table)
+    for signature, labels in signatures.items():
+        if signature:
+            console.print(f"{', '.join(labels)}: {signature}", soft_wrap=True, markup=False, highlight=False)
+    if any(one.low is not None for evaluation in found.values() for one in evaluation.measurements.values()):
+        console.print("[ ] is the 95 % confidence interval by bootstrap", markup=False, highlight=False)
+
+
+def _in_words(metric: "Metric", one: Any) -> str:
+    ends = "" if one.low is None else f"  \\[{one.low:.{metric.digits}f}, {one.high:.{metric.digits}f}]"
+    return f"{one.value:.{metric.digits}f}{ends}"

@@ -1,0 +1,21 @@
+"""``attnlab report``."""
+
+from pathlib import Path
+
+import click
+
+from attnlab.commands._complete import complete_study_folder
+from attnlab.commands._sweep import show_report
+from attnlab.errors import UserError
+
+
+@click.command(short_help="Report the runs of a study, also while they run.")
+@click.argument("name", shell_complete=complete_study_folder)
+@click.option("--wandb", is_flag=True, help="Also log the comparison to Weights & Biases, where the runs were logged.")
+def command(name: str, wandb: bool) -> int:
+    """Report the runs in runs/NAME, or in the folder NAME, again, or for the first time while they run."""
+    folder = Path(name) if Path(name).is_dir() else Path("runs", name)
+    if not folder.is_dir():
+        raise UserError(f"no runs of a study {name!r}: there is no folder {folder}")
+    show_report(folder, log=wandb)
+    return 0

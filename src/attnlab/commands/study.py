@@ -1,0 +1,54 @@
+"""``attnlab study``."""
+
+from typing import Any
+
+import click
+
+from attnlab.commands._complete import complete_study
+from attnlab.commands._sweep import HydraOptions, sweep, sweep_options
+from attnlab.errors import UserError
+
+
+@click.command(short_help="Run a study and report it, or list the studies.")
+@click.argument("name", required=False, shell_complete=complete_study)
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...", shell_complete=complete_study)
+@click.option("-m", "--multirun", is_flag=True, hidden=True)
+@sweep_options
+def command(
+    name: str | None, overrides: tuple[str, ...], multirun: bool, dry_run: bool, keep_results: bool, **options: Any
+) -> int:
+    """Run a study, or what is missing of it, and report it; without NAME list the studies and how much of each is done.
+
+    NAME is a file in experiments/, such as scores or scores/full, or the path of a file elsewhere. Every key of its config and
+    every axis of its sweep can be set.
+    """
+    from attnlab.config import EXPERIMENTS
+    from attnlab.studies.plan import find_study
+
+    places = [place for place in EXPERIMENTS if place.is_dir()]
+    if name is None and not (dry_run or overrides):
+        return _list()
+    if name is None or "=" in name:
+        raise UserError("name a study first: attnlab study NAME [KEY=VALUE ...]; attnlab study alone lists what there is")
+    root, config_name = find_study(name, places)
+    chosen = [*overrides, *(["keep_results=true"] if keep_results else [])]
+    return sweep(root, config_name, chosen, HydraOptions.of(options), dry_run=dry_run)
+
+
+def _list() -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from attnlab.config import EXPERIMENTS
+    from attnlab.studies.collection import collect, tally
+    from attnlab.studies.plan import list_studies
+
+    table = Table("study", "question", "runs")
+    for study in list_studies([place for place in EXPERIMENTS if place.is_dir()]):
+        try:
+            done = tally(run.state for run in collect(study.folder).runs)
+        except UserError:
+            done = "not begun"
+        table.add_row(study.name, study.question, done)
+    Console().print(table)
+    return 0

@@ -1,0 +1,106 @@
+"""``attnlab translate``."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from attnlab.commands._io import check_input, check_output, open_output, read_chunks
+from attnlab.commands._models import FILE, ModelOptions, model_options
+from attnlab.errors import UserError
+
+if TYPE_CHECKING:
+    from attnlab.evaluation.evidence import Prediction
+    from attnlab.search import Search
+
+CHUNK = 1024
+"""Lines translated at a time, so that a long file shows its first lines early and needs no more memory than a short one."""
+
+
+@click.command(short_help="Translate lines of text with a trained model.")
+@model_options
+@click.option("--input", "source", type=FILE, metavar="FILE", help="Read from a file.")
+@click.option("--output", type=FILE, metavar="FILE", help="Write to a file.")
+@click.option("--n-best", type=click.IntRange(1), default=1, metavar="N", help="Write N predictions, each on its own line.")
+@click.option("--scores", is_flag=True, help="Put the search's score and a tab before each one.")
+@click.option("--alignments", is_flag=True, help="Put a tab and links i-j between words after each one.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line: text, score, tokens, links of all N.")
+def command(source: Path | None, output: Path | None, n_best: int, **options: Any) -> int:
+    """Translate lines from standard input or a file to standard output or a file.
+
+    Each RUN is the folder of a finished run, runs/NAME/VARIANT/seed=N; several are searched as an ensemble. The search is that
+    of the first run, or what search=OPTION, search/PART=OPTION and search.KEY=VALUE make of it.
+    """
+    models = ModelOptions.of(options)
+    check_input(source)
+    check_output(output, [source])
+    if source is None and sys.stdin is None:
+        raise UserError("standard input is closed: name a file with --input")
+    predictor = models.load()
+    _check_n_best(n_best, predictor.search)
+    if source:
+        for first, chunk in read_chunks(source, CHUNK):
+            predictor.check_lines(chunk, place=f"{source}, line", first=first)
+    live = source is None and sys.stdin.isatty()
+    if live:
+        print("one line each; Ctrl-D ends", file=sys.stderr)
+    with open_output(output) as out:
+        for first, chunk in read_chunks(source, 1 if live else CHUNK):
+            try:
+                predictor.check_lines(chunk, place="line", first=first)
+            except UserError as error:
+                if not live:
+                    raise
+                print(f"attnlab: {error}", file=sys.stderr)
+                continue
+            for line, found in zip(chunk, predictor.n_best(chunk), strict=True):
+                _write(out, line, found[:n_best], n_best, **options)
+            out.flush()
+    return 0
+
+
+def _check_n_best(count: int, search: "Search") -> None:
+    if count <= search.max_hypotheses:
+        return
+    if search.max_hypotheses_setting is None:
+        raise UserError(f"--n-best {count}: greedy search finds one prediction: add search=beam search.width={count}")
+    setting = f"search.{search.max_hypotheses_setting}"
+    raise UserError(f"--n-best {count}: {setting} is {search.max_hypotheses}: add {setting}={count}")
+
+
+def _write(
+    out: IO[str], line: str, found: Sequence["Prediction"], count: int, *, scores: bool, alignments: bool, as_json: bool
+) -> None:
+    if as_json:
+        told = [
+            {
+                "text": prediction.text,
+                "score": prediction.score,
+                "log_probability": prediction.log_probability,
+                "tokens": prediction.tokens[:-1],
+                "links": sorted(_links(line, prediction)),
+            }
+            for prediction in found
+        ]
+        out.write(json.dumps({"source": line, "translations": told}, ensure_ascii=False) + "\n")
+        return
+    for prediction in found:
+        score = f"{prediction.score:.4f}\t" if scores else ""
+        links = "\t" + " ".join(f"{i}-{j}" for i, j in sorted(_links(line, prediction))) if alignments else ""
+        out.write(f"{score}{prediction.text}{links}\n")
+    # Line i * N + k belongs to source i, whatever was found; nothing is what an empty line is translated as.
+    nothing = ("-inf\t" if scores else "") + ("\t" if alignments else "")
+    out.write(f"{nothing}\n" * (count - len(found)))
+
+
+def _links(line: str, prediction: "Prediction") -> set[tuple[int, int]]:
+    """Link the words at white space of a line and of its translation, where tokens spell them."""
+    from attnlab.evaluation.alignment import from_weights
+    from attnlab.tasks.translation.links import token_spans
+
+    columns = token_spans(line.split(), prediction.source[:-1])
+    rows = token_spans(prediction.text.split(), prediction.tokens[:-1])
+    return from_weights(prediction.weights, columns, rows, shift=0) if columns and rows else set()

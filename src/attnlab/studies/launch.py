@@ -1,0 +1,213 @@
+"""Carrying out runs: one here, or a study's, each in a process of its own, so that whatever ends one, the others run on."""
+
+import logging.config
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from multiprocessing.connection import wait
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from attnlab.config import HydraJob, resolve, run_hydra, settle
+from attnlab.errors import BusyError, StoppedError, UserError
+from attnlab.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    from attnlab.studies.collection import Study
+    from attnlab.studies.plan import Plan
+
+DONE, CRASHED, MISTAKEN, BUSY, STOPPED = 0, 1, 2, 75, 130
+"""How a run's process ends."""
+
+
+def run_single(job: HydraJob) -> None:
+    """Carry out one run in this process; a failure is written down in its folder.
+
+    Raises:
+        UserError: a mistake in its config or its files.
+        BusyError: another process works on it.
+        StoppedError: it was asked to stop.
+    """
+    from attnlab.runs.execution import execute  # torch and Lightning: seconds
+
+    try:
+        execute(settle(job.config), job.folder, job.overrides)
+    except (BusyError, StoppedError):
+        raise
+    except Exception as error:
+        RunFolder(job.folder).write_error(f"{error}\n" if isinstance(error, UserError) else traceback.format_exc())
+        raise
+
+
+def run_study(plan: "Plan") -> None:
+    """Let Hydra's sweeper and launcher carry out the runs of a study, as far as they are not done.
+
+    Raises:
+        UserError: a config that does not compose.
+        KeyboardInterrupt: the study was asked to stop, and its runs have stopped.
+    """
+    plan.save()
+    run_hydra(["--multirun", "--config-dir", str(plan.root), *plan.arguments], plan.config_name, run_in_study)
+
+
+def run_in_study(job: HydraJob) -> float:
+    """Carry out one run of a study; Hydra's launchers call it.
+
+    A failure is written down in the run's folder, and is not raised: what ends a sweep differs from launcher to launcher.
+
+    Returns:
+        The best of what the run monitored on the validation set, for a sweeper that wants to know; NaN if it failed.
+
+    Raises:
+        KeyboardInterrupt: the study was asked to stop, and this run has stopped.
+    """
+    from attnlab.studies.collection import collect
+
+    folder = RunFolder(job.folder)
+    try:
+        status = _run_in_process(resolve(job.config), job)
+    except UserError as error:
+        folder.write_error(f"{error}\n")
+        status = MISTAKEN
+    if status == STOPPED:
+        print(f"attnlab: {folder.place}: stopped, with a checkpoint", flush=True)
+    elif status == BUSY:
+        print(f"attnlab: {folder.place}: another process works on it", flush=True)
+    elif status < 0:
+        name = signal.Signals(-status).name
+        hint = ": out of memory, or somebody's wish" if name == "SIGKILL" else ""
+        folder.write_error(f"killed by {name}{hint}\n")
+    if status in (CRASHED, MISTAKEN) or status < 0:
+        *before, last = folder.read_error().strip().splitlines()
+        print(*before, f"attnlab: {folder.place}: {last}", sep="\n", file=sys.stderr, flush=True)
+    print(f"attnlab: {describe_progress(collect(folder.study))}", flush=True)
+    best = folder.read_result().best if status == DONE else None
+    return float("nan") if best is None else best
+
+
+def _run_in_process(config: Mapping[str, Any], job: HydraJob) -> int:
+    """Run in a child, and return how it ended: an exit status, or minus the signal that killed it."""
+    # A fork of this process would inherit threads that no longer run; the server imports what is heavy once for all runs.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["attnlab.runs.execution"])
+    # A child takes over the default method by its name, and that of joblib's workers is known to joblib alone.
+    multiprocessing.set_start_method("forkserver", force=True)
+    arguments = (config, job.folder, job.overrides, job.logging, dict(os.environ), os.getcwd())
+    process = context.Process(target=_work, args=arguments)
+    process.start()
+    while process.is_alive():
+        try:
+            process.join()
+        except KeyboardInterrupt:  # it has reached the child too, which writes a checkpoint
+            print(
+                "attnlab: stopping as soon as a checkpoint is written; once more to stop at once", file=sys.stderr, flush=True
+            )
+            try:
+                process.join()
+            except KeyboardInterrupt:
+                process.kill()
+                process.join()
+            raise
+    assert process.exitcode is not None
+    return int(process.exitcode)
+
+
+def _work(
+    config: Mapping[str, Any],
+    path: Path,
+    overrides: Sequence[str],
+    logs: dict[str, Any],
+    environment: Mapping[str, str],
+    directory: str,
+) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(directory)
+    logging.config.dictConfig(logs)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    from attnlab.runs.execution import execute
+
+    folder = RunFolder(path)
+    try:
+        with ExitStack() as stack:
+            _take_gpu(stack)
+            execute(settle(config), path, overrides, in_sweep=True)
+    except BusyError:
+        sys.exit(BUSY)
+    except (StoppedError, KeyboardInterrupt):
+        sys.exit(STOPPED)
+    except UserError as error:
+        folder.write_error(f"{error}\n")
+        sys.exit(MISTAKEN)
+    except Exception:
+        folder.write_error(traceback.format_exc())
+        sys.exit(CRASHED)
+
+
+def _follow_parent() -> None:
+    """Stop as if asked to when the study's process dies, lest the next one finds a run that nobody waits for."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _take_gpu(stack: ExitStack) -> None:
+    """Where there are several GPUs, take one that no other run of this machine has taken."""
+    import torch
+
+    count = torch.cuda.device_count()
+    if count < 2:
+        return
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = visible.split(",") if visible else [str(index) for index in range(count)]
+    for name in names:
+        try:
+            stack.enter_context(FileLock(Path(tempfile.gettempdir(), f"attnlab-gpu-{name}.lock"), timeout=0))
+        except Timeout:
+            continue
+        os.environ["CUDA_VISIBLE_DEVICES"] = name
+        return
+    os.environ["CUDA_VISIBLE_DEVICES"] = names[os.getpid() % len(names)]
+
+
+def describe_progress(study: "Study") -> str:
+    """Say in a line how far a study is: runs by state, the best so far on the validation set, and the time left."""
+    parts = [f"{study.count('done')} of {len(study.runs)} done"]
+    parts += [f"{study.count(state)} {state}" for state in ("running", "failed", "interrupted") if study.count(state)]
+    if best := _best(study):
+        parts.append(best)
+    running = study.count("running")
+    left = study.count("missing") + study.count("interrupted") + running
+    if study.finished_runs and left:
+        seconds = mean(run.result.seconds for run in study.finished_runs) * left / max(1, running)
+        parts.append(f"about {_in_words(seconds)} left")
+    return ", ".join(parts)
+
+
+def _best(study: "Study") -> str:
+    """Name the run with the best checkpoint; empty where runs keep none, or do not choose them by one metric."""
+    scores = [(run.result.best, label, run) for label, runs in study.done().items() for run in runs]
+    known = [(value, label, run) for value, label, run in scores if value is not None]
+    monitors = {run.result.monitor for _, _, run in known}
+    if len(monitors) != 1:
+        return ""
+    monitor = str(monitors.pop())
+    metric = study.known_metrics[monitor.partition("/")[2]]
+    value, label, run = (max if metric.higher_is_better else min)(known, key=lambda score: score[0])
+    return f"best {monitor} {value:.{metric.digits}f} ({label}, seed {run.seed})"
+
+
+def _in_words(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

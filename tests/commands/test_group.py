@@ -1,0 +1,167 @@
+"""The command line as a whole: help, mistakes in what is typed, and exit statuses."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from attnlab import commands
+from attnlab.commands import main, verbs
+from attnlab.errors import BusyError, StoppedError, UserError
+from commands import Cli, cli
+from conftest import ROOT
+
+__all__ = ["cli"]
+
+VERBS = sorted(path.stem for path in (ROOT / "src" / "attnlab" / "commands").glob("[!_]*.py"))
+HEAVY = {"torch", "lightning", "spacy", "wandb", "matplotlib", "numpy", "scipy", "sacrebleu"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["train", "--cfg", "job", "--resolve"], *([verb, "--help"] for verb in VERBS)],
+    ids=" ".join,
+)
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys; from attnlab.commands import main\n"
+        "try: status = main()\n"
+        "except SystemExit as stop: status = stop.code or 0\n"
+        f"assert not {HEAVY!r} & set(sys.modules), 'heavy'\n"
+        "sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "attn" in done.stdout
+
+
+def test_help_is_there_at_once_and_lists_every_verb() -> None:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        shown = subprocess.run([sys.executable, "-m", "attnlab", "--help"], capture_output=True, text=True, check=True).stdout
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.5
+    lines = shown.splitlines()
+    assert [verb for verb in VERBS if not any(line.startswith(f"  {verb} ") and line.endswith(".") for line in lines)] == []
+    assert main([]) == main(["help"]) == main(["--help"]) == 0
+
+
+def test_the_help_of_training_is_hydras(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    for flags in (["--help"], ["-h", "attention=dot", "-m"]):
+        assert cli("train", *flags) == 0
+        shown = capsys.readouterr().out
+        assert "attention/score: additive, " in shown
+        assert "embedding_size: 128" in shown
+    assert "attnlab.attention.scores.Dot" in shown
+
+
+@pytest.mark.parametrize("option", [["--hydra-help"], ["--info", "searchpath"], ["--cfg", "hydra", "-p", "hydra.launcher"]])
+def test_hydras_own_options_are_handed_on(option: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "attnlab", "train", *option]  # some of them change how everything is logged
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "hydra" in done.stdout.lower()
+
+
+MISTAKES = {
+    "verb": (["trian"], "no command 'trian', did you mean 'train': see attnlab --help"),
+    "no verb": (["xyzzy"], "no command 'xyzzy', there is align, compare, completion, draw, evaluate"),
+    "option of all": (["--verbose"], "no such option --verbose"),
+    "option": (["train", "--multi-run"], "no such option --multi-run, did you mean --"),
+    "close option": (
+        ["translate", "x", "--nbest", "3"],
+        "no such option --nbest, did you mean --n-best: see attnlab translate --help",
+    ),
+    "no value": (["translate", "x", "--n-best"], "requires an argument: see attnlab translate --help"),
+    "not a number": (["translate", "x", "--n-best", "many"], "'many' is not a valid integer"),
+    "too small": (["translate", "x", "--batch-size", "0"], "0 is not in the range x>=1"),
+    "too few samples": (["compare", "a", "b", "--samples", "99"], "99 is not in the range x>=100"),
+    "no run": (["translate"], "missing argument 'RUN..."),
+    "no runs": (["compare", "a"], "missing argument 'SYSTEM...': see attnlab compare --help"),
+    "no report": (["report"], "missing argument 'NAME': see attnlab report --help"),
+    "no reproduction": (["reproduce"], "missing argument 'RUN': see attnlab reproduce --help"),
+    "no files": (["align", "run"], "missing option '--files': see attnlab align --help"),
+    "what": (["draw", "cats", "run", "--output", "x.png"], "'cats' is not one of 'heatmaps', 'lengths', 'curves'"),
+    "shell": (["completion", "tcsh"], "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
+    "config": (["train", "--cfg", "jobs"], "'jobs' is not one of 'job', 'hydra', 'all'"),
+    "folder": (["train", "-cd", "nowhere"], "directory 'nowhere' does not exist"),
+    "study's name": (["study", "seed=1"], "name a study first"),
+    "only said": (["study", "--dry-run"], "name a study first"),
+    "study": (["study", "nothing"], "no study 'nothing'"),
+    "near study": (["study", "score"], "did you mean 'scores'"),
+    "report": (["report", "nowhere"], "no folder runs/nowhere"),
+    "empty report": (["report", "."], "no run below"),
+    "reproduction": (["reproduce", "."], "holds no finished run"),
+    "sweep": (["train", "--dry-run", "seed=1,2"], "several values of a key are a sweep: add -m"),
+    "two names": (["train", "-m", "name=a,b"], "name is what a whole sweep is called: it has one value"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistaken_command_ends_in_one_line(name: str, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, message = MISTAKES[name]
+    assert cli(*arguments) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith("attnlab: ")
+    assert message.lower() in line.lower()
+    assert captured.out == ""
+
+
+ENDINGS: dict[str, tuple[BaseException, int, str]] = {
+    "mistake": (UserError("not so"), 2, "attnlab: not so\n"),
+    "busy": (BusyError("busy"), 1, "attnlab: busy\n"),
+    "stopped": (StoppedError("stopped; go on"), 130, "attnlab: stopped; go on\n"),
+    "interrupted": (KeyboardInterrupt(), 130, "attnlab: stopped\n"),
+    "forbidden": (PermissionError(13, "Permission denied", "/x"), 2, "attnlab: Permission denied: /x\n"),
+    "bug": (RuntimeError("out of luck"), 1, "attnlab: RuntimeError: out of luck\n"),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_what_ends_a_command_decides_its_status(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error, status, told = ENDINGS[name]
+
+    @click.command()
+    def ending() -> None:
+        raise error
+
+    monkeypatch.setattr(commands.Verbs, "get_command", lambda *_: ending)
+    assert main(["train"]) == status
+    captured = capsys.readouterr().err
+    assert captured.endswith(told)
+    assert ("Traceback" in captured) == (name == "bug")
+
+
+def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path: Path) -> None:
+    code = "import sys; from attnlab.commands import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "train", "--cfg", "all"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
+def test_a_verb_is_a_module_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shout.py").write_text(
+        "import click\n\n@click.command(short_help='Shout.')\ndef command() -> int:\n    return 7\n"
+    )
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    with verbs.make_context("attnlab", [], resilient_parsing=True) as context:
+        assert "shout" in verbs.list_commands(context)
+    assert main(["shout"]) == 7
+
+
+def test_python_runs_the_package() -> None:
+    environment = {**os.environ, "COLUMNS": "100"}
+    done = subprocess.run([sys.executable, "-m", "attnlab", "--version"], capture_output=True, text=True, env=environment)
+    assert done.stdout.startswith("attnlab ")
