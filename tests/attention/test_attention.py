@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 import torch
-from hydra.utils import instantiate
 from torch import Tensor
 
 from attnlab.attention import AttentionMechanism, ContextGate, IntraDecoderAttention, Memory, MultiHeadAttention, Query
+from attnlab.config import build
 from attnlab.errors import UserError
 from attnlab.search.search import select
 from composing import composed
@@ -242,9 +242,9 @@ def test_heads_without_a_state_in_their_query_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["context_gate", "intra_decoder"])
 def test_a_wrapper_around_nothing_is_refused(name: str) -> None:
-    config = composed(f"attention={name}", "attention@attention.inner=none").attention
+    config = composed(f"attention={name}", "attention@attention.inner=none")["attention"]
     with pytest.raises(UserError, match="would hide the source from the decoder"):
-        instantiate(config)(8, 8, 4)
+        build(config, "attention")(8, 8, 4)
 
 
 @pytest.mark.parametrize("normalizer", ["monotonic", "mocha"])
