@@ -29,8 +29,8 @@ def _node(group: str, name: str) -> dict[str, Any]:
     node: dict[str, Any] = yaml.safe_load((CONF / "attention" / group / f"{name}.yaml").read_text())
     if "defaults" not in node:
         return node
-    node = composed("attention=additive", f"attention/{group}={name}")["attention"][group]  # nested groups want composing
-    return node
+    nested: dict[str, Any] = composed("attention=additive", f"attention/{group}={name}")["attention"][group]
+    return nested
 
 
 def stateless_normalizers() -> list[str]:
