@@ -46,18 +46,18 @@ def score(name: str, *, query: int = QUERY, memory: int = MEMORY) -> Any:
 
 
 def attention(
-    query: int = QUERY,
-    memory: int = MEMORY,
-    embedding: int = EMBEDDING,
+    query_size: int = QUERY,
+    memory_size: int = MEMORY,
+    embedding_size: int = EMBEDDING,
     *,
-    asks: Sequence[str] = ("state",),
+    query: Sequence[str] = ("state",),
     **chosen: Any,
 ) -> Attention:
     """An attention in float64, in evaluation mode; parts are chosen by name or given as factories."""
     usual = {"score": "general", "window": "global", "normalizer": "softmax", "keys": "states", "history": "none"}
     torch.manual_seed(0)
     parts = {group: part(group, made) if isinstance(made, str) else made for group, made in {**usual, **chosen}.items()}
-    return Attention(query, memory, embedding, asks=asks, **parts).double().eval()
+    return Attention(query_size, memory_size, embedding_size, query=query, **parts).double().eval()
 
 
 def mechanism(name: str, query: int, memory: int, embedding: int) -> AttentionMechanism:

@@ -16,7 +16,7 @@ import torch
 
 import attnlab as package
 from attnlab import cli, using
-from attnlab.attention.heads import every_head
+from attnlab.attention import collect_head_weights
 from attnlab.errors import UserError
 from attnlab.evaluation.alignment import Links
 from attnlab.search import BeamSearch, GNMTPenalty, GreedySearch, NoPenalty
@@ -588,7 +588,7 @@ def test_every_head_of_every_layer_is_seen_and_their_mean_is_what_is_reported() 
         made = model(f"decoder={decoder}", "attention=multihead", "attention.heads=2")
         memory, state = made.encode(*sentences([6, 2, 4]))
         target = torch.tensor([[2, 5, 6, 7], [2, 8, 3, 0], [2, 9, 9, 4]])
-        with every_head(made.decoder) as found:
+        with collect_head_weights(made.decoder) as found:
             decoded = made.decode(target, memory, state)
         layers = {name: torch.cat(calls, dim=2) for name, calls in found.items()}
         assert list(layers) == (["layers.0.attention", "layers.1.attention"] if decoder == "transformer" else ["attention"])

@@ -16,7 +16,7 @@ from torch import Tensor
 from yaml import YAMLError  # type: ignore[import-untyped, unused-ignore]
 
 import attnlab
-from attnlab.attention.heads import every_head
+from attnlab.attention import collect_head_weights
 from attnlab.data.batching import cut
 from attnlab.data.datamodule import ParallelDataModule
 from attnlab.data.ids import Ids
@@ -181,7 +181,7 @@ class Translator:
             target = target.to(self.device)
             labels = (copies.labels if copies else target)[:, 1:]
             collecting: AbstractContextManager[dict[str, list[Tensor]]] = nullcontext({})
-            with every_head(self.models[0].decoder) if heads else collecting as collected:
+            with collect_head_weights(self.models[0].decoder) if heads else collecting as collected:
                 copy_ids = copies.source if copies else None
                 forced = [_forced(model, source, lengths, copy_ids, target) for model in self.models]
             by_head = {
