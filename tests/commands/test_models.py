@@ -1,0 +1,159 @@
+"""What all verbs that use trained models refuse: mistakes in what is typed, and runs that are damaged, foreign or too old."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import attnlab
+from attnlab.errors import UserError
+from commands import Cli, cli, runs
+
+__all__ = ["cli", "runs"]
+
+ALIGN = ["--files", "a.en", "a.de"]
+
+MISTAKES = {
+    "no run": (["translate", "search=greedy"], "name a run"),
+    "no folder": (["translate", "nowhere"], "nowhere holds no config.yaml"),
+    "no file": (["translate", "RUN", "--input", "nothing.txt"], "no file nothing.txt"),
+    "key": (["translate", "RUN", "search.widht=3"], "no key 'widht' in 'search': did you mean 'width'?"),
+    "value": (["translate", "RUN", "search.width=0"], "search: width must be 1 or more"),
+    "search": (["translate", "RUN", "search=gredy"], "no option 'gredy' of search: did you mean 'greedy'?"),
+    "device": (["translate", "RUN", "--device", "abacus"], "--device abacus"),
+    "checkpoint": (["translate", "RUN", "--checkpoint", "first.ckpt"], "holds no first.ckpt"),
+    "test set": (["evaluate", "RUN", "--test", "exam"], "no test set 'exam': there is train, val, test, test_long"),
+    "label": (["evaluate", "RUN", "--label", "a/b"], "--label is part of a file's name"),
+    "files": (["evaluate", "RUN", "--files", "a", "b"], "no file a"),
+    "unequal files": (["evaluate", "RUN", "--files", "a.en", "one"], "a.en has 2 lines but one has 1"),
+    "heads without gold": (["align", "RUN", "--files", "a", "b", "--heads"], "add --gold FILE"),
+    "no file to align": (["align", "RUN", "--files", "a", "b"], "no file a"),
+    "unequal files to align": (["align", "RUN", "--files", "a.en", "one"], "a.en has 2 lines but one has 1"),
+    "symmetrisation": (["align", "RUN", *ALIGN, "--symmetrise", "grow"], "--symmetrise is one of intersection, union"),
+    "picture's ending": (["draw", "curves", "RUN", "--output", "x.bmp"], "--output ends in .png, .svg or .pdf, not '.bmp'"),
+    "metric of curves": (["draw", "curves", "RUN", "--metric", "val/blue", "--output", "x.png"], "has no metric 'val/blue'"),
+    "metric of lengths": (["draw", "lengths", "RUN", "--metric", "blue", "--output", "x.png"], "has no metric 'blue'"),
+    "metric of a comparison": (["compare", "RUN", "RUN", "--metric", "blue"], "has no metric 'blue': there is bleu, chrf"),
+    "metric that was not measured": (["compare", "RUN", "RUN", "--metric", "ter"], "has no metric 'ter' of it"),
+    "nothing to draw": (["draw", "heatmaps", "RUN", "--output", "x.png"], "add --source TEXT"),
+    "twice": (["draw", "curves", "RUN", "RUN", "--output", "x.png"], "the same run is named twice"),
+    "links": (["draw", "heatmaps", "RUN", "--source", "a b", "--links", "9-9", "--output", "x.png"], "source position 9"),
+    "no link": (["draw", "heatmaps", "RUN", "--source", "a b", "--links", "9", "--output", "x.png"], "'9' is no link"),
+    "read and written": (["translate", "nowhere", "--input", "a.en", "--output", "a.en"], "--output a.en is what is read"),
+    "gold written": (["align", "nowhere", *ALIGN, "--gold", "gold", "--output", "gold"], "--output gold is what is read"),
+    "no folder to write to": (["translate", "nowhere", "--input", "a.en", "--output", "no/x"], "there is no folder no"),
+    "no folder for a picture": (["draw", "curves", "nowhere", "--output", "no/x.png"], "there is no folder no"),
+    "a folder to write to": (["translate", "nowhere", "--input", "a.en", "--output", "folder"], "is a folder"),
+    "more than the beam": (["translate", "RUN", "--n-best", "9"], "search.width is 5: add search.width=9"),
+    "more samples": (["translate", "RUN", "--n-best", "2", "search=sampling"], "search.samples is 1: add search.samples=2"),
+    "more than one": (["translate", "RUN", "--n-best", "2", "search=greedy"], "add search=beam search.width=2"),
+    "a dot for a slash": (["translate", "RUN", "search.length_penalty=gnmt"], "search"),
+    "another search's": (["translate", "RUN", "search=greedy", "search/length_penalty=gnmt"], "there is no search/length_penalty"),
+    "no yaml": (["translate", "RUN", "search.width=["], "a value is no YAML"),
+    "no test set": (["evaluate", "RUN", "test="], "no test set ''"),
+    "same direction": (["align", "RUN", *ALIGN, "--reverse", "RUN"], "name a run of the other direction"),
+    "gold past the end": (["align", "RUN", *ALIGN, "--gold", "gold"], "gold, line 1: source position 5 is linked to"),
+    "gold from 1": (["align", "RUN", *ALIGN, "--gold", "gold"], "if links count from 1, add --gold-from 1"),
+    "not evaluated": (["compare", "RUN", "RUN", "--label", "no"], "has no evaluation 'no'"),
+    "lengths of nothing": (["draw", "lengths", "RUN", "--label", "no", "--output", "x.png"], "has no evaluation 'no'"),
+    "not finished": (["compare", ".", "."], "holds no finished run"),
+    "test set of a comparison": (["compare", "RUN", "RUN", "--test", "exam"], "no test set 'exam': there is test, test_long"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_ends_in_one_line(
+    name: str, runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments, message = MISTAKES[name]
+    (tmp_path / "a.en").write_text("The old man runs .\nThe woman sings .\n")
+    (tmp_path / "a.de").write_text("Der alte Mann rennt .\nDie Frau singt .\n")
+    (tmp_path / "one").write_text("Der alte Mann rennt .\n")
+    (tmp_path / "gold").write_text("1-1 2-2 3-3 4p4 5-5\n1-1 2-2 3-3 4-4\n")
+    (tmp_path / "folder").mkdir()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert cli(*(str(runs["plain-1"]) if a == "RUN" else a for a in arguments)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("attnlab: ")
+    assert message in line
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def copy(run: Path, folder: Path) -> Path:
+    folder.mkdir()
+    for name in ("config.yaml", "task.json", "best.ckpt"):
+        (folder / name).write_bytes((run / name).read_bytes())
+    return folder
+
+
+def test_foreign_runs_are_refused_in_one_line(runs: dict[str, Path], tmp_path: Path) -> None:
+    cut = copy(runs["plain-1"], tmp_path / "cut")
+    (cut / "best.ckpt").write_bytes((cut / "best.ckpt").read_bytes()[:1000])
+    with pytest.raises(UserError, match=r"best.ckpt is damaged, or no checkpoint of attnlab") as refusal:
+        attnlab.load(cut)
+    assert "\n" not in str(refusal.value)
+
+    foreign = copy(runs["plain-1"], tmp_path / "foreign")
+    torch.save({"weights": torch.zeros(3)}, foreign / "best.ckpt")
+    with pytest.raises(UserError, match="no checkpoint of attnlab"):
+        attnlab.load(foreign)
+
+    other = copy(runs["plain-1"], tmp_path / "other")
+    (other / "best.ckpt").write_bytes((runs["none-1"] / "best.ckpt").read_bytes())
+    with pytest.raises(UserError, match="belongs to another model"):
+        attnlab.load(other)
+
+    older = copy(runs["plain-1"], tmp_path / "older")
+    (older / "text.json").write_text("{}")
+    with pytest.raises(UserError, match=r"was made by attnlab 0\.1"):
+        attnlab.load(older)
+    with pytest.raises(UserError, match="has no setting 'beam'"):
+        attnlab.load(runs["plain-1"], beam=3)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def lose_vocabulary(run: Path) -> None:
+    content = json.loads((run / "task.json").read_text())
+    content["state"]["vocabularies"][0] = []
+    (run / "task.json").write_text(json.dumps(content))
+
+
+def spoil_checkpoint(run: Path) -> None:
+    content = torch.load(run / "best.ckpt", weights_only=True)
+    name = next(key for key in content["state_dict"] if key.startswith("model."))
+    content["state_dict"][name] = 3
+    torch.save(content, run / "best.ckpt")
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "yaml": (lambda run: (run / "config.yaml").write_text("model: [1, 2"), "config.yaml is damaged"),
+    "not yaml": (lambda run: (run / "config.yaml").write_bytes(b"\xff\x00"), "config.yaml is damaged"),
+    "a list": (lambda run: (run / "config.yaml").write_text("- model\n- encoder\n"), "config.yaml is damaged"),
+    "empty": (lambda run: (run / "config.yaml").write_text(""), "config.yaml is damaged"),
+    "no model": (lambda run: edit(run / "config.yaml", "\nmodel:", "\nmodell:"), "another version of attnlab, or its config"),
+    "older key": (lambda run: edit(run / "config.yaml", "coverage_penalty", "coverage"), "coverage"),
+    "older class": (lambda run: edit(run / "config.yaml", "attnlab.model.Seq2Seq", "attnlab.model.Rnn"), "Rnn"),
+    "no state": (lambda run: (run / "task.json").write_text('{"version": 1}'), "damaged|another version"),
+    "no words": (lose_vocabulary, "task.json is damaged"),
+    "no mapping": (lambda run: (run / "task.json").write_text("[]"), "task.json is damaged"),
+    "no tensor": (spoil_checkpoint, "best.ckpt is damaged, or no checkpoint"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_or_older_run_is_told_in_one_line(
+    name: str, runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage, message = DAMAGES[name]
+    damage(copy(runs["plain-1"], tmp_path / "damaged"))
+    assert cli("draw", "heatmaps", "damaged", "--source", "a b", "--output", "x.png") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(message, line), line
