@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from attnlab.attention.attention import Attention
@@ -51,4 +52,4 @@ class _WeightCollector:
         self.heads = heads
 
     def __call__(self, module: nn.Module, arguments: Any, output: AttentionOutput) -> None:
-        self.weights.append(output.weights.unflatten(0, (-1, self.heads)))  # type: ignore[no-untyped-call]
+        self.weights.append(torch.unflatten(output.weights, 0, (-1, self.heads)))

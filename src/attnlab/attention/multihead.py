@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 from typing_extensions import override
@@ -73,8 +74,7 @@ class HeadProjections(nn.Module):
 
     def split(self, states: Tensor) -> Tensor:
         """Turn (batch, len, heads · head_size) into (batch, heads, len, head_size)."""
-        heads: Tensor = states.unflatten(-1, (self.heads, self.head_size))  # type: ignore[no-untyped-call]
-        return heads.transpose(1, 2)
+        return torch.unflatten(states, -1, (self.heads, self.head_size)).transpose(1, 2)
 
     def merge(self, contexts: Tensor) -> Tensor:
         """Turn the contexts of all heads (batch, heads, len, head_size) into the output (batch, len, query_size)."""
@@ -198,7 +198,7 @@ class MultiHeadAttention(AttentionMechanism):
         return tree_map_only(Tensor, lambda x: x.flatten(0, 1), tree)
 
     def _unfold(self, tree: Any) -> Any:
-        return tree_map_only(Tensor, lambda x: x.unflatten(0, (-1, self.projections.heads)), tree)
+        return tree_map_only(Tensor, lambda x: torch.unflatten(x, 0, (-1, self.projections.heads)), tree)
 
     def _fold_memory(self, memory: Memory) -> Memory:
         mask = memory.mask.unsqueeze(1).expand(-1, self.projections.heads, -1)
