@@ -6,31 +6,30 @@ python docs/components.py
 import inspect
 import re
 from collections.abc import Iterator
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from hydra import compose, initialize_config_dir
-from hydra.utils import get_object, instantiate
-from omegaconf import DictConfig
 from torch.utils.flop_counter import FlopCounterMode
 
+from attnlab import config
 from attnlab.attention import AttentionMechanism, Query
-from attnlab.cli import CONF
+from attnlab.evaluation.metric import Metric
 
 ROOT = Path(__file__).parent
 SIZE, SOURCE = 256, 20
 
 INTRODUCTION = f"""# Components
 
-Everything that can be chosen by name, generated from the classes (`make docs`; a test keeps this page true). The classes' own
-documentation has the rest: shapes, initialisation, what is refused.
+Everything that can be chosen by name in these groups, generated from the classes by `make docs`; a test checks that the page is
+up to date. The documentation of each class has the rest: shapes, initialisation, what is refused.
 
-Parameters and cost are measured, for a decoder state, an encoder state and an embedding of {SIZE} numbers and a source of
-{SOURCE} tokens. **Parameters** are those of the part alone. **Cost** is that of one target token in training: multiply-adds
-in matrix products, without what is done once per sentence; for a part it is that of an attention with this part which is
-otherwise `general`, `global`, `softmax`, `states`, `none`, the average over the values ({SOURCE * SIZE:,}) included.
+**Number** and **cost** are measured, for a decoder state, an encoder state and an embedding of {SIZE} numbers and a source of
+{SOURCE} tokens. The number is that of the parameters of the part alone. The cost is that of one target token in training:
+multiply-adds in matrix products, without what is done once for each source. The cost of a part is that of an attention that has
+this part and otherwise `general`, `global`, `softmax`, `states` and `none`; the average over the values is included
+({SOURCE * SIZE:,}).
 """
 
 SECTIONS = {
@@ -45,45 +44,55 @@ SECTIONS = {
     "decoder/readout": "Readouts",
     "decoder/initial_state": "Initial states",
     "encoder": "Encoders",
-    "output": "Outputs: where a word may come from",
+    "head": "Heads: from what the decoder read to the distribution of the next token",
     "auxiliary": "Auxiliary losses",
+    "metrics": "Metrics",
+}
+MEASURED = {group for group in SECTIONS if group.startswith("attention")}
+
+NOTES = {
+    "metrics": """The validation set is measured after every epoch, with greedy search. `attnlab evaluate` measures all metrics.
+`study.metrics` names those that the table of a study shows. A metric is left out where what it needs is not known."""
 }
 
-MEASURED = {group for group in SECTIONS if group.startswith("attention")}
+OCCASIONS = {"epoch": "validation and test", "test": "test", "evaluation": "`attnlab evaluate` alone"}
+BETTER = {True: "higher", False: "lower", None: "neither"}
+REFERENCE = r"\(((?:after )?[A-Z](?:[^()]|\([^()]*\))*?(?:19|20)\d\d(?:[^()]|\([^()]*\))*)\)"
+"""Papers in parentheses; one pair of parentheses may be inside."""
 
 
 def options(group: str) -> list[str]:
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+    return sorted(path.stem for path in (config.CONF / group).glob("*.yaml"))
 
 
-def composed(*overrides: str) -> DictConfig:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("train", list(overrides))
+@cache
+def composed(*overrides: str) -> config.Composition:
+    return config.compose(config.MAIN, overrides, [config.CONF])
 
 
-def node(group: str, option: str) -> DictConfig | None:
-    """The composed config of an option; None for one that is nothing."""
-    chosen = f"{group}={option}"
-    if group.startswith("attention/"):
-        config = composed("attention=general", chosen)
-    elif group.startswith("decoder/"):
-        config = composed("decoder=bahdanau", chosen)
-    else:
-        config = composed(chosen)
-    found: Any = config
-    for key in group.split("/"):
-        found = found[key]
-    return next(iter(found.values()), None) if group == "auxiliary" else found
+def overrides_for(group: str, option: str) -> list[str]:
+    owner = {"attention": "general", "decoder": "bahdanau"}  # has a place for each part
+    first, _, part = group.partition("/")
+    return [f"{first}={owner[first]}", f"{group}={option}"] if part else [f"{group}={option}"]
+
+
+def node(group: str, option: str) -> dict[str, Any]:
+    """The composed config of an option; empty for one that is nothing."""
+    found: dict[str, Any] = composed(*overrides_for(group, option)).value(group.replace("/", "."))
+    return next(iter(found.values()), {}) if group == "auxiliary" else found
+
+
+def paragraphs(cls: type) -> list[str]:
+    return [" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", inspect.getdoc(cls) or "")]
 
 
 def described(cls: type) -> tuple[str, str]:
     """What a class computes and where it comes from: from the first paragraphs of its docstring."""
-    text = inspect.getdoc(cls) or ""
-    paragraphs = [" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text)]
-    end = next((i for i, p in enumerate(paragraphs) if re.match(r"(Parameters|Args|No parameters|Raises|Attributes)", p)), None)
-    leading = paragraphs[:end]
-    sources = re.findall(r"\(((?:after )?[A-Z][^()]*?(?:19|20)\d\d[^()]*)\)", leading[0])
-    what = re.sub(r" ?\((?:after )?[A-Z][^()]*?(?:19|20)\d\d[^()]*\)", "", leading[0])
+    every = paragraphs(cls)
+    end = next((i for i, p in enumerate(every) if re.match(r"(Parameters|Args|No parameters|Raises|Attributes)", p)), None)
+    leading = every[:end]
+    sources = re.findall(REFERENCE, leading[0])
+    what = re.sub(f" ?{REFERENCE}", "", leading[0])
     if "=" not in what:
         for paragraph in leading[1:]:
             what += f" {paragraph}"
@@ -92,7 +101,11 @@ def described(cls: type) -> tuple[str, str]:
     sentences = re.split(r"(?<=\.) (?=[A-Z])", what)
     while len(sentences) > 1 and "=" in what and "=" not in sentences[-1]:
         sentences.pop()
-    return re.sub(r":\w+:(?=`)", "", " ".join(sentences)), "; ".join(sources)
+    return without_roles(" ".join(sentences)), "; ".join(sources)
+
+
+def without_roles(text: str) -> str:
+    return re.sub(r":\w+:(?=`)", "", text).replace("``", "`")
 
 
 def learned(cls: type) -> str:
@@ -121,57 +134,70 @@ def cost(mechanism: AttentionMechanism) -> int:
     return int(counter.get_total_flops()) // 2
 
 
-def count(module: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
 def measured(group: str, option: str) -> tuple[int, int]:
     """Parameters of a part, and the cost of an attention with it."""
-    chosen = [f"attention={option}"] if group == "attention" else ["attention=general", f"{group}={option}"]
-    config = composed(*chosen)
-    mechanism: AttentionMechanism = instantiate(config.attention)(SIZE, SIZE, SIZE)
-    part = mechanism if group == "attention" else getattr(mechanism, group.split("/")[1])
-    return (count(part) if part is not None else 0), cost(mechanism)
+    whole = composed(*overrides_for(group, option)).value("attention")
+    mechanism: AttentionMechanism = config.build(whole, "attention")(SIZE, SIZE, SIZE)
+    part = mechanism if group == "attention" else getattr(mechanism, group.partition("/")[2])
+    return (sum(p.numel() for p in part.parameters()) if part is not None else 0), cost(mechanism)
 
 
-def composition(config: DictConfig) -> str:
+def composition(attention: dict[str, Any]) -> str:
     """The parts of a named attention that are not the usual ones."""
     usual = {"window": "Global", "normalizer": "Softmax", "keys": "States", "history": "NoHistory"}
-    parts = [f"{key} {config[key]._target_.rsplit('.', 1)[1]}" for key in ("score", *usual) if key in config]
-    parts = [part for part in parts if part not in {f"{key} {name}" for key, name in usual.items()}]
-    parts += [f"around: {composition(config.inner)}"] if "inner" in config else []
-    query = list(config.get("query", ["state"]))
+    chosen = {key: attention[key]["_target_"].rpartition(".")[2] for key in ("score", *usual) if key in attention}
+    parts = [f"{key} {name}" for key, name in chosen.items() if usual.get(key) != name]
+    parts += [f"around: {composition(attention['inner'])}"] if "inner" in attention else []
+    query = attention.get("query", ["state"])
     parts += [f"a query of {' and '.join(query)}"] if query != ["state"] else []
     return ", ".join(parts)
 
 
 def comment(group: str, option: str) -> str:
-    lines = (CONF / group / f"{option}.yaml").read_text(encoding="utf-8").splitlines()
-    told = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        told.append(line.removeprefix("#").strip())
-    return " ".join(told)
+    lines = (config.CONF / group / f"{option}.yaml").read_text(encoding="utf-8").splitlines()
+    end = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return " ".join(line.removeprefix("#").strip() for line in lines[:end])
 
 
 def row(group: str, option: str) -> list[str]:
-    config = node(group, option)
-    if config is None:
+    chosen = node(group, option)
+    if not chosen:
         return [f"`{option}`", comment(group, option), "", "none"]
-    target: Any = get_object(config._target_)
-    cls = target.func if isinstance(target, partial) else target
+    cls: type = config.build(chosen, group.replace("/", ".")).func if chosen.get("_partial_") else target(chosen)
     if group == "attention":
-        parts = composition(config)
+        parts = composition(chosen)
         what = f"{comment(group, option)}<br>`{cls.__name__}`" + (f": {parts}" if parts else "")
         return [f"`{option}`", what, *(f"{number:,}" for number in measured(group, option))]
     what, source = described(cls)
     if group == "decoder":
         what = f"{comment(group, option)}.<br>{what}"
     cells = [f"`{option}`", what, source, learned(cls)]
-    if group in MEASURED:
-        cells += [f"{number:,}" for number in measured(group, option)]
-    return cells
+    return cells + [f"{number:,}" for number in measured(group, option)] if group in MEASURED else cells
+
+
+def target(chosen: dict[str, Any]) -> type:
+    return type(config.build(chosen, "component"))
+
+
+def metrics() -> dict[str, tuple[Metric, list[str]]]:
+    """Every metric by its name, and the options of the group that have it."""
+    found: dict[str, tuple[Metric, list[str]]] = {}
+    for option in ["translation", *(name for name in options("metrics") if name != "translation")]:
+        task = option if option in options("task") else "translation"
+        for name, chosen in composed(f"task={task}", f"metrics={option}").value("metrics").items():
+            found.setdefault(name, (config.build(chosen, f"metrics.{name}"), []))[1].append(option)
+    return found
+
+
+def metric_row(name: str, metric: Metric, tasks: list[str]) -> list[str]:
+    better = BETTER[metric.higher_is_better]
+    first = without_roles(paragraphs(type(metric))[0])
+    cells = [f"`{name}`", metric.label, first, metric.unit or "-", better, metric.computed_from, OCCASIONS[metric.occasion]]
+    return [*cells, ", ".join(f"`{task}`" for task in tasks)]
+
+
+def line(cells: list[str]) -> str:
+    return f"| {' | '.join(cell.replace('``', '`').replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def table(group: str) -> Iterator[str]:
@@ -179,16 +205,22 @@ def table(group: str) -> Iterator[str]:
     if group in MEASURED:
         heads = ["option", "composition"] if group == "attention" else heads
         heads = [*heads, "number", "cost"]
+    if group == "metrics":
+        heads = ["name", "label", "what", "unit", "better", "computed from", "measured", "options"]
     yield f"\n## {SECTIONS[group]}\n"
     yield f"`{group}`\n"
-    yield "| " + " | ".join(heads) + " |"
-    yield "| " + " | ".join("---:" if head in ("number", "cost") else "---" for head in heads) + " |"
-    for option in options(group):
-        yield "| " + " | ".join(cell.replace("``", "`").replace("|", "\\|") for cell in row(group, option)) + " |"
+    if group in NOTES:
+        yield f"{NOTES[group]}\n"
+    yield line(heads)
+    yield line(["---:" if head in ("number", "cost") else "---" for head in heads])
+    if group == "metrics":
+        yield from (line(metric_row(name, metric, tasks)) for name, (metric, tasks) in metrics().items())
+    else:
+        yield from (line(row(group, option)) for option in options(group))
 
 
 def page() -> str:
-    return INTRODUCTION + "\n".join(line for group in SECTIONS for line in table(group)) + "\n"
+    return INTRODUCTION + "\n".join(text for group in SECTIONS for text in table(group)) + "\n"
 
 
 if __name__ == "__main__":
