@@ -1,55 +1,115 @@
-"""What the README tells a newcomer to do works as it stands there."""
+"""What the README and experiments/README.md tell a newcomer to do works as it stands there."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from attnlab.cli import COMMANDS
-from attnlab.studies.plan import studies
-from commands import TINY, Attnlab, attnlab
+from attnlab.commands import verbs
+from attnlab.studies.plan import list_studies
+from commands import TINY, Cli, cli
 from conftest import CONF, ROOT
 
-__all__ = ["attnlab"]
+__all__ = ["cli"]
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+STUDIES = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
+COMMANDS = [path.stem for path in (ROOT / "src" / "attnlab" / "commands").glob("*.py") if not path.stem.startswith("_")]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+def blocks(language: str, text: str = README) -> list[str]:
+    return [block for name, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M) if name == language]
 
 
-def test_an_attention_of_ones_own(
-    attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def written(start: str, folder: Path) -> None:
+    """Write the block of the README that begins with the name of its file, relative to a folder."""
+    (block,) = [block for block in blocks("python") + blocks("yaml") if block.startswith(f"# {start}\n")]
+    path = folder / start
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(block)
+
+
+def shown_commands() -> list[str]:
+    """Every command line of attnlab in the README, without its comment."""
+    lines = "".join(blocks("")).replace("\\\n", " ").splitlines()
+    return [line.split(" #")[0].strip() for line in lines if line.startswith(("attnlab ", "PYTHONPATH=. attnlab "))]
+
+
+def test_an_attention_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a folder outside the package, with one Python file and one YAML file, swept against a built-in score."""
-    (tmp_path / "conf" / "attention" / "score").mkdir(parents=True)
-    (tmp_path / "conf" / "attention" / "score" / "distance.yaml").write_text(blocks("yaml")[0])
-    (tmp_path / "myscores.py").write_text(blocks("python")[1])
+    written("myscores.py", tmp_path)
+    written("conf/attention/score/distance.yaml", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     command = ["train", "-cd", "conf", "-m", "attention/score=general,distance", "seed=1"]
     assert f"attnlab {' '.join(command)},2,3" in README
-    assert attnlab(*command, *TINY, "logger=none") == 0
+    assert cli(*command, *TINY, "logger=none") == 0
     table = next(tmp_path.glob("runs/train/comparison.md")).read_text()
     assert "| distance | 1 |" in table
     assert "| general | 1 |" in table
 
 
-def test_a_trained_model_in_python(attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert attnlab("train", *TINY, "logger=none", "name=demo", "attention=additive") == 0
+def test_a_metric_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written("mymetrics.py", tmp_path)
+    written("conf/metrics/mine.yaml", tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (command,) = [shlex.split(command) for command in shown_commands() if "metrics=mine" in command]
+    assert cli(*command[2:], *TINY, "logger=none") == 0
+    header = next(tmp_path.glob("runs/train/comparison.md")).read_text().splitlines()[2]
+    assert "test first word |" in header
+
+
+def test_the_numbers_are_sorted(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    commands = [shlex.split(command)[1:] for command in shown_commands() if "task=pointing" in command]
+    assert len(commands) == 2
+    assert cli(*commands[0], *TINY, "logger=none") == 0
+    assert cli(*commands[1], "--dry-run") == 0
+    capsys.readouterr()
+    (run,) = tmp_path.glob("runs/train/*/seed=1")
+    (tmp_path / "numbers.txt").write_text("0.5 0.25 0.75\n")
+    assert cli("translate", str(run), "--input", "numbers.txt") == 0
+    assert set(capsys.readouterr().out.split()) <= {"0", "1", "2"}
+
+
+def test_a_trained_model_in_python(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("train", *TINY, "logger=none", "name=demo", "attention=additive") == 0
     (run,) = tmp_path.glob("runs/demo/*/seed=1")
     (tmp_path / "runs" / "demo" / "attention=additive").symlink_to(run.parent)
     capsys.readouterr()
-    exec(blocks("python")[0], {})
+    exec(next(block for block in blocks("python") if "attnlab.load" in block), {})
     assert "torch.Size([" in capsys.readouterr().out
 
 
+def test_every_command_that_is_shown_is_one() -> None:
+    """Its words are parsed; whether files and runs are there is not asked."""
+    assert len(shown_commands()) > 25
+    for command in shown_commands():
+        words = [word if word != "conf" else str(CONF) for word in shlex.split(re.split("[<|]", command)[0])]
+        name, *rest = words[words.index("attnlab") + 1 :]
+        with verbs.make_context("attnlab", [name, *rest]) as context:
+            verb = verbs.get_command(context, name)
+            assert verb is not None, command
+            verb.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize("command", [c for c in shown_commands() if c.startswith("attnlab train")])
+def test_every_config_that_is_shown_composes(
+    command: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("myscores.py", "mymetrics.py", "conf/attention/score/distance.yaml", "conf/metrics/mine.yaml"):
+        written(name, tmp_path)
+    words = shlex.split(command)[1:]
+    assert cli(*words, *([] if "--help" in words else ["--cfg", "job"])) == 0
+    assert "optimizer:" in capsys.readouterr().out
+
+
 def test_every_command_is_listed() -> None:
-    assert {f"attnlab {command}" for command in COMMANDS if f"attnlab {command}" not in README} == set()
+    assert {command for command in COMMANDS if f"attnlab {command}" not in README} == set()
 
 
 def test_every_option_and_study_is_listed() -> None:
     for group in (
+        "task",
         "data",
         "tokenizer",
         "encoder",
@@ -63,9 +123,10 @@ def test_every_option_and_study_is_listed() -> None:
         "decoder/cell",
         "decoder/initial_state",
         "decoder/readout",
-        "output",
+        "head",
         "auxiliary",
         "search",
+        "metrics",
         "optimizer",
         "scheduler",
         "trainer",
@@ -74,15 +135,44 @@ def test_every_option_and_study_is_listed() -> None:
     ):
         for path in (CONF / group).glob("*.yaml"):
             assert f"`{path.stem}`" in README, path
-    for study in studies([ROOT / "experiments"]):
+    for study in list_studies([ROOT / "experiments"]):
         folder, _, form = study.name.partition("/")
         assert f"`{folder}`" in README, study.name
+        assert f"`{folder}`" in STUDIES, study.name
         assert form in ("", "full"), study.name
 
 
-def test_every_mistake_shown_is_what_is_said(attnlab: Attnlab, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_mistake_shown_is_what_is_said(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     shown = re.findall(r"\$ attnlab (.*)\n((?:attnlab: .*\n)(?:[^$`].*\n)*)", README)
     assert len(shown) == 2
     for command, message in shown:
-        assert attnlab(*command.split(), "logger=none") == 2
+        assert cli(*command.split(), "logger=none") == 2
         assert capsys.readouterr().err.split() == message.split()
+
+
+def test_a_study_of_ones_own(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "mine.yaml").write_text(blocks("yaml", STUDIES)[0])
+    monkeypatch.setenv("COLUMNS", "200")
+    assert cli("study", "mine", "--dry-run") == 0
+    assert "6 runs" in capsys.readouterr().out
+
+
+def test_nothing_of_an_older_version_is_mentioned() -> None:
+    """The left column of the changelog's table of names."""
+    renamed = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("### Renamed")[2].partition("###")[0]
+    old = set(re.findall(r"(?:datamodule|training|callbacks)\.[\w.]+", " ".join(row.split("|")[1] for row in table(renamed))))
+    assert len(old) > 8
+    current = old - {"callbacks.checkpoint.monitor", "callbacks.early_stopping.monitor"}
+    readmes = [ROOT / "README.md", *(ROOT / "experiments").rglob("*.md"), *(ROOT / "docs").glob("*.md")]
+    for path in readmes:
+        text = path.read_text(encoding="utf-8")
+        assert [name for name in current if name in text] == [], path
+        for name in ("attention.asks", "attention.wrapped", "attention/window=mo", "output=pointer", "--sentence"):
+            assert name not in text, path
+
+
+def table(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("| `")]
