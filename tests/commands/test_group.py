@@ -152,9 +152,7 @@ def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path: Path) -> None:
 
 
 def test_a_verb_is_a_module_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "shout.py").write_text(
-        "import click\n\n@click.command()\ndef command() -> int:\n    return 7\n"
-    )
+    (tmp_path / "shout.py").write_text("import click\n\n@click.command()\ndef command() -> int:\n    return 7\n")
     monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
     with verbs.make_context("attnlab", [], resilient_parsing=True) as context:
         assert "shout" in verbs.list_commands(context)

@@ -51,7 +51,10 @@ MISTAKES = {
     "more samples": (["translate", "RUN", "--n-best", "2", "search=sampling"], "search.samples is 1: add search.samples=2"),
     "more than one": (["translate", "RUN", "--n-best", "2", "search=greedy"], "add search=beam search.width=2"),
     "a dot for a slash": (["translate", "RUN", "search.length_penalty=gnmt"], "search"),
-    "another search's": (["translate", "RUN", "search=greedy", "search/length_penalty=gnmt"], "there is no search/length_penalty"),
+    "another search's": (
+        ["translate", "RUN", "search=greedy", "search/length_penalty=gnmt"],
+        "there is no search/length_penalty",
+    ),
     "no yaml": (["translate", "RUN", "search.width=["], "a value is no YAML"),
     "no test set": (["evaluate", "RUN", "test="], "no test set ''"),
     "same direction": (["align", "RUN", *ALIGN, "--reverse", "RUN"], "name a run of the other direction"),
