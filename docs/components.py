@@ -139,9 +139,9 @@ def composition(config: DictConfig) -> str:
     usual = {"window": "Global", "normalizer": "Softmax", "keys": "States", "history": "NoHistory"}
     parts = [f"{key} {config[key]._target_.rsplit('.', 1)[1]}" for key in ("score", *usual) if key in config]
     parts = [part for part in parts if part not in {f"{key} {name}" for key, name in usual.items()}]
-    parts += [f"around: {composition(config.wrapped)}"] if "wrapped" in config else []
-    asks = list(config.get("asks", ["state"]))
-    parts += [f"asked by {' and '.join(asks)}"] if asks != ["state"] else []
+    parts += [f"around: {composition(config.inner)}"] if "inner" in config else []
+    query = list(config.get("query", ["state"]))
+    parts += [f"a query of {' and '.join(query)}"] if query != ["state"] else []
     return ", ".join(parts)
 
 

@@ -2,19 +2,17 @@
 
 import itertools
 from functools import cache, partial
+from types import SimpleNamespace
+from typing import Any
 
 import torch
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
 
-from attnlab.heads import PointingHead, TargetSpace
+from attnlab import config
+from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import TargetFrontend, TokenEmbedding, TokenFrontend
 from attnlab.model import Seq2Seq
-from attnlab.studies.identity import variant
-from attnlab.studies.wiring import build
+from attnlab.runs.assembly import build_model
 from conftest import CONF, options
-
-OmegaConf.register_new_resolver("variant", variant, replace=True)
 
 VOCABULARY = 11
 PADDING, UNKNOWN, START, END = range(4)
@@ -26,9 +24,14 @@ SMALL = ["model.embedding_size=6", "model.dropout=0", "decoder.hidden_size=8"]
 ENCODER_SIZE = "encoder.hidden_size=4"
 
 
-def composed(*overrides: str) -> DictConfig:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("train", list(overrides))
+def composed(*overrides: str) -> dict[str, Any]:
+    """The config of a run, resolved."""
+    return config.resolve(config.compose("train", overrides, [CONF]).config)
+
+
+def settled(*overrides: str) -> dict[str, Any]:
+    """The config of a run, resolved and checked."""
+    return config.settle(config.compose("train", overrides, [CONF]).config)
 
 
 class ElementFrontend(TargetFrontend):
@@ -50,17 +53,17 @@ class ElementFrontend(TargetFrontend):
 
 @cache
 def encoder_has_size(choice: str) -> bool:
-    return "hidden_size" in composed(choice).encoder
+    return "hidden_size" in composed(choice)["encoder"]
 
 
 def model(*overrides: str, seed: int = 1, dtype: torch.dtype = torch.float64) -> Seq2Seq:
     """A tiny model of any composition, in evaluation mode."""
     encoder = next((override for override in overrides if override.startswith("encoder=")), "encoder=lstm")
-    config = composed(*SMALL, *([ENCODER_SIZE] if encoder_has_size(encoder) else []), *overrides)
-    parts = {part: build(config[part]) for part in ("encoder", "attention", "decoder", "head")}
+    chosen = composed(*SMALL, *([ENCODER_SIZE] if encoder_has_size(encoder) else []), *overrides, f"seed={seed}")
     tokens = partial(TokenFrontend, VOCABULARY, PADDING)
-    target, targets = (ElementFrontend, RESERVED) if parts["head"].func is PointingHead else (tokens, WORDS)
-    made: Seq2Seq = build(config.model)(tokens, target, targets, seed, **parts)
+    points = chosen["head"]["_target_"].endswith(".PointingHead")
+    target, targets = (ElementFrontend, RESERVED) if points else (tokens, WORDS)
+    made = build_model(chosen, SimpleNamespace(source_frontend=tokens, target_frontend=target, targets=targets))
     return made.to(dtype).eval()
 
 

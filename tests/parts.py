@@ -1,16 +1,17 @@
 """Parts of an attention in tests: made by name as conf/ says, and called as an attention calls them."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
-from hydra.utils import instantiate
-from omegaconf import OmegaConf
+import yaml
 from torch import Tensor, nn
 
 from attnlab.attention import Attention, AttentionMechanism
 from attnlab.attention.normalizers import StatelessNormalizer
 from attnlab.attention.scores import EqualSizes
+from attnlab.config import build
 from composing import composed
 from conftest import CONF, options
 
@@ -19,12 +20,17 @@ QUERY, MEMORY, EMBEDDING = 4, 6, 3
 
 def part(group: str, name: str, **settings: Any) -> Callable[..., Any]:
     """The factory of a score, window, normalizer, keys or history that conf/ has under a name."""
-    folder = CONF / "attention" / group
-    config = OmegaConf.load(folder / f"{name}.yaml")
-    if "defaults" in config:  # nested groups want the whole machinery
-        config = composed("attention=additive", f"attention/{group}={name}").attention[group]
-    made: Callable[..., Any] = instantiate(config, **settings)
+    made: Callable[..., Any] = build({**_node(group, name), **settings}, f"attention.{group}")
     return made
+
+
+@cache
+def _node(group: str, name: str) -> dict[str, Any]:
+    node: dict[str, Any] = yaml.safe_load((CONF / "attention" / group / f"{name}.yaml").read_text())
+    if "defaults" not in node:
+        return node
+    nested: dict[str, Any] = composed("attention=additive", f"attention/{group}={name}")["attention"][group]
+    return nested
 
 
 def stateless_normalizers() -> list[str]:
@@ -46,24 +52,24 @@ def score(name: str, *, query: int = QUERY, memory: int = MEMORY) -> Any:
 
 
 def attention(
-    query: int = QUERY,
-    memory: int = MEMORY,
-    embedding: int = EMBEDDING,
+    query_size: int = QUERY,
+    memory_size: int = MEMORY,
+    embedding_size: int = EMBEDDING,
     *,
-    asks: Sequence[str] = ("state",),
+    query: Sequence[str] = ("state",),
     **chosen: Any,
 ) -> Attention:
     """An attention in float64, in evaluation mode; parts are chosen by name or given as factories."""
     usual = {"score": "general", "window": "global", "normalizer": "softmax", "keys": "states", "history": "none"}
     torch.manual_seed(0)
     parts = {group: part(group, made) if isinstance(made, str) else made for group, made in {**usual, **chosen}.items()}
-    return Attention(query, memory, embedding, asks=asks, **parts).double().eval()
+    return Attention(query_size, memory_size, embedding_size, query=query, **parts).double().eval()
 
 
 def mechanism(name: str, query: int, memory: int, embedding: int) -> AttentionMechanism:
     """The attention that conf/ has under a name."""
     torch.manual_seed(0)
-    made: AttentionMechanism = instantiate(composed(f"attention={name}").attention)(query, memory, embedding)
+    made: AttentionMechanism = build(composed(f"attention={name}")["attention"], "attention")(query, memory, embedding)
     return made
 
 

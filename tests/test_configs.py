@@ -5,19 +5,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from omegaconf import OmegaConf
+import yaml
 
-from attnlab.data.datamodule import ParallelDataModule
-from attnlab.studies.comparison import NAMES
-from attnlab.studies.identity import labels, telling
-from attnlab.studies.plan import Composer, Plan, plan
-from attnlab.studies.run import CONFIG_KEYS, build_data, build_model, serve_what_is_needed
-from attnlab.studies.wiring import build, check
-from commands import TINY, Attnlab, attnlab
-from composing import composed
+from attnlab.config import build, compose, settle, variant_labels, variant_overrides
+from attnlab.runs.assembly import build_model, build_module, build_task
+from attnlab.studies.plan import Plan, plan
+from attnlab.tasks.task import Task
+from commands import TINY, Cli, cli
+from composing import settled
 from conftest import CONF, ROOT, options
 
-__all__ = ["attnlab"]
+__all__ = ["cli"]
 
 GROUPS = sorted(str(folder.relative_to(CONF)) for folder in CONF.rglob("*") if folder.is_dir() and any(folder.glob("*.yaml")))
 # Launchers are of sweeps, and have tests of their own.
@@ -39,6 +37,9 @@ NEEDS = {
     "decoder/readout=maxout": ["decoder=bahdanau"],
     "decoder/readout=tanh": ["decoder=bahdanau"],
     "trainer=ddp": ["trainer.devices=1"],
+    "data=sort": ["task=pointing"],
+    "head=pointing": ["task=pointing"],
+    "metrics=pointing": ["task=pointing"],
     "tokenizer=bpe": ["tokenizer.vocab_size=300"],
     "tokenizer=unigram": ["tokenizer.vocab_size=300"],
 }
@@ -67,7 +68,7 @@ def corpus(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("group", "option"), CHOICES, ids=lambda value: value)
-def test_every_option_trains(group: str, option: str, attnlab: Attnlab, tmp_path: Path) -> None:
+def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) -> None:
     if option == "gpu" and not torch.cuda.is_available():
         pytest.skip("no GPU here")
     corpus(tmp_path / "corpus")
@@ -77,15 +78,16 @@ def test_every_option_trains(group: str, option: str, attnlab: Attnlab, tmp_path
         size = [override for override in TINY if not override.startswith("encoder.")]
     trainer = [] if group == "trainer" else ["trainer=debug"]
     logger = [] if group == "logger" else ["logger=none"]
-    assert attnlab("train", *trainer, *logger, chosen, *size, "trainer.limit_train_batches=1", *NEEDS.get(chosen, [])) == 0
+    assert cli("train", *trainer, *logger, chosen, *size, "trainer.limit_train_batches=1", *NEEDS.get(chosen, [])) == 0
     assert list(tmp_path.glob("runs/train/*/seed=1/result.json"))
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataModule:
+def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     """A little of the grammar, for studies of any corpus: what is built on it does not ask where it is from."""
-    cache = tmp_path_factory.getbasetemp() / "cache"
-    return build_data(composed(*CORPUS, f"datamodule.cache_dir={cache}"))
+    made = build_task(settled(*CORPUS, f"cache_dir={tmp_path_factory.getbasetemp() / 'cache'}"))
+    made.prepare()
+    return made
 
 
 def planned(path: Path) -> Plan:
@@ -94,37 +96,31 @@ def planned(path: Path) -> Plan:
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=study_name)
-def test_every_variant_of_every_study_is_built(path: Path, attnlab: Attnlab, data: ParallelDataModule) -> None:
+def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task) -> None:
     study = planned(path)
-    composer = Composer(study.places)
-    variants = {tuple(telling(run.overrides)): run for run in study.runs}
+    variants = {tuple(variant_overrides(run.overrides)): run for run in study.runs}
     for run in variants.values():
-        config, _ = composer.compose(path.stem, run.overrides)
-        check(config, CONFIG_KEYS)
-        assert run.seed == config.seed
-        assert config.threads == 1 or path.parent == EXPERIMENTS
-        build(config.data)
-        model = build_model(config, data)
-        serve_what_is_needed(data, model, build(config.auxiliary))
-        optimizer, scheduler = build(config.optimizer), build(config.scheduler)
-        module = build(config.training)(
-            model, data, build(config.search), config.seed, optimizer=optimizer, scheduler=scheduler
-        )
-        module.configure_optimizers()
-    _, names = labels(list(variants))
+        config = settle(compose(path.stem, run.overrides, study.places).config)
+        assert run.seed == config["seed"]
+        assert config["threads"] == 1 or path.parent == EXPERIMENTS
+        assert set(study.settings["metrics"]) <= set(config["metrics"])
+        build(config["data"], "data")
+        build_module(config, task, build_model(config, task))
+    _, names = variant_labels(list(variants))
     assert study.settings["question"]
     assert study.settings["baseline"] in (None, *names.values())
-    assert set(study.settings["metrics"]) <= set(NAMES)
 
 
 def test_every_study_has_a_folder_of_its_own() -> None:
     """Its runs are where its name says."""
-    assert [OmegaConf.load(path).name for path in STUDIES] == [study_name(path).replace("/", "-") for path in STUDIES]
+    assert [yaml.safe_load(path.read_text())["name"] for path in STUDIES] == [
+        study_name(path).replace("/", "-") for path in STUDIES
+    ]
 
 
-def test_every_study_is_listed(attnlab: Attnlab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_study_is_listed(cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    assert attnlab("study") == 0
+    assert cli("study") == 0
     shown = capsys.readouterr().out
     assert [name for name in map(study_name, STUDIES) if f" {name} " not in shown] == []
 

@@ -150,9 +150,9 @@ def test_variants_share_all_weights_that_they_can(attention: str) -> None:
     [("context_gate", "additive"), ("intra_decoder", "general"), ("coverage", "additive"), ("local_p", "general")],
 )
 def test_a_variant_adds_to_what_it_is_compared_with_and_redraws_nothing(wrapper: str, bare: str) -> None:
-    wrapped = {name.replace(".wrapped", ""): value for name, value in model(f"attention={wrapper}").named_parameters()}
+    around = {name.replace(".inner", ""): value for name, value in model(f"attention={wrapper}").named_parameters()}
     for name, value in model(f"attention={bare}").decoder.attention.named_parameters(prefix="decoder.attention"):
-        assert torch.equal(wrapped[name], value), name
+        assert torch.equal(around[name], value), name
 
 
 def test_seed_alone_decides_the_weights() -> None:

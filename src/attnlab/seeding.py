@@ -26,8 +26,8 @@ def initialize(model: nn.Module, seed: int) -> None:
         reset = getattr(module, "reset_parameters", None)
         if reset is not None:
             with torch.random.fork_rng(devices=[]):
-                # What a component wraps draws as it would without the wrapper, so that the two compare.
-                torch.manual_seed(derive_seed(seed, ".".join(part for part in name.split(".") if part != "wrapped")))
+                # What a component has inside draws as it would by itself, so that the two compare.
+                torch.manual_seed(derive_seed(seed, ".".join(part for part in name.split(".") if part != "inner")))
                 reset()
         elif next(module.parameters(recurse=False), None) is not None:
             raise TypeError(f"{type(module).__name__} ({name}) owns parameters but has no reset_parameters()")

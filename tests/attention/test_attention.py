@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 import torch
-from hydra.utils import instantiate
 from torch import Tensor
 
 from attnlab.attention import AttentionMechanism, ContextGate, IntraDecoderAttention, Memory, MultiHeadAttention, Query
+from attnlab.config import build
 from attnlab.errors import UserError
 from attnlab.search.search import select
 from composing import composed
@@ -61,9 +61,9 @@ def test_any_two_parts_go_together_or_say_why_not(chosen: dict[str, str]) -> Non
     size = 8 if chosen.get("keys") == "split" else 4
     if any(one in chosen.items() and other in chosen.items() for one, other in REFUSED):
         with pytest.raises(UserError, match=r"does not look at keys|normalises its keys|ignores the score"):
-            attention(memory=size, **chosen)
+            attention(memory_size=size, **chosen)
         return
-    ours = attention(memory=size, **chosen)
+    ours = attention(memory_size=size, **chosen)
     query, embedding, states = inputs(memory=size)
     memory = ours.memory(states, MASK)
     context, weights = look(ours, query, embedding, memory)
@@ -95,10 +95,10 @@ def test_no_nan_in_any_precision_even_for_an_empty_source(name: str, dtype: torc
     memory = ours.memory(states, mask)
     total = torch.zeros(())
     for need_weights in (True, False):
-        attended = ours(Query(query, embedding), memory, ours.start(memory), need_weights=need_weights)
-        assert attended.context.isfinite().all()
-        assert attended.context.dtype == dtype
-        total = total + attended.context.float().sum()
+        output = ours(Query(query, embedding), memory, ours.start(memory), need_weights=need_weights)
+        assert output.context.isfinite().all()
+        assert output.context.dtype == dtype
+        total = total + output.context.float().sum()
     weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
     assert (weights >= 0).all()
     assert (weights[1, :, 2:] == 0).all()
@@ -112,34 +112,34 @@ def test_no_nan_in_any_precision_even_for_an_empty_source(name: str, dtype: torc
 
 
 @pytest.mark.parametrize(
-    "asks",
+    "parts",
     [["embedding"], ["state", "embedding"], ["state", "context"], ["language"], ["context", "language", "state"], "embedding"],
 )
-def test_what_asks(asks: list[str] | str) -> None:
+def test_what_a_query_is_made_of(parts: list[str] | str) -> None:
     """The query is the named parts side by side; the previous context and the language token come through the state."""
-    ours = attention(score="additive", asks=asks)
+    ours = attention(score="additive", query=parts)
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
     context, weights = look(ours, query, embedding, memory)
 
-    plain = attention(query=ours.score.query_size, score="additive")
+    plain = attention(query_size=ours.score.query_size, score="additive")
     plain.load_state_dict(ours.state_dict())
-    named = [asks] if isinstance(asks, str) else asks
+    names = [parts] if isinstance(parts, str) else parts
     before, expected = torch.zeros(2, 6, dtype=torch.float64), []
     for t in range(4):
-        parts = {"state": query[:, t], "embedding": embedding[:, t], "context": before, "language": embedding[:, 0]}
-        asked = torch.cat([parts[name] for name in named], dim=-1).unsqueeze(1)
-        before = look(plain, asked, embedding[:, :1], memory)[0].squeeze(1)
+        vectors = {"state": query[:, t], "embedding": embedding[:, t], "context": before, "language": embedding[:, 0]}
+        full_query = torch.cat([vectors[name] for name in names], dim=-1).unsqueeze(1)
+        before = look(plain, full_query, embedding[:, :1], memory)[0].squeeze(1)
         expected.append(before)
     agree(context, torch.stack(expected, 1), [query, embedding, states])
     for together, apart in zip((context, weights), stepwise(ours, query, embedding, memory), strict=True):
         torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("asks", [[], ["state", "state"], ["source"]])
-def test_what_cannot_ask_is_refused(asks: list[str]) -> None:
-    with pytest.raises(UserError, match=r"attention\.asks names one or more of state, embedding, context, language"):
-        attention(asks=asks)
+@pytest.mark.parametrize("parts", [[], ["state", "state"], ["source"], ["state", "source"]])
+def test_a_query_of_nothing_or_of_the_unknown_is_refused(parts: list[str]) -> None:
+    with pytest.raises(UserError, match="query names one or more of state, embedding, context, language, each once"):
+        attention(query=parts)
 
 
 @pytest.mark.parametrize("name", options("attention/keys"))
@@ -169,10 +169,10 @@ def test_an_encoders_own_values_are_what_is_averaged() -> None:
     torch.testing.assert_close(look(ours, query, embedding, ours.memory(states, MASK, values))[0], weights @ values)
 
 
-def multihead(score: str = "scaled_dot", *, heads: int = 2, asks: str = "state", **chosen: str) -> MultiHeadAttention:
+def multihead(score: str = "scaled_dot", *, heads: int = 2, query: str = "state", **chosen: str) -> MultiHeadAttention:
     parts = {"score": score, "window": "global", "normalizer": "softmax", "history": "none", **chosen}
     torch.manual_seed(0)
-    made = MultiHeadAttention(4, 6, 3, heads=heads, asks=asks, **{group: part(group, name) for group, name in parts.items()})
+    made = MultiHeadAttention(4, 6, 3, heads=heads, query=query, **{group: part(group, name) for group, name in parts.items()})
     return made.double().eval()
 
 
@@ -188,8 +188,8 @@ def test_heads_are_attentions_in_subspaces() -> None:
         heads, average = [], torch.zeros(5, dtype=torch.float64)
         length = int(MASK[b].sum())
         for head in (slice(0, 2), slice(2, 4)):
-            asked = q[head] @ query[b, t]
-            logits = torch.stack([asked @ (k[head] @ h) / 2**0.5 for h in states[b, :length]])
+            own_query = q[head] @ query[b, t]
+            logits = torch.stack([own_query @ (k[head] @ h) / 2**0.5 for h in states[b, :length]])
             a = torch.exp(logits) / torch.exp(logits).sum()
             heads.append(sum(w * (v[head] @ h) for w, h in zip(a, states[b, :length], strict=True)))
             average = average + torch.nn.functional.pad(a, (0, 5 - length)) / 2
@@ -205,8 +205,8 @@ def test_the_fused_kernel_is_the_same_attention() -> None:
     assert ours.fused
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
-    asked, start = Query(query, embedding), ours.start(memory)
-    fast, slow = (ours(asked, memory, start, need_weights=need) for need in (False, True))
+    queries, start = Query(query, embedding), ours.start(memory)
+    fast, slow = (ours(queries, memory, start, need_weights=need) for need in (False, True))
     assert fast.weights.shape[-1] == 0
     assert slow.weights.shape[-1] == 5
     agree(fast.context, slow.context, [query, states, *ours.parameters()])
@@ -235,16 +235,16 @@ def test_every_part_sits_in_several_heads_or_is_refused(group: str) -> None:
             torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
-def test_heads_without_a_state_to_ask_are_refused() -> None:
+def test_heads_without_a_state_in_their_query_are_refused() -> None:
     with pytest.raises(UserError, match="2 heads project the decoder's state, which must be a part of their query"):
-        multihead(asks="embedding")
+        multihead(query="embedding")
 
 
 @pytest.mark.parametrize("name", ["context_gate", "intra_decoder"])
 def test_a_wrapper_around_nothing_is_refused(name: str) -> None:
-    config = composed(f"attention={name}", "attention@attention.wrapped=none").attention
+    config = composed(f"attention={name}", "attention@attention.inner=none")["attention"]
     with pytest.raises(UserError, match="would hide the source from the decoder"):
-        instantiate(config)(8, 8, 4)
+        build(config, "attention")(8, 8, 4)
 
 
 @pytest.mark.parametrize("normalizer", ["monotonic", "mocha"])
@@ -264,13 +264,13 @@ def test_heads_that_do_not_divide_the_query_are_refused() -> None:
 
 def test_intra_decoder_attention_is_its_equations() -> None:
     torch.manual_seed(0)
-    ours = IntraDecoderAttention(4, 6, 3, wrapped=lambda q, m, e: attention(q, m, e), score=part("score", "general")).double()
+    ours = IntraDecoderAttention(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), score=part("score", "general")).double()
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
     context, weights = look(ours, query, embedding, memory)
 
-    source = look(ours.wrapped, query, embedding, memory)
-    w, own = ours.own_score.projection.weight, []
+    source = look(ours.inner, query, embedding, memory)
+    w, own = ours.past_score.projection.weight, []
     for b, t in itertools.product(range(2), range(4)):
         logits = [query[b, t] @ (w @ query[b, i]) for i in range(t)]
         total = sum(torch.exp(e) for e in logits)
@@ -281,16 +281,16 @@ def test_intra_decoder_attention_is_its_equations() -> None:
     for together, apart in zip((context, weights), stepwise(ours, query, embedding, memory), strict=True):
         torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
     with pytest.raises(UserError, match="a Location score does not look at keys, but past states need one that compares"):
-        IntraDecoderAttention(4, 6, 3, wrapped=lambda q, m, e: attention(q, m, e), score=part("score", "location"))
+        IntraDecoderAttention(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), score=part("score", "location"))
 
 
 def test_context_gate_is_its_equation() -> None:
     torch.manual_seed(0)
-    ours = ContextGate(4, 6, 3, wrapped=lambda q, m, e: attention(q, m, e)).double()
+    ours = ContextGate(4, 6, 3, inner=lambda q, m, e: attention(q, m, e)).double()
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
     context, _ = look(ours, query, embedding, memory)
-    plain, _ = look(ours.wrapped, query, embedding, memory)
+    plain, _ = look(ours.inner, query, embedding, memory)
     w, b = ours.gate.weight, ours.gate.bias
     gate = 1 / (1 + torch.exp(-(embedding @ w[:, :3].T + query @ w[:, 3:7].T + plain @ w[:, 7:].T + b)))
     agree(context, gate * plain, [query, embedding, states, *ours.parameters()])
@@ -302,5 +302,5 @@ def test_a_location_score_is_refused_beside_keys_that_it_would_never_train() -> 
 
 
 def test_split_needs_an_even_size() -> None:
-    with pytest.raises(UserError, match="halves an encoder state, but its size is 7"):
-        attention(memory=7, keys="split")
+    with pytest.raises(UserError, match="split keys halve an encoder state, but its size is 7"):
+        attention(memory_size=7, keys="split")

@@ -111,7 +111,7 @@ def test_coverage_is_that_before_the_step(name: str) -> None:
 @pytest.mark.parametrize("score", [name for name in options("attention/score") if name not in ("location", "cosine")])
 def test_coverage_enters_every_score_that_compares(score: str) -> None:
     equal = score in ("dot", "scaled_dot", "dot_learned_scale", "concat_shared")
-    ours = attention(memory=4 if equal else 6, score=score, history="coverage_sum")
+    ours = attention(memory_size=4 if equal else 6, score=score, history="coverage_sum")
     query, embedding, states = inputs(memory=4 if equal else 6)
     memory = ours.memory(states, torch.ones(2, 5, dtype=torch.bool))
     weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
@@ -126,7 +126,7 @@ def test_a_history_without_a_score_to_change_is_refused() -> None:
         attention(score=part("score", "location", max_length=9), history="coverage_neural")
     attention(score="location", history="temporal")
     with pytest.raises(UserError, match=r"Cosine score normalises its keys.*SumCoverage"):
-        attention(memory=4, score="cosine", history="coverage_sum")
+        attention(memory_size=4, score="cosine", history="coverage_sum")
     with pytest.raises(UserError, match="max_fertility must be above 0"):
         attention(score="additive", history=part("history", "coverage_linguistic", max_fertility=0.0))
 

@@ -3,13 +3,14 @@
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
-from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from attnlab.attention.scores import Dot, General
+from attnlab.config import build
 from attnlab.encoders import (
     ConvolutionalEncoder,
     DeepRecurrentEncoder,
@@ -23,7 +24,6 @@ from attnlab.errors import UserError
 from attnlab.layers.recurrence import LSTMRecurrence
 from attnlab.layers.transformer import SelfAttention, sinusoids
 from attnlab.seeding import initialize
-from attnlab.studies.wiring import build
 from composing import composed
 from conftest import options
 
@@ -42,8 +42,8 @@ VARIANTS = [
 
 
 @functools.cache
-def config(*overrides: str) -> DictConfig:
-    return composed(*overrides).encoder
+def config(*overrides: str) -> dict[str, Any]:
+    return composed(*overrides)["encoder"]
 
 
 def randomized(encoder: Encoder) -> Encoder:
@@ -59,7 +59,7 @@ def made(overrides: list[str], **keys: object) -> Encoder:
     small = config(*overrides).copy()
     small.update({"hidden_size": HIDDEN} if "hidden_size" in small else {})
     small.update(keys)
-    return randomized(build(small)(INPUT))
+    return randomized(build(small, "encoder")(INPUT))
 
 
 def outputs(encoded: EncoderOutput) -> list[Tensor]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from hydra.utils import instantiate
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from attnlab.config import build
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
 from attnlab.search import (
@@ -95,7 +95,7 @@ def test_gnmt_penalty_is_its_equation() -> None:
 
 @pytest.mark.parametrize("name", options("search"))
 def test_configured_searches_terminate_on_a_model_that_never_ends(name: str) -> None:
-    search: Search = instantiate(composed(f"search={name}").search)
+    search: Search = build(composed(f"search={name}")["search"], "search")
     made = model(seed=1)
     with torch.no_grad():
         made.head.projection.bias[EOS] = -100.0

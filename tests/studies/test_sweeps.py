@@ -136,7 +136,7 @@ def test_named_variants_are_a_list_in_the_studys_file(
         "  baseline: none\n"
         "  variants:\n"
         "    none: [attention=none]\n"
-        "    feeding: [attention=additive, decoder=luong_feeding, 'attention.asks=[state,embedding]', model.dropout=0.2]\n"
+        "    feeding: [attention=additive, decoder=luong_feeding, 'attention.query=[state,embedding]', model.dropout=0.2]\n"
         "hydra: {sweeper: {params: {seed: '1,2'}}}\n"
     )
     assert attnlab("study") == 0

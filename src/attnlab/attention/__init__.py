@@ -1,6 +1,8 @@
 """Attention mechanisms: a score, a window, a normalizer, keys and a history, composed; and attentions around attentions."""
 
 from attnlab.attention.attention import Attention
+from attnlab.attention.composition import Composition, validate_composition
+from attnlab.attention.head_weights import collect_head_weights
 from attnlab.attention.mechanism import AttentionFactory, AttentionMechanism, AttentionOutput, Memory, NoAttention, Query
 from attnlab.attention.multihead import HeadProjections, MultiHeadAttention
 from attnlab.attention.wrappers import ContextGate, IntraDecoderAttention
@@ -10,6 +12,7 @@ __all__ = [
     "AttentionFactory",
     "AttentionMechanism",
     "AttentionOutput",
+    "Composition",
     "ContextGate",
     "HeadProjections",
     "IntraDecoderAttention",
@@ -17,5 +20,6 @@ __all__ = [
     "MultiHeadAttention",
     "NoAttention",
     "Query",
+    "collect_head_weights",
+    "validate_composition",
 ]
-from attnlab.attention.heads import every_head as collect_head_weights  # noqa: E402,F401  # until the merge

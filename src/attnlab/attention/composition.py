@@ -17,7 +17,7 @@ from attnlab.errors import UserError
 
 @dataclass(frozen=True)
 class Composition:
-    """What the rules are about; what there is not is None."""
+    """What the rules are about; None stands for what is absent."""
 
     score: Score | None = None
     window: Window | None = None

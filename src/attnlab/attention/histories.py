@@ -1,4 +1,4 @@
-"""Histories: what an attention remembers of where it looked, and how that changes its scores."""
+"""Histories: what an attention remembers of its earlier weights, and how that changes its scores."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
@@ -11,7 +11,7 @@ from attnlab.attention.mechanism import Memory, Part
 from attnlab.errors import UserError
 
 
-class Sizes(NamedTuple):
+class HistorySizes(NamedTuple):
     """Sizes that a history may need."""
 
     query: int
@@ -35,7 +35,7 @@ class History(Part, ABC):
     sequential = True
     changes_keys: ClassVar[bool] = False
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: HistorySizes) -> None:
         super().__init__()
         self.sizes = sizes
 
@@ -47,16 +47,16 @@ class History(Part, ABC):
         """Return the state before the first target token: a tree of tensors, batch first, or None."""
         return None
 
-    def keys(self, keys: Tensor, state: Any) -> Tensor:
+    def adjust_keys(self, keys: Tensor, state: Any) -> Tensor:
         """Return the keys (batch, source_len, projected_size) that the score is to compare with."""
         return keys
 
-    def logits(self, logits: Tensor, state: Any) -> Tensor:
+    def adjust_logits(self, logits: Tensor, state: Any) -> Tensor:
         """Return the logits (batch, 1, source_len) that are to be normalised."""
         return logits
 
     @abstractmethod
-    def after(self, state: Any, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Any:
+    def advance(self, state: Any, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Any:
         """Return the state after one target token.
 
         Args:
@@ -69,20 +69,20 @@ class History(Part, ABC):
 
 
 class NoHistory(History):
-    """Every look is the first one.
+    """Nothing is remembered: every target token is as the first one.
 
     No parameters.
     """
 
     sequential = False
 
-    def after(self, state: None, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> None:
-        """Return None."""
-        return
+    @override
+    def advance(self, state: None, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> None:
+        """Nothing is carried."""
 
 
 class Coverage(History, ABC):
-    """Tells the score how much each source position was looked at *before* this target token.
+    """Tells the score how much weight each source position had *before* this target token.
 
     The coverage C_{t-1,j} (coverage_size numbers a position) enters through the keys, k_j + V C_{t-1,j} after the score's own
     projection: with an additive score e_tj = vᵀ tanh(W s_t + U h_j + V C_{t-1,j}) (Tu et al. 2016, section 3.2; See et al.
@@ -96,19 +96,20 @@ class Coverage(History, ABC):
 
     changes_keys = True
 
-    def __init__(self, sizes: Sizes, coverage_size: int) -> None:
+    def __init__(self, sizes: HistorySizes, coverage_size: int) -> None:
         super().__init__(sizes)
         self.coverage_size = coverage_size
         self.projection = nn.Linear(coverage_size, sizes.projected, bias=False)
 
+    @override
     def start(self, mask: Tensor) -> Tensor:
         """Return C_0 = 0 (batch, source_len, coverage_size)."""
         return torch.zeros(*mask.shape, self.coverage_size, device=mask.device, dtype=self.projection.weight.dtype)
 
     @override
-    def keys(self, keys: Tensor, state: Tensor) -> Tensor:
-        shifted: Tensor = keys + self.projection(state)
-        return shifted
+    def adjust_keys(self, keys: Tensor, state: Tensor) -> Tensor:
+        shifted_keys: Tensor = keys + self.projection(state)
+        return shifted_keys
 
 
 class SumCoverage(Coverage):
@@ -118,11 +119,11 @@ class SumCoverage(Coverage):
         projection: V (projected key size, 1), no bias, initialised as a ``torch.nn.Linear`` is.
     """
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: HistorySizes) -> None:
         super().__init__(sizes, 1)
 
     @override
-    def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
+    def advance(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
         return state + weights.transpose(1, 2)
 
 
@@ -144,21 +145,22 @@ class LinguisticCoverage(Coverage):
         UserError: a fertility that is not positive.
     """
 
-    def __init__(self, sizes: Sizes, *, max_fertility: float = 2.0) -> None:
+    def __init__(self, sizes: HistorySizes, *, max_fertility: float = 2.0) -> None:
         super().__init__(sizes, 1)
         if max_fertility <= 0:
-            raise UserError(f"attention.history.max_fertility must be above 0, not {max_fertility}")
+            raise UserError(f"max_fertility must be above 0, not {max_fertility}")
         self.max_fertility = max_fertility
         self.fertility = nn.Linear(sizes.value, 1, bias=False)
 
+    @override
     def prepare(self, values: Tensor) -> Tensor:
         """Return Φ (batch, source_len, 1)."""
         return (self.max_fertility * torch.sigmoid(self.fertility(values))).clamp(min=1e-3)
 
     @override
-    def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
-        covered: Tensor = state + weights.transpose(1, 2) / memory.history
-        return covered
+    def advance(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
+        coverage: Tensor = state + weights.transpose(1, 2) / memory.history
+        return coverage
 
 
 class NeuralCoverage(Coverage):
@@ -175,16 +177,16 @@ class NeuralCoverage(Coverage):
         coverage_size: numbers for a position; the paper's best is 10.
     """
 
-    def __init__(self, sizes: Sizes, *, coverage_size: int = 10) -> None:
+    def __init__(self, sizes: HistorySizes, *, coverage_size: int = 10) -> None:
         super().__init__(sizes, coverage_size)
         self.cell = nn.GRUCell(1 + sizes.value + sizes.query, coverage_size)
 
     @override
-    def after(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
-        asked = query.expand(-1, state.shape[1], -1)
-        inputs = torch.cat([weights.transpose(1, 2), memory.values, asked], dim=-1)
-        covered: Tensor = self.cell(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
-        return covered
+    def advance(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
+        queries = query.expand(-1, state.shape[1], -1)
+        inputs = torch.cat([weights.transpose(1, 2), memory.values, queries], dim=-1)
+        coverage: Tensor = self.cell(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
+        return coverage
 
 
 class Temporal(History):
@@ -196,16 +198,17 @@ class Temporal(History):
     No parameters.
     """
 
+    @override
     def start(self, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return log Σ of nothing as zeros (batch, source_len), and whether anything was summed, (batch,)."""
         return torch.zeros(mask.shape, device=mask.device), torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
 
     @override
-    def logits(self, logits: Tensor, state: tuple[Tensor, Tensor]) -> Tensor:
+    def adjust_logits(self, logits: Tensor, state: tuple[Tensor, Tensor]) -> Tensor:
         return logits - state[0].to(logits.dtype).unsqueeze(1)
 
     @override
-    def after(
+    def advance(
         self, state: tuple[Tensor, Tensor], logits: Tensor, weights: Tensor, query: Tensor, memory: Memory
     ) -> tuple[Tensor, Tensor]:
         total, begun = state

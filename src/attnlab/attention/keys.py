@@ -1,4 +1,4 @@
-"""Keys and values: what of an encoder state is compared, and what is average."""
+"""Keys and values: what of an encoder state is compared, and what is averaged."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -67,7 +67,7 @@ class Split(Keys):
         super().__init__(memory_size)
         if memory_size % 2:
             raise UserError(
-                f"attention/keys=split halves an encoder state, but its size is {memory_size}: make encoder.hidden_size even"
+                f"split keys halve an encoder state, but its size is {memory_size}: make it even, or choose other keys"
             )
         self.key_size = self.value_size = memory_size // 2
 

@@ -1,4 +1,4 @@
-"""What an attention promises to a decoder."""
+"""What an attention promises to a decoder, and what its parts have in common."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ class Part(nn.Module):
 
 
 class Query(NamedTuple):
-    """What a decoder knows when it asks, for one target token or for a whole sentence of them."""
+    """What a decoder knows when it attends, for one target token or for a whole sequence of them."""
 
     state: Tensor
     """(batch, target_len, query_size): the decoder's state, the previous or the current one as the decoder has it."""
@@ -32,12 +32,12 @@ class Query(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What the decoder may look at, made once per source sentence."""
+    """What the decoder may attend to, made once for a source."""
 
     keys: Tensor
     """(batch, source_len, key_size): what a query is compared with."""
     values: Tensor
-    """(batch, source_len, value_size): what is average into the context."""
+    """(batch, source_len, value_size): what is averaged into the context."""
     mask: Tensor
     """(batch, source_len), true where the source has a token."""
     normalizer: Any = None
@@ -47,7 +47,7 @@ class Memory(NamedTuple):
 
 
 class AttentionMechanism(nn.Module, ABC):
-    """What a decoder may be given: one call for one query or for a whole sentence of queries.
+    """What a decoder may be given: one call for one query or for a whole sequence of queries.
 
     Attributes:
         context_size: size of the context that the decoder receives; 0 means that there is none.
@@ -72,7 +72,7 @@ class AttentionMechanism(nn.Module, ABC):
 
     @abstractmethod
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        """Prepare the source, once per sentence.
+        """Prepare a source, once for all of its target tokens.
 
         Args:
             states: the encoder's states (batch, source_len, memory_size).
@@ -86,10 +86,10 @@ class AttentionMechanism(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> "AttentionOutput":
-        """Look at the memory.
+        """Attend to the memory.
 
         Args:
-            query: for one target token when decoding step by step, or for all of a sentence.
+            query: for one target token when decoding step by step, or for all of a sequence.
             memory: from :meth:`memory`.
             state: from :meth:`start` or from the call before.
             need_weights: whether anybody will read the weights; if not, a mechanism that is faster without may leave them out.
@@ -97,7 +97,7 @@ class AttentionMechanism(nn.Module, ABC):
 
 
 class AttentionOutput(NamedTuple):
-    """What came of a look at the memory."""
+    """What an attention gives to a decoder."""
 
     context: Tensor
     """(batch, target_len, context_size)."""
@@ -137,9 +137,9 @@ class NoAttention(AttentionMechanism):
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
         return Memory(states[..., :0], states[..., :0], mask)
 
+    @override
     def start(self, memory: Memory) -> None:
-        """Return None: there is nothing to carry."""
-        return
+        """Nothing is carried."""
 
     @override
     def forward(self, query: Query, memory: Memory, state: None, *, need_weights: bool = True) -> AttentionOutput:

@@ -56,6 +56,7 @@ class Monotonic(Normalizer):
         """Set r."""
         nn.init.constant_(self.offset, self.initial_offset)
 
+    @override
     def start(self, mask: Tensor) -> Tensor:
         """Return α_0 (batch, source_len): all weight on the first position."""
         return torch.eye(1, mask.shape[1], device=mask.device, dtype=self.offset.dtype).expand(len(mask), -1)
@@ -126,6 +127,7 @@ class MonotonicChunkwise(Monotonic):
         self.reads_logits = self.chunk.reads_logits
         validate_composition(Composition(chunk=self.chunk))
 
+    @override
     def prepare(self, states: Tensor) -> Tensor:
         """Return the keys of the selection score."""
         return self.selection.project_keys(states)

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 from typing_extensions import override
 
-from attnlab.attention.attention import Attention, Part
+from attnlab.attention.attention import Attention, QueryPart
 from attnlab.attention.composition import Composition, validate_composition
-from attnlab.attention.histories import History, NoHistory, Sizes
+from attnlab.attention.histories import History, HistorySizes, NoHistory
 from attnlab.attention.kernels import attention_weights, fused_attention
 from attnlab.attention.keys import States
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
@@ -73,8 +74,7 @@ class HeadProjections(nn.Module):
 
     def split(self, states: Tensor) -> Tensor:
         """Turn (batch, len, heads · head_size) into (batch, heads, len, head_size)."""
-        heads: Tensor = states.unflatten(-1, (self.heads, self.head_size))  # type: ignore[no-untyped-call]
-        return heads.transpose(1, 2)
+        return torch.unflatten(states, -1, (self.heads, self.head_size)).transpose(1, 2)
 
     def merge(self, contexts: Tensor) -> Tensor:
         """Turn the contexts of all heads (batch, heads, len, head_size) into the output (batch, len, query_size)."""
@@ -105,7 +105,7 @@ class MultiHeadAttention(AttentionMechanism):
     sit in the heads; what parameters these have, such as the v of an additive score, the heads share: W_i^Q, W_i^K and W_i^V
     are what tells the heads apart. Reported weights are the mean over the heads.
 
-    A scaled dot product over the whole source runs in PyTorch's fused kernel when nobody asks for its weights.
+    A scaled dot product over the whole source runs in PyTorch's fused kernel when nobody needs its weights.
 
     Parameters:
         projections: W^Q (heads · head_size, query_size), W^K and W^V (heads · head_size, memory_size) and W^O (query_size,
@@ -121,7 +121,7 @@ class MultiHeadAttention(AttentionMechanism):
         window: makes the window from (query size, memory size) of a head.
         normalizer: makes the normalizer from (query size, memory size) of a head.
         history: makes what is remembered over time from (sizes) of a head.
-        asks: what a head's query is made of; the decoder's state is that of the head's subspace.
+        query: what a head's query is made of; the decoder's state is that of the head's subspace.
 
     Raises:
         UserError: the heads do not divide the query, or a score that does not look at keys.
@@ -137,11 +137,11 @@ class MultiHeadAttention(AttentionMechanism):
         score: Callable[[int, int], Score],
         window: Callable[[int, int], Window],
         normalizer: Callable[[int, int], Normalizer],
-        history: Callable[[Sizes], History],
-        asks: Part | Sequence[Part] = ("state",),
+        history: Callable[[HistorySizes], History],
+        query: QueryPart | Sequence[QueryPart] = ("state",),
     ) -> None:
         super().__init__()
-        comparison, parts = f"{heads} heads", (asks,) if isinstance(asks, str) else asks
+        comparison, parts = f"{heads} heads", (query,) if isinstance(query, str) else query
         validate_composition(Composition(query=parts, comparison=comparison))
         self.projections = HeadProjections(query_size, memory_size, heads)
         self.context_size = query_size
@@ -154,14 +154,14 @@ class MultiHeadAttention(AttentionMechanism):
             normalizer=normalizer,
             keys=States,
             history=history,
-            asks=asks,
+            query=query,
         )
         validate_composition(Composition(self.head.score, normalizer=self.head.normalizer, comparison=comparison))
         self.fused = self._is_plain()
 
     def _is_plain(self) -> bool:
         parts = (self.head.score, self.head.window, self.head.normalizer, self.head.history)
-        plain = tuple(map(type, parts)) == (ScaledDot, Global, Softmax, NoHistory) and self.head.asks == ("state",)
+        plain = tuple(map(type, parts)) == (ScaledDot, Global, Softmax, NoHistory) and self.head.query_parts == ("state",)
         return plain and getattr(self.head.normalizer, "temperature", 1.0) == 1.0
 
     @override
@@ -198,7 +198,7 @@ class MultiHeadAttention(AttentionMechanism):
         return tree_map_only(Tensor, lambda x: x.flatten(0, 1), tree)
 
     def _unfold(self, tree: Any) -> Any:
-        return tree_map_only(Tensor, lambda x: x.unflatten(0, (-1, self.projections.heads)), tree)
+        return tree_map_only(Tensor, lambda x: torch.unflatten(x, 0, (-1, self.projections.heads)), tree)
 
     def _fold_memory(self, memory: Memory) -> Memory:
         mask = memory.mask.unsqueeze(1).expand(-1, self.projections.heads, -1)

@@ -138,6 +138,7 @@ class Sparsemax(Entmax):
     No parameters.
     """
 
+    @override
     def _map(self, logits: Tensor) -> Tensor:
         from entmax import sparsemax
 
@@ -153,6 +154,7 @@ class Entmax15(Entmax):
     No parameters.
     """
 
+    @override
     def _map(self, logits: Tensor) -> Tensor:
         from entmax import entmax15
 

@@ -13,8 +13,8 @@ from attnlab.attention.normalizers import Softmax
 from attnlab.attention.scores import Score
 
 
-class OwnPast(NamedTuple):
-    """What an intra-decoder attention carries."""
+class DecoderPast(NamedTuple):
+    """What an intra-decoder attention carries from one target token to the next."""
 
     source: Any
     """The state of the attention over the source."""
@@ -31,17 +31,17 @@ class IntraDecoderAttention(AttentionMechanism):
     those over the source.
 
     Parameters:
-        wrapped, own_score: their own.
+        inner, past_score: their own.
 
     Args:
         query_size: size of a decoder state.
         memory_size: size of an encoder state.
         embedding_size: size of a target embedding.
-        wrapped: makes the attention over the source.
+        inner: makes the attention over the source.
         score: makes the score over the past from (query_size, query_size); the paper's is bilinear.
 
     Raises:
-        UserError: a score that does not compare.
+        UserError: a score that does not compare, or an inner attention without a context.
     """
 
     def __init__(
@@ -50,36 +50,36 @@ class IntraDecoderAttention(AttentionMechanism):
         memory_size: int,
         embedding_size: int,
         *,
-        wrapped: AttentionFactory,
+        inner: AttentionFactory,
         score: Callable[[int, int], Score],
     ) -> None:
         super().__init__()
-        self.wrapped = wrapped(query_size, memory_size, embedding_size)
-        self.own_score = score(query_size, query_size)
+        self.inner = inner(query_size, memory_size, embedding_size)
+        self.past_score = score(query_size, query_size)
         self.normalizer = Softmax(query_size, query_size)
         self.query_size = query_size
-        self.context_size = self.wrapped.context_size + query_size
-        validate_composition(Composition(self.own_score, comparison="past states", outer=self, inner=self.wrapped))
+        self.context_size = self.inner.context_size + query_size
+        validate_composition(Composition(self.past_score, comparison="past states", outer=self, inner=self.inner))
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        return self.wrapped.memory(states, mask, values)
+        return self.inner.memory(states, mask, values)
 
     @override
-    def start(self, memory: Memory) -> OwnPast:
+    def start(self, memory: Memory) -> DecoderPast:
         nothing = memory.values.new_zeros(len(memory.mask), 0, self.query_size)
-        return OwnPast(self.wrapped.start(memory), self.own_score.project_keys(nothing), nothing)
+        return DecoderPast(self.inner.start(memory), self.past_score.project_keys(nothing), nothing)
 
     @override
-    def forward(self, query: Query, memory: Memory, state: OwnPast, *, need_weights: bool = True) -> AttentionOutput:
-        attended = self.wrapped(query, memory, state.source, need_weights=need_weights)
-        keys = torch.cat([state.keys, self.own_score.project_keys(query.state)], dim=1)
+    def forward(self, query: Query, memory: Memory, state: DecoderPast, *, need_weights: bool = True) -> AttentionOutput:
+        output = self.inner(query, memory, state.source, need_weights=need_weights)
+        keys = torch.cat([state.keys, self.past_score.project_keys(query.state)], dim=1)
         states = torch.cat([state.states, query.state], dim=1)
-        target_len, past = query.state.shape[1], state.states.shape[1]
-        earlier = torch.ones(target_len, past + target_len, dtype=torch.bool, device=states.device).tril(past - 1)
-        own = self.normalizer(self.own_score(query.state, keys), earlier) @ states
-        context = torch.cat([attended.context, own], dim=-1)
-        return AttentionOutput(context, attended.weights, OwnPast(attended.state, keys, states))
+        target_len, past_len = query.state.shape[1], state.states.shape[1]
+        earlier = torch.ones(target_len, past_len + target_len, dtype=torch.bool, device=states.device).tril(past_len - 1)
+        past_context = self.normalizer(self.past_score(query.state, keys), earlier) @ states
+        context = torch.cat([output.context, past_context], dim=-1)
+        return AttentionOutput(context, output.weights, DecoderPast(output.state, keys, states))
 
 
 class ContextGate(AttentionMechanism):
@@ -90,32 +90,35 @@ class ContextGate(AttentionMechanism):
 
     Parameters:
         gate: [W; C] (context_size, embedding_size + query_size + context_size) and b, initialised as a ``torch.nn.Linear`` is.
-        wrapped: its own.
+        inner: its own.
 
     Args:
         query_size: size of a decoder state.
         memory_size: size of an encoder state.
         embedding_size: size of a target embedding.
-        wrapped: makes the attention whose context is gated.
+        inner: makes the attention whose context is gated.
+
+    Raises:
+        UserError: an inner attention without a context.
     """
 
-    def __init__(self, query_size: int, memory_size: int, embedding_size: int, *, wrapped: AttentionFactory) -> None:
+    def __init__(self, query_size: int, memory_size: int, embedding_size: int, *, inner: AttentionFactory) -> None:
         super().__init__()
-        self.wrapped = wrapped(query_size, memory_size, embedding_size)
-        self.context_size = self.wrapped.context_size
-        validate_composition(Composition(outer=self, inner=self.wrapped))
+        self.inner = inner(query_size, memory_size, embedding_size)
+        self.context_size = self.inner.context_size
+        validate_composition(Composition(outer=self, inner=self.inner))
         self.gate = nn.Linear(embedding_size + query_size + self.context_size, self.context_size)
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        return self.wrapped.memory(states, mask, values)
+        return self.inner.memory(states, mask, values)
 
     @override
     def start(self, memory: Memory) -> Any:
-        return self.wrapped.start(memory)
+        return self.inner.start(memory)
 
     @override
     def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> AttentionOutput:
-        context, weights, state = self.wrapped(query, memory, state, need_weights=need_weights)
-        open_part = torch.sigmoid(self.gate(torch.cat([query.embedding, query.state, context], dim=-1)))
-        return AttentionOutput(open_part * context, weights, state)
+        context, weights, state = self.inner(query, memory, state, need_weights=need_weights)
+        gate = torch.sigmoid(self.gate(torch.cat([query.embedding, query.state, context], dim=-1)))
+        return AttentionOutput(gate * context, weights, state)

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import torch
 from lightning import Callback, Trainer, seed_everything
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import Logger
-from lightning.fabric.plugins.environments import SLURMEnvironment
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 

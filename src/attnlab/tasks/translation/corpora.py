@@ -1,13 +1,14 @@
 """What a parallel corpus is, and how text files are read."""
 
 import logging
-import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from attnlab.data.files import decode_lines, read_bytes
+from attnlab.data.pharaoh import check_inside, parse_links
 from attnlab.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ def read_pair(source: Path, target: Path, *, drop_empty: bool, alignments: Path 
         target: their translations.
         drop_empty: leave out pairs with an empty side, as a training set should; a test set keeps them, so that line numbers
             stay those of the files.
-        alignments: links between their words, one sentence pair a line; see :func:`parse_links`.
+        alignments: links between their words, one sentence pair a line; see :func:`attnlab.data.pharaoh.parse_links`.
 
     Raises:
         UserError: a file that is damaged or empty, files of unequal length, or a link between words that are not there.
@@ -87,34 +88,15 @@ def read_pair(source: Path, target: Path, *, drop_empty: bool, alignments: Path 
             f"{alignments} has {len(lines)} lines but {source} has {len(sides[0])}: each line must align its counterparts"
         )
     links = [
-        parse_links(line, (s, t), f"{alignments}, line {number}")
-        for number, (line, s, t) in enumerate(zip(lines, *sides, strict=True), start=1)
+        _read_alignment(line, pair, f"{alignments}, line {number}")
+        for number, (line, *pair) in enumerate(zip(lines, *sides, strict=True), start=1)
     ]
     return replace(text, alignments=[links[index] for index in kept], words="whitespace")
 
 
-def parse_links(line: str, pair: tuple[str, str], place: str) -> Alignment:
-    """Read one line of Pharaoh's format: links ``SOURCE-TARGET`` between words at white space, counted from 0.
-
-    Args:
-        line: such as ``0-0 1-2``, or empty.
-        pair: the two sentences.
-        place: file and line, for the error.
-
-    Raises:
-        UserError: something else than a link, or a link to a word that its sentence does not have.
-    """
-    counts = [len(sentence.split()) for sentence in pair]
-    links = []
-    for token in line.split():
-        match = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", token)
-        if not match:
-            raise UserError(f"{place}: {token!r} is no link; each must be SOURCE-TARGET, word numbers from 0, such as 0-0 1-2")
-        link = int(match[1]), int(match[2])
-        for side, word, count in zip(("source", "target"), link, counts, strict=True):
-            if word >= count:
-                raise UserError(
-                    f"{place}: {token} is past the end of the {side} sentence (words between spaces: {count}, numbered from 0)"
-                )
-        links.append(link)
-    return links
+def _read_alignment(line: str, pair: Sequence[str], place: str) -> Alignment:
+    """Read links between words at white space; possible ones count as sure ones do."""
+    links = parse_links(line, place=place).possible
+    source, target = (len(sentence.split()) for sentence in pair)
+    check_inside(links, source, target, place=place)
+    return sorted(links)
