@@ -29,7 +29,7 @@ def test_what_is_drawn_is_the_monitored_metric_unless_another_is_named(
 ) -> None:
     run = str(runs["plain-1"])
     drawn = []
-    for name in ("curves", "by_length"):
+    for name in ("plot_curves", "plot_by_length"):
         draw = getattr(plots, name)
 
         def spy(data: object, metric: str, *, title: str = "", draw: object = draw) -> object:

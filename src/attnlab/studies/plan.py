@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from attnlab.config import (
-    Composition,
+    ComposedConfig,
     Place,
     compose,
     nearest,
@@ -159,7 +159,7 @@ def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
     return RunPlan(tuple(own), f"{variant_name(own)}/seed={seed}", seed)
 
 
-def _settings(composition: Composition) -> dict[str, Any]:
+def _settings(composition: ComposedConfig) -> dict[str, Any]:
     """Return the node of the study itself, having checked it."""
     study = dict.fromkeys(KEYS) | (composition.value("study") or {})
     for key in study:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attnlab.studies.collection import Run, Study, collect
-from attnlab.studies.comparison import compare
+from attnlab.studies.comparison import compare_variants
 from attnlab.studies.page import page
 from attnlab.studies.table import Comparison
 
@@ -23,7 +23,7 @@ def report(folder: Path, *, hash_code: Callable[[Run], str] | None = None) -> tu
         UserError: no run there.
     """
     study = collect(folder)
-    comparison = compare(study, hash_code=hash_code) if study.finished_runs else None
+    comparison = compare_variants(study, hash_code=hash_code) if study.finished_runs else None
     study.folder.page_file.write_text(page(study, comparison), encoding="utf-8")
     if comparison is not None:
         for form, text in {"md": comparison.markdown(), "csv": comparison.csv(), "tex": comparison.latex()}.items():
