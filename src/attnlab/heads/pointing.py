@@ -47,6 +47,9 @@ class PointingHead(Head):
         UserError: a score that does not look at the encoder's states, or at so many of them alone.
     """
 
+    writes_positions = True
+    all_tokens_possible = False
+
     def __init__(
         self, decoder: Decoder, embedding_size: int, targets: TargetSpace, *, score: Callable[[int, int], Score]
     ) -> None:
