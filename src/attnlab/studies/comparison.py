@@ -35,14 +35,12 @@ class Column:
     brief: bool
 
 
-def compare_variants(study: Study, *, samples: int = SAMPLES, hash_code: Callable[[Run], str] | None = None) -> Comparison:
+def compare_variants(study: Study, *, samples: int = SAMPLES) -> Comparison:
     """Compare all variants of a study; what failed or is missing is a hole in the table and a note below it.
 
     Args:
         study: to be compared.
         samples: exchanges of each paired test against the baseline.
-        hash_code: returns a hash of the code that would make a run now, to tell those whose results were kept although it
-            changed; None takes every run that was ever kept.
 
     Raises:
         UserError: no finished run, or a metric that no run declares.
@@ -60,7 +58,7 @@ def compare_variants(study: Study, *, samples: int = SAMPLES, hash_code: Callabl
         study.name,
         [study.axis, *(column.name for column in columns)],
         rows,
-        notes(study, hash_code),
+        notes(study),
         [f"{run.state}: {run.folder.place}" for run in study.runs if not run.is_done],
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
     )
