@@ -16,7 +16,7 @@ from attnlab.tasks.task import Task
 from composing import settled
 from conftest import options
 
-STEPS = 400
+STEPS = 500
 SMALL = ["data.train_size=1500", "data.val_size=60", "data.test_size=10", "data.test_long_size=10", "model.dropout=0"]
 SMALL += ["model.embedding_size=48", "encoder.hidden_size=24", "decoder.hidden_size=48"]
 
