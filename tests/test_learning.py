@@ -16,7 +16,7 @@ from attnlab.tasks.task import Task
 from composing import settled
 from conftest import options
 
-STEPS = 500
+STEPS = 400
 SMALL = ["data.train_size=1500", "data.val_size=60", "data.test_size=10", "data.test_long_size=10", "model.dropout=0"]
 SMALL += ["model.embedding_size=48", "encoder.hidden_size=24", "decoder.hidden_size=48"]
 
@@ -81,4 +81,4 @@ def test_scores_learn_to_align_and_controls_do_not(
     if override in CONTROLS:
         assert share < 1.5 * chance
     else:
-        assert share > 3 * chance
+        assert share > 2 * chance
