@@ -215,4 +215,7 @@ def _one_line(error: BaseException) -> str:
     if absent:  # Hydra's own advice, to append it, would give a key that nothing reads
         part, group = absent.groups()
         return f"there is no {part} to choose in the {group} that is chosen: choose another {group}, or leave {part} out"
+    absent = re.match(r"Could not override '(\w+)'\. No match in the defaults list\. To append", told)
+    if absent:
+        return f"there is no {absent[1]} to choose in this task: choose another task, or leave {absent[1]} out"
     return re.sub(r" (Config search path: |See https://hydra).*", "", told)
