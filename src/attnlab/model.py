@@ -48,7 +48,7 @@ class Seq2Seq(nn.Module):
             the source embedding too ("all", which needs one vocabulary for both).
 
     Raises:
-        UserError: frontends, or a head, that cannot share a matrix.
+        UserError: frontends, or a head, that cannot share a matrix, or of which one alone deals with positions of the source.
     """
 
     def __init__(
@@ -73,9 +73,19 @@ class Seq2Seq(nn.Module):
         self.encoder = encoder(self.source_frontend.size)
         self.decoder = decoder(self.target_frontend.size, self.encoder, attention)
         self.head = head(self.decoder, self.target_frontend.size, targets)
+        self._check_positions()
         self.dropout = nn.Dropout(dropout)
         initialize(self, seed)
         self._tie(tied_embeddings)
+
+    def _check_positions(self) -> None:
+        name, reads_source = type(self.head).__name__, self.target_frontend.reads_source
+        if self.head.writes_positions and not reads_source:
+            raise UserError(f"a {name} writes positions of the source, which the targets here are not: choose another head")
+        if reads_source and not self.head.writes_positions:
+            raise UserError(
+                f"the targets here are positions of the source, which a {name} does not write: choose one that points"
+            )
 
     def _tie(self, tied_embeddings: str) -> None:
         if tied_embeddings not in ("none", "target", "all"):

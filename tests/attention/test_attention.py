@@ -9,7 +9,7 @@ from torch import Tensor
 from attnlab.attention import AttentionMechanism, ContextGate, IntraDecoderAttention, Memory, MultiHeadAttention, Query
 from attnlab.config import build
 from attnlab.errors import UserError
-from attnlab.search.search import select
+from attnlab.layers.trees import select
 from composing import composed
 from conftest import options
 from parts import agree, attention, inputs, mechanism, parameters, part

@@ -167,7 +167,7 @@ MISTAKES = {
         ["attention/score=network", "attention.score.hidden_sizes=[a]"],
         "attention.score.hidden_sizes must be a list, each a whole number, not ['a']",
     ),
-    "asks": (["attention.asks=[source]"], "attention.asks must be state or embedding or context or language or a list"),
+    "query": (["attention.query=[source]"], "attention.query must be state or embedding or context or language or a list"),
     "count": (["attention.score.hidden_size=0"], "attention.score.hidden_size must be 1 or more, not 0"),
     "dropout": (["model.dropout=1"], "model.dropout is a probability from 0 to below 1, not 1"),
     "radius": (["attention=local_m", "attention.window.radius=-1"], "attention.window: radius must"),
@@ -270,7 +270,7 @@ def test_what_other_code_made_is_kept_on_request(
     assert cli("train", *SMALL_RUN, "--keep-results") == 0
     assert path.with_name("result.json").stat().st_mtime_ns == before
     assert cli("train", *SMALL_RUN, "--dry-run") == 0
-    assert "│ done" in capsys.readouterr().out
+    assert "done, by other code, and kept" in capsys.readouterr().out
 
 
 def test_the_wheel_works_from_any_folder(tmp_path: Path) -> None:

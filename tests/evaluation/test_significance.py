@@ -13,7 +13,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation import resampling
 from attnlab.evaluation.metric import Statistics
 from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
-from attnlab.evaluation.significance import TESTS, Test, compare, holm
+from attnlab.evaluation.significance import TESTS, Test, compare_systems, holm
 from attnlab.tasks.translation.metrics import BLEU
 from evaluation.made import evidence
 
@@ -38,7 +38,7 @@ def bleu(hypotheses: list[str]) -> Statistics:
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])
 def test_a_better_system_is_told_from_an_equal_one(test: Test) -> None:
     systems = {"equal": bleu(worse(4)), "better": bleu(REFERENCES)}
-    found = compare(BLEU(), bleu(worse(4)), systems, test=test, samples=500)
+    found = compare_systems(BLEU(), bleu(worse(4)), systems, test=test, samples=500)
     assert found["equal"].difference == 0.0
     assert found["equal"].p == 1.0
     assert found["better"].value == pytest.approx(100.0)
@@ -59,7 +59,7 @@ def test_it_is_sacrebleus_answer(test: Test, seed: int, monkeypatch: pytest.Monk
     theirs = {name: result.p_value for name, result in zip(texts, results["BLEU"], strict=True)}  # type: ignore[union-attr]
     monkeypatch.setattr(resampling, "ROOM", 40 * len(REFERENCES))  # in many portions
     baseline, *_ = statistics = [bleu(text) for text in texts.values()]
-    found = compare(BLEU(), baseline, dict(zip(["near", "far"], statistics[1:], strict=True)), test=test, samples=1000)
+    found = compare_systems(BLEU(), baseline, dict(zip(["near", "far"], statistics[1:], strict=True)), test=test, samples=1000)
     for name, result in found.items():
         assert result.value == scores[name]
         assert result.difference == scores[name] - scores["baseline"]
@@ -72,7 +72,7 @@ def test_stars_are_as_rare_as_they_claim() -> None:
     stars = 0
     for _ in range(300):
         one, other = (np.stack([draw.random(60) < 0.8, np.ones(60)], axis=1).astype(float) for _ in range(2))
-        stars += compare(ExactMatch(), one, {"other": other}, samples=200)["other"].p < 0.05
+        stars += compare_systems(ExactMatch(), one, {"other": other}, samples=200)["other"].p < 0.05
     assert 2 <= stars <= 25
 
 
@@ -80,15 +80,15 @@ def test_differences_of_any_metric_are_tested_and_what_has_no_value_is_not() -> 
     draw = np.random.default_rng(2)
     losses = np.stack([draw.gamma(2.0, size=80), np.ones(80)], axis=1)
     lower = losses - [0.5, 0.0]
-    found = compare(Loss(), losses, {"lower": lower, "same": losses[::-1][::-1]}, samples=400)
+    found = compare_systems(Loss(), losses, {"lower": lower, "same": losses[::-1][::-1]}, samples=400)
     assert found["lower"].difference == pytest.approx(-0.5)
     assert found["lower"].p == pytest.approx(1 / 401)
     assert found["same"].p == 1.0
-    nothing = compare(AlignmentErrorRate(), np.zeros((5, 4)), {"other": np.zeros((5, 4))}, samples=100)["other"]
+    nothing = compare_systems(AlignmentErrorRate(), np.zeros((5, 4)), {"other": np.zeros((5, 4))}, samples=100)["other"]
     assert math.isnan(nothing.p)
     assert math.isnan(nothing.corrected)
     with pytest.raises(UserError, match="short was tested on 79 examples and the baseline on 80"):
-        compare(Loss(), losses, {"short": lower[1:]}, samples=10)
+        compare_systems(Loss(), losses, {"short": lower[1:]}, samples=10)
     assert set(TESTS) == {"bootstrap", "randomization"}
 
 

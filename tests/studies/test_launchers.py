@@ -47,13 +47,13 @@ def test_a_study_survives_a_killed_run_and_completes(launcher: str, tmp_path: Pa
     output = (tmp_path / "log").read_text()
     study = collect(tmp_path / "runs" / "four")
     assert (status, sorted(run.state for run in study.runs)) == (1, ["done", "done", "done", "failed"]), output
-    assert "killed by SIGKILL" in next(run.error for run in study.runs if run.folder == victim)
+    assert "killed by SIGKILL" in next(run.error for run in study.runs if run.folder.path == victim)
 
     again = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     study = collect(tmp_path / "runs" / "four")
     assert (again.returncode, {run.state for run in study.runs}) == (0, {"done"}), again.stdout + again.stderr
-    assert [run.result["restarts"] for run in study.runs] == [int(run.folder == victim) for run in study.runs]
-    assert "4 | " in (study.folder / "comparison.md").read_text()
+    assert [run.result.restarts for run in study.runs] == [int(run.folder.path == victim) for run in study.runs]
+    assert "4 | " in study.folder.table_file("md").read_text()
 
 
 def midway(folder: Path, process: subprocess.Popen[bytes]) -> Path:

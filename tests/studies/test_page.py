@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import Study, collect
-from attnlab.studies.comparison import compare
+from attnlab.studies.comparison import compare_variants
 from attnlab.studies.page import page
 from attnlab.studies.page.charts import Spread, costs, curves, lengths
 from attnlab.studies.page.contents import Piece, differences, facts, pieces, samples
@@ -48,7 +48,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 @pytest.fixture(scope="module")
 def html(study: Study) -> str:
-    return page(study, compare(study, samples=50))
+    return page(study, compare_variants(study, samples=50))
 
 
 def test_page_holds_every_part_and_shows_all_that_runs_wrote_literally(html: str) -> None:

@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from attnlab.studies.collection import LOCK, collect
-from attnlab.studies.plan import Planned, plan
-from attnlab.studies.reproduce import MEASURES_TIME
-from commands import TINY, Attnlab, attnlab
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.reproduction import MEASURES_OF_TIME
+from attnlab.studies.collection import collect
+from attnlab.studies.plan import RunPlan, plan
+from commands import TINY, Cli, cli
 from conftest import ROOT
 from saboteur import SABOTEUR
 
-__all__ = ["attnlab"]
+__all__ = ["cli"]
 
-SMALL = [*TINY, "logger=none", "threads=1", "datamodule.batch_size=16", "scheduler=cosine"]
+SMALL = [*TINY, "logger=none", "threads=1", "batches.size=16", "scheduler=cosine"]
 
 
 def outcome(folder: Path) -> dict[str, Any]:
@@ -29,23 +30,23 @@ def outcome(folder: Path) -> dict[str, Any]:
     result = json.loads((folder / "result.json").read_text())
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     for part in (result, *lines):
-        for name in (*MEASURES_TIME, "id", "name", "training", "recipe"):
+        for name in (*MEASURES_OF_TIME, "id", "name", "training", "recipe"):
             part.pop(name, None)
     return {"result": result, "curve": lines}
 
 
 @pytest.mark.parametrize("step", [6, 8, 10])  # an epoch has 6 steps, and after 9 the validation set is looked at
 def test_a_run_that_is_stopped_anywhere_goes_on_as_if_it_had_not_been(
-    step: int, attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    step: int, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["train", *SMALL, SABOTEUR, "trainer.max_epochs=3", "training.teacher_forcing.ratio=0.5", "model.dropout=0.3"]
+    command = ["train", *SMALL, SABOTEUR, "trainer.max_epochs=3", "objective.teacher_forcing.ratio=0.5", "model.dropout=0.3"]
     command += ["trainer.val_check_interval=0.5", "auxiliary=coverage"]
-    assert attnlab(*command, "name=undisturbed") == 0
+    assert cli(*command, "name=undisturbed") == 0
     monkeypatch.setenv("SABOTAGE", f"seed=1=interrupt@{step}")
-    assert attnlab(*command, "name=stopped") == 130
+    assert cli(*command, "name=stopped") == 130
     assert "goes on from" in capsys.readouterr().err
     monkeypatch.delenv("SABOTAGE")
-    assert attnlab(*command, "name=stopped") == 0
+    assert cli(*command, "name=stopped") == 0
     (one,), (other,) = (list(tmp_path.glob(f"runs/{name}/*/*")) for name in ("undisturbed", "stopped"))
     assert json.loads((other / "result.json").read_text())["restarts"] == 1
     assert outcome(one) == outcome(other)
@@ -53,12 +54,12 @@ def test_a_run_that_is_stopped_anywhere_goes_on_as_if_it_had_not_been(
 
 
 def test_whatever_ends_a_run_the_others_run_on_and_a_second_start_does_what_is_missing(
-    attnlab: Attnlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sweep = ["train", "-m", *SMALL, SABOTEUR, "trainer.max_epochs=2", "attention=none,dot,general,additive,concat"]
     sabotage = {"none": "kill@8", "dot": "nan@7", "general": "crash@2", "additive": "exhaust@9"}
     monkeypatch.setenv("SABOTAGE", " ".join(f"attention={name}={deed}" for name, deed in sabotage.items()))
-    assert attnlab(*sweep, "name=disturbed") == 1
+    assert cli(*sweep, "name=disturbed") == 1
     folder = tmp_path / "runs" / "disturbed"
     told = {label: (runs[0].state, runs[0].error) for label, runs in collect(folder).variants.items()}
     assert told["concat"][0] == "done"
@@ -70,62 +71,56 @@ def test_whatever_ends_a_run_the_others_run_on_and_a_second_start_does_what_is_m
     assert report.count("failed: ") == 4
     assert "4 runs failed" in capfd.readouterr().err
 
-    finished = (folder / collect(folder).variants["concat"][0].folder / "result.json").stat().st_mtime_ns
+    finished = collect(folder).variants["concat"][0].folder.result_file.stat().st_mtime_ns
     monkeypatch.delenv("SABOTAGE")
-    assert attnlab(*sweep, "name=disturbed") == 0
-    assert (folder / collect(folder).variants["concat"][0].folder / "result.json").stat().st_mtime_ns == finished
-    assert attnlab(*sweep, "name=undisturbed") == 0
+    assert cli(*sweep, "name=disturbed") == 0
+    assert collect(folder).variants["concat"][0].folder.result_file.stat().st_mtime_ns == finished
+    assert cli(*sweep, "name=undisturbed") == 0
     one, other = collect(folder), collect(tmp_path / "runs" / "undisturbed")
-    assert {label: outcome(runs[0].folder) for label, runs in one.variants.items()} == {
-        label: outcome(runs[0].folder) for label, runs in other.variants.items()
+    assert {label: outcome(runs[0].folder.path) for label, runs in one.variants.items()} == {
+        label: outcome(runs[0].folder.path) for label, runs in other.variants.items()
     }
     assert "failed" not in (folder / "comparison.md").read_text()
 
 
-def test_a_run_that_another_process_works_on_is_left_to_it(
-    attnlab: Attnlab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_another_process_works_on_is_left_to_it(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     sweep = ["train", "-m", *SMALL, "name=twice", "attention=none,dot"]
-    assert attnlab(*sweep, "--dry-run") == 0
+    assert cli(*sweep, "--dry-run") == 0
     out = capfd.readouterr().out
     assert out.count("to do (missing)") == 2
     assert not list(tmp_path.glob("runs/*/*"))
     (busy,) = (tmp_path / "runs" / "twice" / run.folder for run in plan_of(sweep) if "attention=dot" in run.overrides)
     busy.mkdir(parents=True)
-    with FileLock(busy / LOCK):
-        assert attnlab(*sweep) == 1
+    with FileLock(RunFolder(busy).lock_file):
+        assert cli(*sweep) == 1
         captured = capfd.readouterr()
         assert "another process works on it" in captured.out
         assert "1 done, 1 running" in captured.err
-    assert attnlab(*sweep) == 0
+    assert cli(*sweep) == 0
 
 
-def plan_of(sweep: list[str]) -> list[Planned]:
+def plan_of(sweep: list[str]) -> list[RunPlan]:
     return plan(ROOT / "conf", "train", sweep[2:], [], command=[]).runs
 
 
-def test_another_config_in_the_same_folder_is_another_run(
-    attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_config_in_the_same_folder_is_another_run(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "experiments" / "mine.yaml"
     path.parent.mkdir()
     text = "defaults: [train, _self_]\nname: mine\ntrainer: {max_epochs: 1}\nhydra: {sweeper: {params: {encoder: 'gru,rnn'}}}\n"
     path.write_text(text)
     command = ["study", "mine", *(override for override in SMALL if "max_epochs" not in override)]
-    assert attnlab(*command) == 0
+    assert cli(*command) == 0
     path.write_text(text.replace("max_epochs: 1", "max_epochs: 2"))
-    assert attnlab(*command, "--dry-run") == 0
+    assert cli(*command, "--dry-run") == 0
     assert capsys.readouterr().out.count("will be set") == 2
-    assert attnlab(*command) == 0
-    epochs = [run.result["epochs"] for run in collect(tmp_path / "runs" / "mine").runs]
+    assert cli(*command) == 0
+    epochs = [run.result.epochs for run in collect(tmp_path / "runs" / "mine").runs]
     assert epochs == [2, 2]
     aside = sorted((tmp_path / "runs" / "mine" / ".replaced").glob("*/*/result.json"))
     assert [json.loads(path.read_text())["epochs"] for path in aside] == [1, 1]
 
 
-def test_named_variants_are_a_list_in_the_studys_file(
-    attnlab: Attnlab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_named_variants_are_a_list_in_the_studys_file(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "experiments" / "where" / "study.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(
@@ -139,31 +134,32 @@ def test_named_variants_are_a_list_in_the_studys_file(
         "    feeding: [attention=additive, decoder=luong_feeding, 'attention.query=[state,embedding]', model.dropout=0.2]\n"
         "hydra: {sweeper: {params: {seed: '1,2'}}}\n"
     )
-    assert attnlab("study") == 0
+    assert cli("study") == 0
     assert "Where does the context enter?" in capfd.readouterr().out
-    assert attnlab("study", "where", *SMALL) == 0
+    assert cli("study", "where", *SMALL) == 0
     study = collect(tmp_path / "runs" / "where")
     assert {label: [run.seed for run in runs] for label, runs in study.variants.items()} == {"none": [1, 2], "feeding": [1, 2]}
     assert study.baseline == "none"
-    assert "input_feeding: true" in study.variants["feeding"][0].config
-    assert "- embedding" in study.variants["feeding"][0].config
+    config = study.variants["feeding"][0].config
+    assert config["decoder"]["input_feeding"] is True
+    assert config["attention"]["query"] == ["state", "embedding"]
     table = (tmp_path / "runs" / "where" / "comparison.md").read_text()
     assert "ΔBLEU" in table
     assert "Holm-corrected" in table
     assert "baseline" in table
     assert "Where does the context enter?" in (tmp_path / "runs" / "where" / "report.html").read_text()
-    assert attnlab("study", "where", *SMALL, "variant=none", "seed=3") == 0
+    assert cli("study", "where", *SMALL, "variant=none", "seed=3") == 0
     assert [run.seed for run in collect(tmp_path / "runs" / "where").runs if "variant=none" in run.overrides][-1] == 3
 
 
-def test_runs_that_differ_in_their_search_alone_are_trained_once(attnlab: Attnlab, tmp_path: Path) -> None:
-    assert attnlab("train", "-m", *SMALL, "name=widths", "search.width=1,3") == 0
+def test_runs_that_differ_in_their_search_alone_are_trained_once(cli: Cli, tmp_path: Path) -> None:
+    assert cli("train", "-m", *SMALL, "name=widths", "search.width=1,3") == 0
     narrow, wide = (runs[0].result for runs in collect(tmp_path / "runs" / "widths").variants.values())
-    assert narrow["train_seconds"] == wide["train_seconds"]
-    assert narrow["tests"]["test"]["loss"] == wide["tests"]["test"]["loss"]
-    assert attnlab("train", *SMALL, "name=alone", "search.width=3") == 0
+    assert narrow.train_seconds == wide.train_seconds
+    assert narrow.metric("test", "loss") == wide.metric("test", "loss")
+    assert cli("train", *SMALL, "name=alone", "search.width=3") == 0
     ((alone,),) = collect(tmp_path / "runs" / "alone").variants.values()
-    assert alone.result["tests"] == wide["tests"]
+    assert alone.result.tests == wide.tests
 
 
 def test_a_sweep_whose_process_is_killed_leaves_a_run_that_stops_and_goes_on(tmp_path: Path) -> None:
@@ -201,19 +197,19 @@ def wait_for(condition: Any, seconds: float = 120.0) -> None:
 
 
 def test_a_recorded_run_comes_out_the_same_and_a_changed_figure_is_told(
-    attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert attnlab("train", *SMALL, "attention=dot") == 0
+    assert cli("train", *SMALL, "attention=dot") == 0
     (folder,) = tmp_path.glob("runs/train/*/*")
-    assert attnlab("reproduce", str(folder)) == 0
+    assert cli("reproduce", str(folder)) == 0
     assert "are the same, to the last digit" in capsys.readouterr().out
     path = folder / "result.json"
     result = json.loads(path.read_text())
-    result["tests"]["test"]["bleu"]["value"] += 1e-9
+    result["tests"]["test"]["metrics"]["bleu"]["value"] += 1e-9
     path.write_text(json.dumps(result))
-    assert attnlab("reproduce", str(folder)) == 1
-    assert "tests.test.bleu.value: " in capsys.readouterr().out
-    assert attnlab("reproduce", str(tmp_path)) == 2
+    assert cli("reproduce", str(folder)) == 1
+    assert "tests.test.metrics.bleu.value: " in capsys.readouterr().out
+    assert cli("reproduce", str(tmp_path)) == 2
 
 
 STUDY = """\
@@ -240,36 +236,36 @@ WRONG = {
 
 @pytest.mark.parametrize(("study", "params", "told"), WRONG.values(), ids=WRONG)
 def test_a_mistake_in_a_study_is_told_before_anything_is_trained(
-    study: str, params: str, told: str, attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    study: str, params: str, told: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "experiments" / "wrong.yaml"
     path.parent.mkdir()
     path.write_text(STUDY.format(name="wrong", study=study, params=params))
-    assert attnlab("study", "wrong") == 2
+    assert cli("study", "wrong") == 2
     error = capsys.readouterr().err
     assert error.startswith("attnlab: ")
     assert (told in error, error.count("\n")) == (True, 1), error
     assert not list(tmp_path.glob("runs/*/*/seed=*"))
 
 
-def test_what_is_no_study_is_told(attnlab: Attnlab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_study_is_told(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments" / "nameless.yaml").write_text("defaults: [train, _self_]\nstudy: {question: 'Who?'}\n")
     (tmp_path / "experiments" / "broken.yaml").write_text("study: {question: [\n")
     for arguments, told in {
         ("nameless",): "does not say what its runs are called",
-        ("namless",): "did you mean nameless?",
+        ("namless",): "did you mean 'nameless'?",
         ("demo", "name=a,b", "seed=1"): "it has one value",
         ("--dry-run",): "name a study first",
         ("broken",): "broken.yaml cannot be read",
     }.items():
-        assert attnlab("study", *arguments) == 2
+        assert cli("study", *arguments) == 2
         assert told in capsys.readouterr().err
-    assert attnlab("study") == 0
+    assert cli("study") == 0
     assert "Who?" in capsys.readouterr().out
 
 
-def test_a_folder_may_be_called_anything_and_a_study_may_search_further_folders(attnlab: Attnlab, tmp_path: Path) -> None:
+def test_a_folder_may_be_called_anything_and_a_study_may_search_further_folders(cli: Cli, tmp_path: Path) -> None:
     odd = tmp_path / "a=b (c), d's" / "experiments"
     (odd / "parts" / "attention").mkdir(parents=True)
     (odd / "parts" / "attention" / "mine.yaml").write_text("defaults: [dot]\n")
@@ -281,52 +277,61 @@ def test_a_folder_may_be_called_anything_and_a_study_may_search_further_folders(
     )
     (odd / "parts").rename(tmp_path / "parts")
     os.chdir(odd.parent)
-    assert attnlab("study", "odd", *SMALL) == 0
+    assert cli("study", "odd", *SMALL) == 0
     assert collect(Path("runs/odd")).count("done") == 1
 
 
-def test_callbacks_decide_what_a_run_is(attnlab: Attnlab, tmp_path: Path) -> None:
-    monitors = "callbacks.checkpoint.monitor=val/bleu,val/accuracy"
-    assert attnlab("train", "-m", *SMALL, "name=monitors", monitors, "trainer.max_epochs=2") == 0
+def test_what_is_monitored_decides_what_a_run_is(cli: Cli, tmp_path: Path) -> None:
+    monitors = "monitor=val/bleu,val/accuracy"
+    assert cli("train", "-m", *SMALL, "name=monitors", monitors, "trainer.max_epochs=2") == 0
     one, other = collect(tmp_path / "runs" / "monitors").runs
-    assert one.result["id"] != other.result["id"]
-    assert one.result["train_seconds"] != other.result["train_seconds"]
+    assert one.result.id != other.result.id
+    assert one.result.train_seconds != other.result.train_seconds
+    assert (one.result.monitor, other.result.monitor) == ("val/bleu", "val/accuracy")
 
 
-def test_a_mistake_made_after_a_run_was_done_is_a_failure(
-    attnlab: Attnlab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_a_config_that_cannot_be_resolved_is_one_runs_mistake(
+    cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    assert cli("train", "-m", *SMALL, "name=unresolved", "model.dropout=${nothing},0.1") == 2
+    failed, done = sorted(collect(tmp_path / "runs" / "unresolved").runs, key=lambda run: run.state != "failed")
+    assert (failed.state, done.state) == ("failed", "done")
+    assert "nothing" in failed.error
+    assert "1 of 2 done, 1 failed, best val/bleu " in capfd.readouterr().out
+
+
+def test_a_mistake_made_after_a_run_was_done_is_a_failure(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "experiments" / "mine.yaml"
     path.parent.mkdir()
     text = STUDY.format(name="mine", study="baseline: null", params="seed: '1'")
     path.write_text(text)
-    assert attnlab("study", "mine", *SMALL) == 0
+    assert cli("study", "mine", *SMALL) == 0
     path.write_text(text + "attention: {nosuchkey: 1}\n")
-    assert attnlab("study", "mine", *SMALL) == 2
+    assert cli("study", "mine", *SMALL) == 2
     assert "no key 'nosuchkey'" in capfd.readouterr().err
     path.write_text(text)
-    assert attnlab("study", "mine", *SMALL) == 0
+    assert cli("study", "mine", *SMALL) == 0
 
 
 def test_seeds_of_different_configs_are_told_apart_and_damaged_results_are_made_again(
-    attnlab: Attnlab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "experiments" / "mine.yaml"
     path.parent.mkdir()
     text = STUDY.format(name="mine", study="baseline: null", params="seed: '1,2'")
     path.write_text(text)
-    assert attnlab("study", "mine", *SMALL, "seed=1") == 0
+    assert cli("study", "mine", *SMALL, "seed=1") == 0
     path.write_text(text + "model: {dropout: 0.2}\n")
-    assert attnlab("study", "mine", *SMALL, "seed=2") == 0
+    assert cli("study", "mine", *SMALL, "seed=2") == 0
     assert "not comparable: the seeds of" in (tmp_path / "runs" / "mine" / "comparison.md").read_text()
     result = next(tmp_path.glob("runs/mine/*/seed=2/result.json"))
     result.write_text("")
-    assert attnlab("report", "mine") == 0
+    assert cli("report", "mine") == 0
     assert "interrupted: " in capfd.readouterr().out
-    assert attnlab("study", "mine", *SMALL) == 0
+    assert cli("study", "mine", *SMALL) == 0
     assert "not comparable" not in (tmp_path / "runs" / "mine" / "comparison.md").read_text()
 
 
-def test_runs_over_several_devices_are_none_of_a_sweep(attnlab: Attnlab, capfd: pytest.CaptureFixture[str]) -> None:
-    assert attnlab("train", "-m", *SMALL, "trainer.devices=2", "seed=1") == 2
+def test_runs_over_several_devices_are_none_of_a_sweep(cli: Cli, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli("train", "-m", *SMALL, "trainer.devices=2", "seed=1") == 2
     assert "would start the whole sweep again" in capfd.readouterr().err

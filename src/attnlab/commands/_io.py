@@ -71,13 +71,13 @@ def read_chunks(path: Path | None, size: int) -> Iterator[tuple[int, list[str]]]
     Raises:
         UserError: a file that cannot be read, or a line that is not UTF-8.
     """
-    lines, first = read_lines(path), 1
+    lines, first = iterate_lines(path), 1
     while chunk := list(islice(lines, size)):
         yield first, chunk
         first += len(chunk)
 
 
-def read_lines(path: Path | None) -> Iterator[str]:
+def iterate_lines(path: Path | None) -> Iterator[str]:
     """Yield lines of a file or of standard input, without their ends; see :func:`read_chunks`."""
     try:
         stream = path.open("rb") if path else sys.stdin.buffer

@@ -1,4 +1,4 @@
-"""What train and study share: options of Hydra's, and carrying out, reporting or foretelling a sweep."""
+"""What train and study share: options of Hydra's, and carrying out, reporting or previewing a sweep."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ def sweep_options(command: Callable[..., int]) -> Callable[..., int]:
 def sweep(
     root: Path, config_name: str, overrides: Sequence[str], options: HydraOptions, *, dry_run: bool, single: bool = False
 ) -> int:
-    """Plan a sweep; foretell it, show its first config, or let it run and report it.
+    """Plan a sweep; preview it, show its first config, or let it run and report it.
 
     Args:
         root: folder that the main config lies in.
@@ -143,7 +143,8 @@ def _status(study: "Study") -> int:
 
     failed = [run for run in study.runs if run.state == "failed"]
     if failed:
-        print(f"attnlab: {len(failed)} runs failed; error.txt in a run's folder says how", file=sys.stderr)
+        name = failed[0].folder.error_file.name
+        print(f"attnlab: {len(failed)} runs failed; {name} in a run's folder says how", file=sys.stderr)
         return 1 if any("Traceback" in run.error or run.error.startswith("killed") for run in failed) else 2
     if study.count("done") < len(study.runs):
         print(f"attnlab: {tally(run.state for run in study.runs)}; the same command goes on", file=sys.stderr)

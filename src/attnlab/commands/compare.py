@@ -44,10 +44,10 @@ def command(
     _check_comparable(tested, baseline, name)
     import numpy as np
 
-    from attnlab.evaluation.significance import compare
+    from attnlab.evaluation.significance import compare_systems
 
     joined = {folder: np.concatenate([one.of(name) for one in found]) for folder, found in tested.items()}
-    found = compare(
+    found = compare_systems(
         measure, joined[baseline], {str(folder): joined[folder] for folder in systems}, test=method, samples=samples
     )
     _show(measure, found, title=f"{test}, against {baseline}")

@@ -64,7 +64,7 @@ def command(
 
 def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links: str) -> "Figure":
     from attnlab.data.pharaoh import check_inside, parse_links
-    from attnlab.evaluation.plots import side_by_side
+    from attnlab.evaluation.plots import plot_side_by_side
     from attnlab.runs.loading import load
 
     known = parse_links(links, place="--links").possible
@@ -74,24 +74,24 @@ def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links:
         shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
         check_inside(known, len(shown.source), len(shown.tokens), place=f"--links, {run}")
         maps[name] = (shown.weights, shown.source, shown.tokens)
-    return side_by_side(maps, gold=known)
+    return plot_side_by_side(maps, gold=known)
 
 
 def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: str | None) -> "Figure":
     from attnlab.commands._tested import choose_metric, read_tested
-    from attnlab.evaluation.measurement import by_length
-    from attnlab.evaluation.plots import by_length as draw_by_length
+    from attnlab.evaluation.measurement import measure_by_length
+    from attnlab.evaluation.plots import plot_by_length
     from attnlab.runs.folder import RunFolder
 
     folders = {name: RunFolder(run) for name, run in names.items()}
     name, metric = choose_metric(next(iter(folders.values())), wanted)
     tested = {label_of_run: read_tested(folder, test, label) for label_of_run, folder in folders.items()}
-    buckets = {label_of_run: by_length(metric, one.of(name), one.lengths) for label_of_run, one in tested.items()}
-    return draw_by_length(buckets, metric.title, title=test)
+    buckets = {label_of_run: measure_by_length(metric, one.of(name), one.lengths) for label_of_run, one in tested.items()}
+    return plot_by_length(buckets, metric.title, title=test)
 
 
 def _curves(names: Mapping[str, Path], wanted: str | None) -> "Figure":
-    from attnlab.evaluation.plots import curves
+    from attnlab.evaluation.plots import plot_curves
     from attnlab.runs.folder import SHAPE, RunFolder
 
     folders = {name: RunFolder(run) for name, run in names.items()}
@@ -104,4 +104,4 @@ def _curves(names: Mapping[str, Path], wanted: str | None) -> "Figure":
         known = sorted({name for line in lines for name in line} - {"epoch", "step"})
         if metric not in known:
             raise UserError(f"{folder.curve_file} has no metric {metric!r}: there is {', '.join(known)}")
-    return curves(records, metric)
+    return plot_curves(records, metric)

@@ -121,7 +121,7 @@ def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "
     from rich.markup import escape
     from rich.table import Table
 
-    from attnlab.evaluation.measurement import by_length
+    from attnlab.evaluation.measurement import measure_by_length
 
     table = Table("", *map(escape, found))
     table.add_row("examples", *(f"{len(evaluation.hypotheses):,}" for evaluation in found.values()))
@@ -137,7 +137,7 @@ def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "
         cells = [
             "\n".join(
                 f"{bucket.low} to {bucket.high}: {bucket.value:.{metric.digits}f} ({bucket.examples})"
-                for bucket in by_length(metric, evaluation.statistics[monitored], evaluation.lengths)
+                for bucket in measure_by_length(metric, evaluation.statistics[monitored], evaluation.lengths)
             )
             if monitored in evaluation.statistics
             else ""

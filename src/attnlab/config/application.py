@@ -91,8 +91,8 @@ def run_hydra(arguments: Sequence[str], config_name: str, function: JobFunction)
             hydra.main(config_path=str(CONF), config_name=config_name, version_base=VERSION)(task)()
     finally:
         sys.argv = original
-        if full_error is None:
-            del os.environ["HYDRA_FULL_ERROR"]
+        os.environ.pop("HYDRA_FULL_ERROR")
+        os.environ |= {} if full_error is None else {"HYDRA_FULL_ERROR": full_error}
     if task.failures:
         raise task.failures[0]
 

@@ -39,7 +39,7 @@ Place = Path | str
 OmegaConf.register_new_resolver("variant", variant_name, replace=True)
 
 
-class Composition:
+class ComposedConfig:
     """A composed config, with Hydra's own settings under ``hydra``; neither resolved nor checked."""
 
     def __init__(self, config: DictConfig) -> None:
@@ -63,7 +63,7 @@ class Composition:
         return OmegaConf.masked_copy(self._config, [str(key) for key in self._config if key != "hydra"])
 
 
-def compose(config_name: str, overrides: Sequence[str], places: Sequence[Place]) -> Composition:
+def compose(config_name: str, overrides: Sequence[str], places: Sequence[Place]) -> ComposedConfig:
     """Compose a config.
 
     Args:
@@ -75,7 +75,7 @@ def compose(config_name: str, overrides: Sequence[str], places: Sequence[Place])
         UserError: it does not compose.
     """
     with _search(places):
-        return Composition(hydra.compose(config_name, [*overrides, search_path(places[1:])], return_hydra_config=True))
+        return ComposedConfig(hydra.compose(config_name, [*overrides, search_path(places[1:])], return_hydra_config=True))
 
 
 def resolve(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
@@ -215,4 +215,7 @@ def _one_line(error: BaseException) -> str:
     if absent:  # Hydra's own advice, to append it, would give a key that nothing reads
         part, group = absent.groups()
         return f"there is no {part} to choose in the {group} that is chosen: choose another {group}, or leave {part} out"
+    absent = re.match(r"Could not override '(\w+)'\. No match in the defaults list\. To append", told)
+    if absent:
+        return f"there is no {absent[1]} to choose in this task: choose another task, or leave {absent[1]} out"
     return re.sub(r" (Config search path: |See https://hydra).*", "", told)

@@ -70,13 +70,15 @@ def measure(
     for name, metric in metrics.items():
         own = metric.statistics(evidence) if metric.is_due(occasion) else None
         if own is not None:
-            low, high = interval(metric, own, samples, seed) if samples > 1 else (None, None)
+            low, high = bootstrap_interval(metric, own, samples, seed) if samples > 1 else (None, None)
             measurements[name] = Measurement(float(metric.value(own.sum(axis=0))), metric.signature(evidence.facts), low, high)
             statistics[name] = own
     return measurements, statistics
 
 
-def interval(metric: Metric, statistics: Statistics, samples: int, seed: int = SEED) -> tuple[float | None, float | None]:
+def bootstrap_interval(
+    metric: Metric, statistics: Statistics, samples: int, seed: int = SEED
+) -> tuple[float | None, float | None]:
     """Return the 95 % confidence interval as sacreBLEU makes it: half the width between percentiles around the mean.
 
     Args:
@@ -94,7 +96,7 @@ def interval(metric: Metric, statistics: Statistics, samples: int, seed: int = S
     return mean - half, mean + half
 
 
-def by_length(metric: Metric, statistics: Statistics, lengths: Sequence[float] | NDArray[np.float64]) -> list[Bucket]:
+def measure_by_length(metric: Metric, statistics: Statistics, lengths: Sequence[float] | NDArray[np.float64]) -> list[Bucket]:
     """Return a metric of the examples of similar source length: the classic figure that shows what attention is for.
 
     Args:

@@ -49,11 +49,11 @@ def save(figure: Figure, path: Path) -> None:
         log.warning("no installed font has all letters of %s: write SVG, or install the Noto fonts of the script", path)
 
 
-def by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, *, title: str = "") -> Figure:
+def plot_by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, *, title: str = "") -> Figure:
     """Draw a metric by source length, a line for each system: the classic figure that shows what attention is for.
 
     Args:
-        buckets: of each system, as :func:`attnlab.evaluation.measurement.by_length` makes them.
+        buckets: of each system, as :func:`attnlab.evaluation.measurement.measure_by_length` makes them.
         metric: what it is called.
         title: above the figure.
     """
@@ -73,7 +73,7 @@ def by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, *, title: st
     return figure
 
 
-def curves(records: Mapping[str, Sequence[Mapping[str, float]]], metric: str, *, title: str = "") -> Figure:
+def plot_curves(records: Mapping[str, Sequence[Mapping[str, float]]], metric: str, *, title: str = "") -> Figure:
     """Draw a metric by epoch, a line for each run.
 
     Args:
@@ -102,7 +102,7 @@ def _finish(axes: Any, title: str) -> None:
         axes.set_title(title, parse_math=False)
 
 
-def side_by_side(
+def plot_side_by_side(
     maps: Mapping[str, tuple[Tensor, Sequence[str], Sequence[str]]], *, title: str = "", gold: Collection[tuple[int, int]] = ()
 ) -> Figure:
     """Draw the attention of several systems on one example beside each other.

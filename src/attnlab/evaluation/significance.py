@@ -35,7 +35,7 @@ class Difference:
     corrected: float
 
 
-def compare(
+def compare_systems(
     metric: Metric,
     baseline: Statistics,
     systems: Mapping[str, Statistics],

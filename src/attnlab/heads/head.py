@@ -30,11 +30,13 @@ class Head(nn.Module, ABC):
     Attributes:
         needs_copy_ids: whether a token may be copied from the source, so that it may lie outside the vocabulary.
         all_tokens_possible: whether no token has a score of -inf, which smoothing of labels would make an infinite loss of.
+        writes_positions: whether a token beyond the targets' own is a position of the source.
         reads: fields of the decoder's output that the scores are made from.
     """
 
     needs_copy_ids: ClassVar[bool] = False
     all_tokens_possible: ClassVar[bool] = True
+    writes_positions: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ("readouts",)
 
     def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace) -> None:

@@ -38,7 +38,7 @@ class PointerGeneratorHead(VocabularyHead):
         if not decoder.attention.sums_to_one:
             raise UserError(
                 "a pointer-generator copies with the attention's weights, which here do not sum to one: choose a vocabulary "
-                "head, or an attention other than none and those with a local-p, monotonic or MoChA window"
+                "head, or an attention other than none, a local-p window, and a monotonic or MoChA normalizer"
             )
         if any(isinstance(part, Hard) for part in decoder.attention.modules()):
             raise UserError(

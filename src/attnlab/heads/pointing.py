@@ -26,9 +26,10 @@ class PointingMemory(NamedTuple):
 
 
 class PointingHead(Head):
-    """The output is a position of the source, p(y_t = j) = softmax_j(e_t), e_tj = score(readout_t, h_j) (Vinyals et al. 2015,
-    section 2.3, equation 3, where the score is additive, u_j = vᵀ tanh(W_1 e_j + W_2 d_i)).
+    """A token is a position of the source, p(y_t = j) = softmax(e_t)_j with e_tj = score(readout_t, h_j) (Vinyals et al. 2015,
+    section 2.3, equation 3).
 
+    The paper's score is the additive one, u_j = vᵀ tanh(W_1 e_j + W_2 d_i), with e_j the encoder's state and d_i the decoder's.
     The last element of every source is its end: to point there is to write the end symbol. Scores are those of the reserved
     symbols, of which only the end symbol is ever possible, followed by those of the positions: id ``targets.size`` + j is
     position j.
@@ -45,6 +46,9 @@ class PointingHead(Head):
     Raises:
         UserError: a score that does not look at the encoder's states, or at so many of them alone.
     """
+
+    writes_positions = True
+    all_tokens_possible = False
 
     def __init__(
         self, decoder: Decoder, embedding_size: int, targets: TargetSpace, *, score: Callable[[int, int], Score]

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, get_type_hints
 
 from attnlab.config import Factory, build, library_errors
 from attnlab.errors import UserError
@@ -22,8 +22,19 @@ def build_task(config: Mapping[str, Any]) -> Task:
     make: Factory = build(config["task"], "task")
     names = [name for name in inspect.signature(make.func).parameters if name in config and name not in make.keywords]
     parts = {name: build(config[name], name) if isinstance(config[name], Mapping) else config[name] for name in names}
+    _check_kinds(make.func, parts)
     task: Task = make(**parts)
     return task
+
+
+def _check_kinds(made: Any, parts: Mapping[str, Any]) -> None:
+    """Refuse a part of another kind than the task reads, such as the data of another task."""
+    hints = get_type_hints(made.__init__)
+    for name, part in parts.items():
+        kind = hints.get(name)
+        if inspect.isclass(kind) and not isinstance(part, kind):
+            found = type(part).__name__
+            raise UserError(f"{name}: a {made.__name__} task reads {kind.__name__}, not {found}: choose another {name} or task")
 
 
 class Frontends(Protocol):

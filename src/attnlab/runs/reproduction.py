@@ -25,7 +25,7 @@ ORIGIN = ("version", "code", "data", "id")
 
 
 @dataclass(frozen=True)
-class Difference:
+class Discrepancy:
     """A figure that did not come out the same.
 
     Attributes:
@@ -39,7 +39,7 @@ class Difference:
     found: Any
 
 
-def reproduce(path: Path) -> tuple[int, list[Difference], list[Difference]]:
+def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
     """Carry out a recorded run again, from the config that it recorded, in a folder of its own.
 
     Args:
@@ -101,6 +101,6 @@ def _flatten(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Discrepancy]:
     # As JSON, in which NaN equals NaN.
-    return [Difference(n, value, now.get(n)) for n, value in before.items() if json.dumps(now.get(n)) != json.dumps(value)]
+    return [Discrepancy(n, value, now.get(n)) for n, value in before.items() if json.dumps(now.get(n)) != json.dumps(value)]

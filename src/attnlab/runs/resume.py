@@ -58,8 +58,10 @@ def _read_result(folder: RunFolder) -> RunResult | None:
 
 
 def _accept_code(folder: RunFolder, previous: RunRecord, code: str) -> None:
-    if previous.code != code and code not in previous.accepted_code:
-        previous.accepted_code.append(code)
+    """Note for which other code the results stand; for none, once the code is what it was."""
+    accepted = [] if previous.code == code else [*(c for c in previous.accepted_code if c != code), code]
+    if accepted != previous.accepted_code:
+        previous.accepted_code = accepted
         folder.write_record(previous)
 
 

@@ -89,10 +89,10 @@ class Run:
 
     def by_length(self, test: str, name: str, metric: "Metric") -> "list[Bucket]":
         """Return a metric of the examples of similar source length; empty where what they add is not known."""
-        from attnlab.evaluation.measurement import by_length
+        from attnlab.evaluation.measurement import measure_by_length
 
         read = self._read(test)
-        return by_length(metric, read[name], read[LENGTHS]) if name in read and LENGTHS in read else []
+        return measure_by_length(metric, read[name], read[LENGTHS]) if name in read and LENGTHS in read else []
 
     def _read(self, test: str) -> dict[str, NDArray[np.float64]]:
         if test not in self._statistics:

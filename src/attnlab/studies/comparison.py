@@ -35,14 +35,12 @@ class Column:
     brief: bool
 
 
-def compare(study: Study, *, samples: int = SAMPLES, hash_code: Callable[[Run], str] | None = None) -> Comparison:
+def compare_variants(study: Study, *, samples: int = SAMPLES) -> Comparison:
     """Compare all variants of a study; what failed or is missing is a hole in the table and a note below it.
 
     Args:
         study: to be compared.
         samples: exchanges of each paired test against the baseline.
-        hash_code: returns a hash of the code that would make a run now, to tell those whose results were kept although it
-            changed; None takes every run that was ever kept.
 
     Raises:
         UserError: no finished run, or a metric that no run declares.
@@ -60,7 +58,7 @@ def compare(study: Study, *, samples: int = SAMPLES, hash_code: Callable[[Run], 
         study.name,
         [study.axis, *(column.name for column in columns)],
         rows,
-        notes(study, hash_code),
+        notes(study),
         [f"{run.state}: {run.folder.place}" for run in study.runs if not run.is_done],
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
     )
@@ -138,7 +136,7 @@ def column(
         text, more, short = form.format(value), {}, ""
         if spread and len(values[label]) > 1:
             deviation = stdev(values[label])
-            low, high = interval(values[label])
+            low, high = student_interval(values[label])
             short = f"{text} ± {form.format(deviation)}"
             text = f"{short} [{form.format(low)}, {form.format(high)}]"
             more = {"sd": deviation, "low": low, "high": high}
@@ -146,7 +144,7 @@ def column(
     return Column(name, cells, brief)
 
 
-def interval(values: Sequence[float], *, confidence: float = 0.95) -> tuple[float, float]:
+def student_interval(values: Sequence[float], *, confidence: float = 0.95) -> tuple[float, float]:
     """Return Student's confidence interval of the mean of at least two values."""
     half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
     return mean(values) - half, mean(values) + half
@@ -182,7 +180,7 @@ def _differences(study: Study, test: str, samples: int) -> Column:
         if baseline is None or not systems:
             continue
         p_values |= {
-            label: found.p for label, found in significance.compare(metric, baseline, systems, samples=samples).items()
+            label: found.p for label, found in significance.compare_systems(metric, baseline, systems, samples=samples).items()
         }
         for label in systems:
             differences[label] = mean(_value(measured[label][seed], test, name) for seed in seeds) - mean(

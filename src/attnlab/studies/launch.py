@@ -84,7 +84,7 @@ def run_in_study(job: HydraJob) -> float:
         print(f"attnlab: {folder.place}: another process works on it", flush=True)
     elif status < 0:
         name = signal.Signals(-status).name
-        hint = ": out of memory, or somebody's wish" if name == "SIGKILL" else ""
+        hint = ": out of memory, or stopped by somebody" if name == "SIGKILL" else ""
         folder.write_error(f"killed by {name}{hint}\n")
     if status in (CRASHED, MISTAKEN) or status < 0:
         *before, last = folder.read_error().strip().splitlines()

@@ -1,20 +1,15 @@
 """What has to be said below a comparison: what its figures are, and which of them do not compare."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attnlab.studies.collection import Run, Study
+from attnlab.studies.collection import Study
 from attnlab.studies.cost import COSTS
 
 
-def notes(study: Study, hash_code: Callable[[Run], str] | None = None) -> list[str]:
-    """Return the notes below the comparison of a study.
-
-    Args:
-        study: with a finished run.
-        hash_code: hash of the code that would make a run now; see :func:`attnlab.studies.comparison.compare`.
-    """
-    return [*_of_metrics(study), *_of_seeds(study), *_of_costs(), *_of_origins(study), *_of_kept(study, hash_code)]
+def notes(study: Study) -> list[str]:
+    """Return the notes below the comparison of a study with a finished run."""
+    return [*_of_metrics(study), *_of_seeds(study), *_of_costs(), *_of_origins(study), *_of_kept(study)]
 
 
 def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
@@ -83,12 +78,11 @@ def _foreign_targets(node: Any) -> Iterator[str]:
             yield from _foreign_targets(value)
 
 
-def _of_kept(study: Study, hash_code: Callable[[Run], str] | None) -> Iterator[str]:
+def _of_kept(study: Study) -> Iterator[str]:
     kept: dict[str, list[str]] = {}
     for label, runs in study.done().items():
         for run in runs:
-            accepted = run.record.accepted_code if run.record else []
-            if accepted and (hash_code is None or hash_code(run) in accepted):
+            if run.record and run.record.accepted_code:
                 kept.setdefault(label, []).append(str(run.seed))
     if kept:
         told = "; ".join(f"{label}, seed {', '.join(seeds)}" for label, seeds in kept.items())

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from attnlab.config import (
-    Composition,
+    ComposedConfig,
     Place,
     compose,
     nearest,
@@ -125,17 +125,14 @@ def plan(root: Path, config_name: str, overrides: Sequence[str], places: Sequenc
     composition = compose(config_name, single, everywhere)
     settings = _settings(composition)
     folder = StudyFolder(composition.value("hydra.sweep.dir"))
-    all_overrides = [override.text for override in parsed]
+    swept = [override.text for override in parsed]
     if settings["variants"]:
         _write_variants(settings["variants"], everywhere, folder.variant_options / "variant")
         everywhere.append(folder.variant_options)
         if not any(override.key == "variant" for override in parsed):
-            all_overrides.insert(0, f"+variant={','.join(settings['variants'])}")
-    runs = []
-    if str(composition.value("hydra.sweeper._target_")).endswith(".BasicSweeper"):
-        axes = [f"{key}={value}" for key, value in (composition.value("hydra.sweeper.params") or {}).items()]
-        runs = [_run(job, composition.value("seed")) for job in split_sweep([*axes, *all_overrides], everywhere)]
-    planned = Plan(tuple(everywhere), config_name, all_overrides, folder, settings, runs, shlex.join(command))
+            swept.insert(0, f"+variant={','.join(settings['variants'])}")
+    runs = _runs(composition, swept, everywhere)
+    planned = Plan(tuple(everywhere), config_name, swept, folder, settings, runs, shlex.join(command))
     if not overrides:  # else the baseline may be left out on purpose
         _check_baseline(planned)
     return planned
@@ -146,6 +143,13 @@ def _own_places(path: Path) -> list[Place]:
     hydra = _read(path).get("hydra")
     searched = hydra.get("searchpath") if isinstance(hydra, dict) else None
     return [Path(url.removeprefix("file://")) if url.startswith("file://") else url for url in map(str, searched or ())]
+
+
+def _runs(composition: ComposedConfig, overrides: Sequence[str], places: Sequence[Place]) -> list[RunPlan]:
+    if not str(composition.value("hydra.sweeper._target_")).endswith(".BasicSweeper"):
+        return []
+    axes = [f"{key}={value}" for key, value in (composition.value("hydra.sweeper.params") or {}).items()]
+    return [_run(job, composition.value("seed")) for job in split_sweep([*axes, *overrides], places)]
 
 
 def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
@@ -159,14 +163,14 @@ def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
     return RunPlan(tuple(own), f"{variant_name(own)}/seed={seed}", seed)
 
 
-def _settings(composition: Composition) -> dict[str, Any]:
+def _settings(composition: ComposedConfig) -> dict[str, Any]:
     """Return the node of the study itself, having checked it."""
     study = dict.fromkeys(KEYS) | (composition.value("study") or {})
     for key in study:
         if key not in KEYS:
             raise unknown_key(str(key), KEYS, "study")
     metrics, known = study["metrics"], composition.value("metrics") or {}
-    if metrics is not None and not (isinstance(metrics, list) and metrics and all(name in known for name in metrics)):
+    if metrics is not None and not (isinstance(metrics, list) and metrics and {*map(str, metrics)} <= {*known}):
         raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {metrics}")
     variants = study["variants"]
     if variants is None:

@@ -39,10 +39,12 @@ def _describe(folder: RunFolder, config: Mapping[str, Any], identity: Identity) 
         return state
     if record is None:
         return f"to do ({state})"
-    if record.id == identity.id or identity.code in record.accepted_code:
+    if record.id == identity.id:
         return state if state == "done" else f"to do ({state})"
     if record.settings != identity.settings:
         return f"to do: the run there ({state}) is another one, by its config, data or version; it will be set aside"
+    if state == "done" and identity.code in record.accepted_code:
+        return "done, by other code, and kept"
     if state == "done" and config["keep_results"]:
         return "done, by other code; its results will be kept"
     return f"to do: the run there ({state}) was made by other code; it will be set aside, unless --keep-results"

@@ -44,9 +44,13 @@ def publish(study: Study, comparison: Comparison) -> bool:
 def figures(study: Study) -> dict[str, Figure]:
     """Draw the learning curves, and the metric that ranks by source length, of the first finished run of each variant."""
     first = {label: runs[0] for label, runs in study.done().items()}
-    drawn = {"curves": plots.curves({label: run.curve for label, run in first.items()}, study.monitor)} if study.monitor else {}
+    drawn = (
+        {"curves": plots.plot_curves({label: run.curve for label, run in first.items()}, study.monitor)}
+        if study.monitor
+        else {}
+    )
     name, metric = study.ranking
     for test in study.tests:
         buckets = {label: run.by_length(test, name, metric) for label, run in first.items()}
-        drawn[f"{test} by length"] = plots.by_length(buckets, metric.title, title=test)
+        drawn[f"{test} by length"] = plots.plot_by_length(buckets, metric.title, title=test)
     return drawn

@@ -1,20 +1,18 @@
 """The report of a study: the table in every form, and the page."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-from attnlab.studies.collection import Run, Study, collect
-from attnlab.studies.comparison import compare
+from attnlab.studies.collection import Study, collect
+from attnlab.studies.comparison import compare_variants
 from attnlab.studies.page import page
 from attnlab.studies.table import Comparison
 
 
-def report(folder: Path, *, hash_code: Callable[[Run], str] | None = None) -> tuple[Study, Comparison | None]:
+def report(folder: Path) -> tuple[Study, Comparison | None]:
     """Compare the runs of a study so far, and write the report into its folder.
 
     Args:
         folder: ``runs/NAME``.
-        hash_code: hash of the code that would make a run now; see :func:`attnlab.studies.comparison.compare`.
 
     Returns:
         The study and its table, which it has when a run is finished.
@@ -23,7 +21,7 @@ def report(folder: Path, *, hash_code: Callable[[Run], str] | None = None) -> tu
         UserError: no run there.
     """
     study = collect(folder)
-    comparison = compare(study, hash_code=hash_code) if study.finished_runs else None
+    comparison = compare_variants(study) if study.finished_runs else None
     study.folder.page_file.write_text(page(study, comparison), encoding="utf-8")
     if comparison is not None:
         for form, text in {"md": comparison.markdown(), "csv": comparison.csv(), "tex": comparison.latex()}.items():

@@ -103,3 +103,4 @@ def plain_logger(logger: Logger, run: RunInfo) -> Iterator[Logger]:
     except BaseException:
         logger.finalize("failed")
         raise
+    logger.finalize("success")

@@ -1,5 +1,8 @@
 """The second task: what nothing but its own room knows."""
 
+import io
+import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,9 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding
 from attnlab.search import Hypothesis
 from attnlab.tasks.pointing import Pointing, Sort
+from commands import Cli, cli
+
+__all__ = ["cli"]
 
 
 def task(**options: object) -> Pointing:
@@ -110,3 +116,62 @@ def test_long_problems_go_from_training_alone() -> None:
 def test_content_is_what_decides_the_problems(tmp_path: Path) -> None:
     assert task().content == task().content
     assert len({task().content, task(seed=2).content, task(max_length=7).content, task(train_size=41).content}) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["data=sort"], "data: a Translation task reads Corpus, not Sort: choose another data or task"),
+        (["task=pointing", "data=grammar"], "data: a Pointing task reads Problems, not GrammarCorpus"),
+        (["task=pointing", "tokenizer=bpe"], "there is no tokenizer to choose in this task"),
+        (["task=pointing", "head=vocabulary"], "positions of the source, which a VocabularyHead does not write"),
+        (["task=pointing", "head=pointer_generator"], "positions of the source"),
+        (
+            ["head=pointing", "data.train_size=50"],
+            "a PointingHead writes positions of the source, which the targets here are not",
+        ),
+        (["task=pointing", "attention/score@head.score=location"], "a pointing head finds a position by what is there"),
+        (["task=pointing", "objective.label_smoothing=0.1"], "label smoothing"),
+        (["task=pointing", "model.tied_embeddings=target"], "leave them untied"),
+        (["task=pointing", "data.min_length=9"], "min_length <= max_length"),
+    ],
+)
+def test_what_does_not_go_with_the_task_is_told_in_one_line(
+    arguments: list[str], message: str, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("train", *arguments, "logger=none") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_the_same_commands_train_report_evaluate_predict_and_draw(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = [f"data.{name}_size={size}" for name, size in (("train", 300), ("val", 20), ("test", 20), ("test_long", 10))]
+    small = ["model.embedding_size=16", "encoder.hidden_size=8", "decoder.hidden_size=16", "data.max_length=3"]
+    quiet = ["logger=none", "trainer.enable_progress_bar=false", "threads=1"]
+    budget = ["batches.size=20", "optimizer.lr=0.02", "trainer.max_epochs=4"]
+    command = ["train", "-m", "task=pointing", "name=points", "attention=none,dot", *sizes, *small, *budget, *quiet]
+    assert cli(*command) == 0
+    table = (tmp_path / "runs" / "points" / "comparison.md").read_text()
+    assert "test exact match" in table
+    assert "test AER" in table
+    assert "BLEU" not in table
+    (run,) = map(str, tmp_path.glob("runs/points/*dot*/seed=1"))
+    lines = (Path(run) / "hypotheses" / "test.txt").read_text().splitlines()
+    right = (Path(run) / "texts" / "test.target.txt").read_text().splitlines()
+    found = json.loads((Path(run) / "result.json").read_text())["tests"]["test"]["metrics"]["exact"]["value"]
+    assert found == pytest.approx(100 * sum(a == b for a, b in zip(lines, right, strict=True)) / 20)
+    assert list((Path(run) / "heatmaps").glob("*.png"))
+    assert cli("evaluate", run, "--bootstrap", "50", "search=greedy", "--label", "greedy") == 0
+    assert "exact match" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0.5 0.25 0.75\n\n0.1 0.2 0.3\n")))
+    assert cli("translate", run) == 0
+    answers = capsys.readouterr().out.split("\n")
+    assert answers[1] == answers[3] == ""
+    assert all(set(answer.split()) <= {"0", "1", "2"} for answer in answers)
+    assert cli("draw", "heatmaps", run, "--source", "0.5 0.25 0.75", "--target", "1 0 2", "--output", "h.svg") == 0
+    assert cli("draw", "lengths", run, "--output", "l.svg") == 0
+    assert cli("draw", "curves", run, "--output", "c.svg") == 0
+    assert cli(*command, "--dry-run") == 0
+    assert "done" in capsys.readouterr().out

@@ -45,7 +45,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class SharedPrediction:
     """One prediction and the variants that made it."""
 
     variants: list[str]
@@ -58,7 +58,7 @@ class Sample:
 
     source: str
     reference: str
-    predictions: list[Prediction]
+    predictions: list[SharedPrediction]
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def samples(study: Study, test: str) -> list[Sample]:
         for label, lines in predictions.items():
             if place < len(lines):
                 made.setdefault(lines[place], []).append(label)
-        shown.append(Sample(source, reference, [Prediction(by, pieces(reference, text)) for text, by in made.items()]))
+        shown.append(Sample(source, reference, [SharedPrediction(by, pieces(reference, text)) for text, by in made.items()]))
     return shown
 
 

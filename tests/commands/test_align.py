@@ -1,0 +1,133 @@
+"""``attnlab align``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from attnlab.data.pharaoh import Links, parse_links
+from attnlab.evaluation.evidence import ForcedDecoding
+from attnlab.runs import evaluation
+from attnlab.runs.evaluation import REPORTED, choose_readings
+from attnlab.tasks.translation import alignment
+from commands import Cli, cli, runs
+
+__all__ = ["cli", "runs"]
+
+SOURCES, TARGETS = "The old man runs .\nThe woman sings .\n", "Der alte Mann rennt .\nDie Frau singt .\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    (tmp_path / "a.en").write_text(SOURCES)
+    (tmp_path / "a.de").write_text(TARGETS)
+    (tmp_path / "gold").write_text("1-1 2-2 3-3 4p4 5-5\n1-1 2-2 3-3 4-4\n")
+    return ["--files", "a.en", "a.de"]
+
+
+def test_align_writes_links_and_scores_them(
+    runs: dict[str, Path], files: list[str], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(runs["plain-1"])
+    assert cli("align", run, *files, "--shift", "0") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert [len(line.split()) for line in lines] == [5, 4]  # a link for every target word
+    assert cli("align", run, *files, "--shift", "0", "--format", "talp", "--output", "out.talp") == 0
+    written = (tmp_path / "out.talp").read_text().splitlines()
+    assert [parse_links(line, base=1).sure for line in written] == [parse_links(line).sure for line in lines]
+    capsys.readouterr()
+    assert cli("align", run, *files, "--gold", "gold", "--gold-from", "1", "--heads") == 0
+    shown = capsys.readouterr().out
+    assert "AER" in shown
+    assert "attention, head 0" in shown
+
+
+def test_both_directions_are_put_together(
+    runs: dict[str, Path],
+    files: list[str],
+    cli: Cli,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As if the same model translated back, for which its languages must not be looked at."""
+    monkeypatch.setattr("attnlab.commands.align._check_direction", lambda *_: None)
+    monkeypatch.setenv("COLUMNS", "200")
+    run = str(runs["plain-1"])
+    aligned = {}
+    for how in ("intersection", "union"):
+        command = ["align", run, *files, "--reverse", run, "--symmetrise", how, "--shift", "0"]
+        assert cli(*command) == 0
+        aligned[how] = [parse_links(line).sure for line in capsys.readouterr().out.splitlines()]
+        assert cli(*command, "--gold", "gold", "--gold-from", "1") == 0
+        assert f"both directions, {how}" in capsys.readouterr().out
+    assert cli("align", run, *files, "--shift", "0") == 0
+    own = [parse_links(line).sure for line in capsys.readouterr().out.splitlines()]
+    assert [a <= b <= c for a, b, c in zip(aligned["intersection"], own, aligned["union"], strict=True)] == [True, True]
+
+
+class Pairs:
+    """One validation pair of three words, each linked to the one at its own place."""
+
+    def gold_links(self) -> object:
+        return object()
+
+    def __len__(self) -> int:
+        return 1
+
+
+class TwoHeads:
+    """One head looks at a word to write it, the other one when it has been read."""
+
+    def __init__(self) -> None:
+        self.task = self
+        at, after = torch.eye(4), torch.eye(4).roll(1, dims=0)
+        tokens = ["a", "b", "c", "</s>"]
+        heads = {"head 0": at, "head 1": after}
+        self.forced = ForcedDecoding(tokens, [0.0] * 4, [True] * 4, 0, (at + 2 * after) / 3, tokens, heads)
+
+    def examples(self, split: str) -> Pairs:
+        assert split == "val"
+        return Pairs()
+
+    def force_examples(self, examples: Pairs, *, heads: bool) -> list[ForcedDecoding]:
+        return [self.forced]
+
+    def alignments(self, examples: Pairs, indices: Sequence[int], forced: Sequence[ForcedDecoding], reading: int) -> Any:
+        words = ["a", "b", "c"]
+        gold = parse_links("0-0 1-1 2-2")
+        return [(alignment.link_words(words, words, one.weights, one, reading), gold) for one in forced]
+
+
+def test_every_head_is_read_in_its_own_way(
+    runs: dict[str, Path],
+    files: list[str],
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    two: Any = TwoHeads()
+    assert choose_readings(two, heads=True) == {REPORTED: 1, "head 0": 0, "head 1": 1}
+
+    command = ["align", str(runs["plain-1"]), *files, "--gold", "gold", "--gold-from", "1", "--heads"]
+    read = []
+    link_words = alignment.link_words
+
+    def spy(source: Any, target: Any, weights: Any, forced: Any, reading: int) -> Links:
+        read.append(reading)
+        return link_words(source, target, weights, forced, reading)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(alignment, "link_words", spy)
+        patch.setattr(evaluation, "choose_readings", lambda *_, heads: {REPORTED: 0, "attention, head 0": 1})
+        patch.setenv("COLUMNS", "200")
+        assert cli(*command) == 0
+    rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if "attention" in line]
+    assert [row[-2].strip() for row in rows] == ["t", "t - 1"]
+    assert read == [0, 0, 1, 1]
+
+    monkeypatch.setattr(evaluation, "choose_readings", lambda *_, heads: {})
+    assert cli(*command) == 0
+    assert "has no links" in capsys.readouterr().err

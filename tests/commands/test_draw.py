@@ -1,0 +1,55 @@
+"""``attnlab draw``."""
+
+from pathlib import Path
+
+import pytest
+
+from attnlab.evaluation import plots
+from commands import Cli, cli, runs
+
+__all__ = ["cli", "runs"]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_pictures_are_drawn(ending: str, runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
+    both = [str(runs["plain-1"]), str(runs["copying-1"])]
+    pair = ["--source", "The old man runs .", "--target", "Der alte Mann läuft 走る .", "--links", "0-0 1-1"]
+    assert cli("draw", "heatmaps", *both, *pair, "--output", f"h.{ending}") == 0
+    assert cli("draw", "curves", *both, "--metric", "val/loss", "--output", f"c.{ending}") == 0
+    assert cli("draw", "lengths", *both, "--output", f"l.{ending}") == 0
+    assert all((tmp_path / f"{name}.{ending}").stat().st_size > 2000 for name in "hcl")
+    if ending == "svg":
+        assert "走る" in (tmp_path / "h.svg").read_text(encoding="utf-8")
+        assert "copying" in (tmp_path / "c.svg").read_text(encoding="utf-8")
+        assert "BLEU" in (tmp_path / "l.svg").read_text(encoding="utf-8")
+
+
+def test_what_is_drawn_is_the_monitored_metric_unless_another_is_named(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = str(runs["plain-1"])
+    drawn = []
+    for name in ("plot_curves", "plot_by_length"):
+        draw = getattr(plots, name)
+
+        def spy(data: object, metric: str, *, title: str = "", draw: object = draw) -> object:
+            drawn.append((metric, title))
+            return draw(data, metric, title=title)  # type: ignore[operator]
+
+        monkeypatch.setattr(plots, name, spy)
+    assert cli("draw", "curves", run, "--output", "c.svg") == 0
+    assert cli("draw", "lengths", run, "--output", "l.svg") == 0
+    assert cli("draw", "lengths", run, "--test", "test_long", "--metric", "accuracy", "--output", "l.svg") == 0
+    assert cli("evaluate", run, "--label", "drawn", "--bootstrap", "1", "--test", "val") == 0
+    assert cli("draw", "lengths", run, "--label", "drawn", "--test", "val", "--metric", "ter", "--output", "l.svg") == 0
+    assert drawn == [("val/bleu", ""), ("BLEU", "test"), ("token accuracy (%)", "test_long"), ("TER (%)", "val")]
+
+
+def test_a_damaged_curve_is_told(runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "metrics.jsonl").write_text('{"epoch": 0, "val/loss": 1.0}\n{"epoch": 1, "val')
+    assert cli("draw", "curves", "torn", "--output", "x.png") == 2
+    assert "metrics.jsonl, line 2, is damaged" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert cli("draw", "curves", "empty", "--output", "x.png") == 2
+    assert "empty holds no metrics.jsonl" in capsys.readouterr().err

@@ -1,0 +1,188 @@
+"""``attnlab evaluate`` and ``attnlab compare``."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnlab.runs.folder import LENGTHS, RunFolder, read_statistics
+from attnlab.runs.loading import load_metrics
+from commands import Cli, cli, runs
+
+__all__ = ["cli", "runs"]
+
+
+def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    run = RunFolder(runs["plain-1"])
+    assert cli("evaluate", str(run.path), "--bootstrap", "50") == 0
+    shown = capsys.readouterr().out
+    told, recorded = run.read_evaluation("default")["tests"], run.read_result().tests
+    metrics = load_metrics(run.read_config())
+    for name, metric in metrics.items():
+        assert (f"│ {metric.title} " in shown) == (name in told["test"]["metrics"])
+    assert "confidence interval" in shown
+    assert "1 to 5: " in shown
+    for name in ("test", "test_long"):
+        assert told[name]["examples"] == recorded[name]["examples"]
+        assert told[name]["reading"] == recorded[name]["reading"]
+        assert {*recorded[name]["metrics"]} <= {*told[name]["metrics"]}
+        statistics = read_statistics(run.evaluation_statistics_file("default", name))
+        assert {*statistics} == {*told[name]["metrics"], LENGTHS}
+        for metric, one in recorded[name]["metrics"].items():
+            again = told[name]["metrics"][metric]
+            assert again["value"] == pytest.approx(one["value"], rel=1e-4, abs=1e-6)
+            assert again["signature"] == one["signature"]
+            assert again["low"] <= again["high"]
+            np.testing.assert_allclose(
+                statistics[metric], read_statistics(run.statistics_file(name))[metric], rtol=1e-3, atol=1e-4
+            )
+    assert "ter" in told["test"]["metrics"]  # which takes long, and which no run measures itself
+    hypotheses = run.evaluation_hypotheses_file("default", "test")
+    assert hypotheses.read_bytes() == run.hypotheses_file("test").read_bytes()
+
+    (tmp_path / "ref.txt").write_text("\n".join(f"Satz {i} ." for i in range(16)) + "\n")
+    (tmp_path / "src.txt").write_text("\n".join("The old man runs ." for _ in range(16)) + "\n")
+    files = ["--files", "src.txt", "ref.txt", "--label", "mine", "search=greedy", "--bootstrap", "1"]
+    assert cli("evaluate", str(run.path), *files) == 0
+    assert "confidence interval" not in capsys.readouterr().out
+    mine = run.read_evaluation("mine")
+    assert mine["search"] == ["search=greedy"]
+    written = run.evaluation_hypotheses_file("mine", "src")
+    command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref.txt"), "-i", str(written)]
+    printed = subprocess.run([*command, "--width", "4", "-b"], capture_output=True, text=True, check=True).stdout
+    assert mine["tests"]["src"]["metrics"]["bleu"]["value"] == pytest.approx(float(printed), abs=1e-3)
+
+
+def test_an_ensemble_is_evaluated(runs: dict[str, Path], cli: Cli) -> None:
+    both = [str(runs["plain-1"]), str(runs["plain-2"])]
+    assert cli("evaluate", *both, "--label", "both", "--bootstrap", "1", "test=test") == 0
+    assert RunFolder(runs["plain-1"]).read_evaluation("both")["others"] == [both[1]]
+
+
+def test_an_evaluation_is_added_to_and_not_lost(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(runs["copying-1"])
+    path = runs["copying-1"] / "evaluations" / "kept.json"
+    evaluate = ["evaluate", run, "--bootstrap", "1", "--label", "kept"]
+    assert cli(*evaluate, "test=test") == 0
+    first = json.loads(path.read_text())["tests"]["test"]
+    assert cli(*evaluate, "test=val") == 0
+    content = path.read_text()
+    assert json.loads(content)["tests"]["test"] == first
+    assert list(json.loads(content)["tests"]) == ["test", "val"]
+
+    (tmp_path / "test.en").write_text("The old man runs .\n")
+    (tmp_path / "test.de").write_text("Der alte Mann rennt .\n")
+    capsys.readouterr()
+    for other in (["search.width=2"], ["--checkpoint", "last.ckpt"], ["--files", "test.en", "test.de"], ["--replace-unknown"]):
+        assert cli(*evaluate, *other) == 2
+        assert "choose another --label" in capsys.readouterr().err
+    assert path.read_text() == content
+
+    draw = ["draw", "lengths", run, "--label", "kept", "--test", "val", "--output", "x.png"]
+    assert cli(*draw) == 0
+    path.write_text('{"tests": {"val": {}}}')
+    assert cli(*draw) == 2
+    assert "kept.json is damaged" in capsys.readouterr().err
+    path.write_text(content)
+    path.with_name("kept.val.npz").write_bytes(b"PK")
+    assert cli(*draw) == 2
+    assert "kept.val.npz is damaged" in capsys.readouterr().err
+    path.with_name("kept.val.npz").unlink()
+    assert cli(*draw) == 2
+    assert "holds no evaluations/kept.val.npz" in capsys.readouterr().err
+
+
+def test_unknown_words_are_replaced_where_the_run_did_so_in_its_test(runs: dict[str, Path], cli: Cli) -> None:
+    run = runs["unknown-1"]
+    reported = (run / "hypotheses" / "test.txt").read_text(encoding="utf-8")
+    assert reported.strip()
+    assert "<unk>" not in reported
+    for label, flags in {"own": [], "without": ["--no-replace-unknown"]}.items():
+        assert cli("evaluate", str(run), "test=test", "--bootstrap", "1", "--label", label, *flags) == 0
+    assert (run / "evaluations" / "own.test.txt").read_text(encoding="utf-8") == reported
+    assert "<unk>" in (run / "evaluations" / "without.test.txt").read_text(encoding="utf-8")
+
+
+# comparisons
+
+
+def test_compare_asks_for_the_same_seeds(runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    variant = runs["plain-1"].parent
+    assert cli("compare", str(variant), str(variant), "--samples", "100") == 0
+    shown = capsys.readouterr().out
+    assert "+0.00" in shown
+    assert "1.0000" in shown
+    assert cli("compare", str(variant), str(runs["none-1"].parent), "--samples", "100") == 2
+    assert "compare the same seeds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("metric", ["bleu", "exact", "loss"])
+@pytest.mark.parametrize("method", ["randomization", "bootstrap"])
+def test_systems_are_compared_by_any_metric(
+    metric: str,
+    method: str,
+    runs: dict[str, Path],
+    cli: Cli,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    first, second, other = (RunFolder(runs[name]) for name in ("plain-1", "plain-2", "none-1"))
+    command = ["compare", str(first.path), str(second.path), str(other.path), "--metric", metric, "--method", method]
+    assert cli(*command, "--samples", "200") == 0
+    shown = capsys.readouterr().out
+    declared = load_metrics(first.read_config())[metric]
+    assert declared.title in shown
+    for run in (second, other):
+        values = [one.read_result().metric("test", metric) or 0.0 for one in (run, first)]
+        row = next(line for line in shown.splitlines() if f" {run.path} " in line)
+        assert f"{values[0]:.{declared.digits}f}" in row
+        assert f"{values[0] - values[1]:+.{declared.digits}f}" in row
+    assert f"paired {method}, 200 samples; p corrected by Holm over 2 comparisons" in shown
+
+
+def test_only_what_was_tested_alike_is_compared(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = "one", "two"
+    for name, run in ((one, runs["plain-1"]), (two, runs["plain-2"])):
+        shutil.copytree(run, tmp_path / name)
+    assert cli("compare", one, two, "--samples", "100") == 0  # runs alone may differ in their seeds
+    (tmp_path / "short.en").write_text("The old man runs .\nThe woman sings .\n")
+    for run, text in ((one, "Der alte Mann rennt .\nDie Frau singt .\n"), (two, "Der alte Mann läuft .\nDie Frau singt .\n")):
+        assert cli("evaluate", run, "--bootstrap", "1", "--label", "short", "test=test", "search=greedy") == 0
+        (tmp_path / "short.de").write_text(text)
+        files = ["--files", "short.en", "short.de", "--label", "files"]
+        assert cli("evaluate", run, "--bootstrap", "1", *files) == 0
+    assert cli("compare", one, two, "--samples", "100", "--label", "short") == 0
+    capsys.readouterr()
+
+    def refused(message: str, *arguments: str, other: str = "other") -> None:
+        assert cli("compare", one, other, *arguments) == 2
+        assert message in capsys.readouterr().err
+
+    refused("two was tested against other references than one", "--label", "files", "--test", "short", other=two)
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / two, other)
+    references = other / "texts" / "test.target.txt"
+    references.write_text(references.read_text().replace(".", "!"))
+    refused("other was tested against other references than")
+    shutil.copy(tmp_path / two / "texts" / "test.target.txt", references)
+    result = other / "result.json"
+    text = result.read_text()
+    result.write_text(text.replace("case:mixed", "case:lc"))
+    refused("bleu is not the same metric in other: ")
+    assert cli("compare", one, "other", "--metric", "aer", "--samples", "100") == 0
+    result.write_text(text)
+    (other / "statistics" / "test.npz").unlink()
+    capsys.readouterr()
+    refused("other holds no statistics/test.npz")

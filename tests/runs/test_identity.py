@@ -1,0 +1,133 @@
+"""What makes a run this run and no other: config, data, and the code that decides its numbers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnlab import source
+from attnlab.config import build
+from attnlab.runs import identity
+from attnlab.runs.assembly import build_task
+from attnlab.runs.identity import Identity, identify
+from commands import TINY, Cli, cli
+from composing import settled
+
+__all__ = ["cli"]
+
+
+def identified(*overrides: str) -> Identity:
+    config = settled(*overrides)
+    return identify(config, build_task(config))
+
+
+def test_what_decides_the_numbers_decides_the_identity() -> None:
+    same = [[], ["logger=none"], ["cache_dir=/elsewhere"], ["trainer.enable_progress_bar=false"], ["batches.num_workers=1"]]
+    same += [["resume=false"], ["keep_results=true"], ["callbacks.samples.examples=2"]]
+    other = [["seed=2"], ["attention=dot"], ["model.dropout=0.2"], ["trainer.max_epochs=3"], ["name=y"], ["data.train_size=11"]]
+    other += [["tokenizer=characters"], ["monitor=val/loss"], ["task=pointing"], ["search.width=2"]]
+    first = identified()
+    assert {identified(*overrides) for overrides in same} == {first}
+    assert len({first.id, *(identified(*overrides).id for overrides in other)}) == len(other) + 1
+    assert identified("search.width=2").training == first.training != identified("seed=2").training
+    assert identified("seed=2").recipe == first.recipe != identified("model.dropout=0.2").recipe
+
+
+@pytest.mark.parametrize(
+    ("module", "counts"),
+    [
+        ("attention/scores/products.py", True),
+        ("layers/recurrence.py", True),
+        ("search/beam.py", True),
+        ("evaluation/significance.py", True),
+        ("tasks/translation/metrics.py", True),
+        ("tasks/predictor.py", True),
+        ("training/module.py", True),
+        ("model.py", True),
+        ("evaluation/plots.py", False),
+        ("tasks/pointing/sort.py", False),
+        ("studies/comparison.py", False),
+        ("commands/train.py", False),
+        ("runs/folder.py", False),
+    ],
+)
+def test_code_of_the_package_that_decides_numbers_counts(module: str, counts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = source.PACKAGE / module
+    assert path.is_file()
+    before, original = identified(), source._hash_file
+
+    def edited(file: Path, changed: int) -> str:
+        return original(file, changed) + ("edited" if file == path else "")
+
+    monkeypatch.setattr(source, "_hash_file", edited)
+    after = identified()
+    assert (after.id != before.id) == (after.code != before.code) == counts
+    assert after.settings == before.settings
+
+
+def test_every_room_whose_code_counts_is_there() -> None:
+    assert all((source.PACKAGE / name).exists() for name in (*identity.ROOMS, *identity.MODULES, *identity.PICTURES))
+
+
+SCORE = """from attnlab.attention.scores import Dot
+
+
+class Mine(Dot):
+    scale = 1.0
+
+    def forward(self, query, keys):
+        return self.scale * super().forward(query, keys)
+"""
+
+
+def result(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("runs/own/*/seed=1/result.json")
+    content: dict[str, Any] = json.loads(path.read_text())
+    return content
+
+
+def test_editing_a_score_trains_it_again_unless_results_are_to_be_kept(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "conf" / "attention" / "score").mkdir(parents=True)
+    (tmp_path / "conf" / "attention" / "score" / "mine.yaml").write_text("_target_: myown.Mine\n_partial_: true\n")
+    (tmp_path / "myown.py").write_text(SCORE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    command = ["train", "-cd", "conf", "-m", "name=own", "attention/score=mine", "seed=1", *TINY, "logger=none"]
+
+    assert cli(*command) == 0
+    first = result(tmp_path)
+    capfd.readouterr()
+    (tmp_path / "myown.py").write_text(SCORE.replace("    scale", "    # a comment changes nothing\n    scale"))
+    assert cli(*command) == 0
+    assert "done before" in capfd.readouterr().out
+    assert result(tmp_path) == first
+
+    (tmp_path / "myown.py").write_text(SCORE.replace("1.0", "0.01"))
+    assert cli(*command, "--dry-run") == 0
+    assert "to do" in capfd.readouterr().out
+    assert cli(*command, "--keep-results") == 0
+    assert result(tmp_path) == first
+    assert "kept" in (tmp_path / "runs" / "own" / "comparison.md").read_text()
+
+    (tmp_path / "myown.py").write_text(SCORE.replace("1.0", "0.02"))
+    assert cli(*command) == 0
+    again = result(tmp_path)
+    assert again["id"] != first["id"]
+    assert again["tests"]["test"]["metrics"]["loss"]["value"] != first["tests"]["test"]["metrics"]["loss"]["value"]
+    assert list(tmp_path.glob("runs/own/.replaced/*/*/result.json"))
+    assert "kept" not in (tmp_path / "runs" / "own" / "comparison.md").read_text()
+
+
+def test_a_task_that_the_user_wrote_is_code_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mytask.py").write_text(
+        "from attnlab.tasks.pointing import Pointing\n\n\nclass MyTask(Pointing):\n    name = 'mine'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = settled("task=pointing", "task._target_=mytask.MyTask")
+    before = identify(config, build_task(config)).code
+    with (tmp_path / "mytask.py").open("a") as file:
+        file.write("\n\nFACTOR = 2\n")
+    assert identify(config, build_task(config)).code != before
+    assert build(config["data"], "data") is not None
