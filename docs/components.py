@@ -66,7 +66,7 @@ def options(group: str) -> list[str]:
 
 
 @cache
-def composed(*overrides: str) -> config.Composition:
+def composed(*overrides: str) -> config.ComposedConfig:
     return config.compose(config.MAIN, overrides, [config.CONF])
 
 

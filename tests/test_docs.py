@@ -104,14 +104,14 @@ def calls(run: Callable[[], object]) -> set[tuple[str, str]]:
 def test_the_walks_are_what_is_called(cli: Cli, tmp_path: Path) -> None:
     import attnlab.runs.execution  # noqa: F401  # not while every call is noted
     from attnlab.studies.collection import collect
-    from attnlab.studies.comparison import compare
+    from attnlab.studies.comparison import compare_variants
 
     for split, language in itertools.product(("train", "val", "test"), ("en", "de")):
         (tmp_path / f"{split}.{language}").write_text("".join(f"a b c {number}\n" for number in range(12)))
     text = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
     small = [word for word in TINY if not word.startswith("data.")]
     found = calls(lambda: cli("train", "attention=local_p", *text, *small, "~callbacks.samples", "logger=none", "name=walks"))
-    found |= calls(lambda: compare(collect(tmp_path / "runs" / "walks")))
+    found |= calls(lambda: compare_variants(collect(tmp_path / "runs" / "walks")))
     for item in re.findall(r"^\d+\. (.*(?:\n   .*)*)", ARCHITECTURE, re.M):
         for chain in re.split(r"[.:;]\s", item):
             caller = last = ""
