@@ -296,7 +296,7 @@ class Numbered(Dot):
 
 
 REFUSED: dict[str, Callable[[], Encoder]] = {
-    r"^num_layers is 1 or more, not 0$": lambda: made(["encoder=deep"], num_layers=0),
+    r"^encoder: num_layers is 1 or more, not 0$": lambda: made(["encoder=deep"], num_layers=0),
     r"embeddings of size 6 to states of size 8 .* set residual to false": lambda: made(["encoder=deep"], num_layers=1),
     r"kernel_size is odd, .* not 4": lambda: made(["encoder=convolutional"], kernel_size=4),
     r"kernel_size is odd, .* not -1": lambda: made(["encoder=convolutional"], kernel_size=-1),
