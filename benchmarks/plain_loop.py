@@ -11,32 +11,27 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 
 import torch
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from attnlab.cli import CONF
+from attnlab.config import CONF, compose, settle
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import TokenFrontend
 from attnlab.model import Seq2Seq
-from attnlab.studies.wiring import build
+from attnlab.runs.assembly import build_model
 
 VOCABULARY, BATCH, LENGTH, ROUNDS = 2000, 64, 20, 5
 PADDING, UNKNOWN, START, END = range(4)
 
 
 def make(overrides: list[str]) -> Seq2Seq:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        config = compose("train", ["model.dropout=0", *overrides])
-    OmegaConf.resolve(config.model)
     frontend = partial(TokenFrontend, VOCABULARY, PADDING)
     targets = TargetSpace(VOCABULARY, PADDING, UNKNOWN, END)
-    parts = {part: build(config[part]) for part in ("encoder", "attention", "decoder", "head")}
-    model: Seq2Seq = build(config.model)(frontend, frontend, targets, 1, **parts)
-    return model
+    config = settle(compose("train", ["model.dropout=0", *overrides], [CONF]).config)
+    return build_model(config, SimpleNamespace(source_frontend=frontend, target_frontend=frontend, targets=targets))
 
 
 def batched(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:

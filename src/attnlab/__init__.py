@@ -1,4 +1,4 @@
-"""attnlab: which attention, and why? A framework to compare attention mechanisms in sequence-to-sequence translation."""
+"""attnlab: which attention, and why? A framework to compare attention mechanisms in sequence-to-sequence models."""
 
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any

@@ -82,7 +82,7 @@ def test_an_ensemble_of_runs_translates(
     assert translated(cli, monkeypatch, capsys, b"The old man runs .\n", *both).count("\n") == 1
     with pytest.raises(UserError):
         attnlab.load(runs["plain-1"], runs["copying-1"])
-    with pytest.raises(UserError, match="other vocabularies"):
+    with pytest.raises(UserError, match="was trained on other data"):
         attnlab.load(runs["plain-1"], runs["unknown-1"])
 
 

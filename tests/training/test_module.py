@@ -77,3 +77,46 @@ def test_teacher_forcing_tosses_a_coin_for_each_example_or_token() -> None:
     by_token = TeacherForcing(0.25, "token").draw(4000, 5, generator)
     assert by_token.float().mean(0).tolist() == pytest.approx([0.25] * 5, abs=0.03)
     assert not (by_token == by_token[:, :1]).all()
+
+
+EMPTY = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
+
+
+def test_an_empty_source_is_measured_by_a_run_as_attnlab_evaluate_measures_it(cli: Cli, tmp_path: Path) -> None:
+    for split in ("train", "val", "test"):
+        lines = ["the old dog sleeps .", "" if split == "test" else "a cat .", "the new cow runs ."]
+        (tmp_path / f"{split}.en").write_text("".join(f"{line}\n" for line in lines))
+        (tmp_path / f"{split}.de").write_text("der alte Hund schläft .\neine Katze .\ndie neue Kuh läuft .\n")
+    tiny = [override for override in TINY if not override.startswith("data.")]
+    assert cli("train", *EMPTY, *tiny, "logger=none") == 0
+    (folder,) = tmp_path.glob("runs/train/*/seed=1")
+    assert cli("evaluate", str(folder), "--bootstrap", "1") == 0
+    own = json.loads((folder / "result.json").read_text())["tests"]["test"]
+    after = json.loads((folder / "evaluations" / "default.json").read_text())["tests"]["test"]
+    assert own["examples"] == after["examples"] == 3
+    for name, result in own["metrics"].items():
+        assert result["value"] == pytest.approx(after["metrics"][name]["value"], nan_ok=True), name
+        assert result["signature"] == after["metrics"][name]["signature"], name
+    assert (folder / "hypotheses" / "test.txt").read_text().split("\n")[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["scheduler=plateau", "scheduler.monitor=val/blue"], "no key 'val/blue' in 'monitor': did you mean 'val/bleu'?"),
+        (["monitor=val/blue"], "did you mean 'val/bleu'?"),
+        (["monitor=val/length_ratio"], "no key 'val/length_ratio'"),
+        (["head=pointer_generator", "objective.label_smoothing=0.1"], "objective: label smoothing"),
+    ],
+)
+def test_what_cannot_be_watched_or_smoothed_is_told_before_training(
+    overrides: list[str], message: str, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("train", *TINY, "logger=none", *overrides) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize("overrides", [["~metrics.loss"], ["callbacks.samples.examples=0"]])
+def test_a_run_without_a_loss_or_samples_to_show_ends_well(overrides: list[str], cli: Cli) -> None:
+    assert cli("train", *TINY, "logger=none", *overrides) == 0

@@ -30,6 +30,8 @@ class HydraOptions:
     @classmethod
     def of(cls, given: dict[str, Any]) -> "HydraOptions":
         """Take them out of a command's options, leaving the others."""
+        if not given.get("cfg") and (given.get("package") or given.get("resolve")):
+            raise UserError("--package and --resolve say how --cfg shows a config: add --cfg job")
         show: list[str] = []
         for name, flag in SHOW.items():
             value = given.pop(name, None)

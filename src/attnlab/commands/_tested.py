@@ -90,11 +90,12 @@ def choose_metric(run: "RunFolder", name: str | None) -> tuple[str, "Metric"]:
     Raises:
         UserError: the run declares none of that name.
     """
-    from attnlab.runs.loading import load_metrics
+    from attnlab.runs.loading import load_metrics, report_damage
 
     config = run.read_config()
     name = name or str(config.get("monitor", "")).partition("/")[2]
-    metrics = load_metrics(config)
+    with report_damage(run.path):
+        metrics = load_metrics(config)
     if name not in metrics:
         raise UserError(f"--metric: {run.path} has no metric {name!r}: there is {', '.join(metrics)}")
     return name, metrics[name]

@@ -85,8 +85,8 @@ def split_batches(
 
     Args:
         order: positions of examples.
-        lengths: by position, tokens of a example's longer side.
-        size: at most so many examples, or tokens with padding, in a batch; a example longer than that stands alone.
+        lengths: by position, tokens of an example's longer side.
+        size: at most so many examples, or tokens with padding, in a batch; an example longer than that stands alone.
         by: what ``size`` counts.
     """
     if by == "examples":
@@ -187,6 +187,8 @@ class BucketSampler(Sampler[list[int]]):
 class LengthSampler(Sampler[list[int]]):
     """Evaluation batches in order of length: little padding, every example exactly once over all processes.
 
+    Examples with an empty source are left out: there is nothing to predict.
+
     Args:
         source_lengths: tokens in each source.
         target_lengths: tokens in each target.
@@ -204,7 +206,8 @@ class LengthSampler(Sampler[list[int]]):
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        order = np.lexsort((target_lengths, source_lengths))[rank::world_size]
+        order = np.lexsort((target_lengths, source_lengths))
+        order = order[source_lengths[order] > 1][rank::world_size]
         self._batches = split_batches(order, source_lengths, size, "examples")
 
     def __len__(self) -> int:

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, Protocol, get_type_hints
 
-from attnlab.config import Factory, build, library_errors
+from attnlab.config import Factory, build, component_errors, library_errors
 from attnlab.errors import UserError
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
@@ -81,6 +81,8 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
     if any(loss.needs_links for loss in auxiliary.values()):
         task.serve_links()
     _check_lengths(task, model)
+    with component_errors("objective"):
+        objective.validate(model)
     module = SequenceModule(
         model,
         task,

@@ -55,7 +55,7 @@ def load(
         _require(folder, checkpoint)
         if folder.read_task().get("state") != state:
             raise UserError(
-                f"{folder.path} has other vocabularies than {folders[0].path}: only models of the same data make an ensemble"
+                f"{folder.path} was trained on other data than {folders[0].path}: only models of the same data make an ensemble"
             )
         models.append(_load_model(folder, task, checkpoint).to(device).eval())
     with report_damage(folders[0].path):

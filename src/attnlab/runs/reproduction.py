@@ -15,6 +15,7 @@ from attnlab.runs.assembly import build_task
 from attnlab.runs.execution import execute
 from attnlab.runs.folder import SHAPE, RunFolder, read_lines
 from attnlab.runs.identity import hash_run_code
+from attnlab.runs.loading import report_damage
 
 REPRODUCTION = "reproduced"
 """Folder of the second run, within that of the first."""
@@ -59,11 +60,12 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
     config = recorded.read_config()
     config["logger"] = {"_target_": "attnlab.training.loggers.no_logger", "_partial_": True}
     if config["threads"] is None:
-        torch.set_num_threads(recorded.read_environment()["threads"])
+        torch.set_num_threads(recorded.read_environment().get("threads", torch.get_num_threads()))
     again = RunFolder(path / REPRODUCTION)
     if again.result_file.is_file():
         shutil.rmtree(again.path)
-    task = build_task(config)
+    with report_damage(path):
+        task = build_task(config)
     if hash_run_code(config, task) == result.code and task.fingerprint != result.data:
         raise UserError(f"the data is not what {path} was trained on: its fingerprint was {result.data}")
     execute(config, again.path, record.overrides)

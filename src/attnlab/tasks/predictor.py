@@ -95,12 +95,16 @@ class Predictor:
     def examine(self, examples: Examples) -> list[ExampleResult]:
         """Search for the target of every example, and let the models write the right one; in the order of the examples."""
         self.check_lengths(examples)
-        none = torch.zeros(0, 0)
-        results = [ExampleResult(Prediction(i, "", [], [], none, 0.0, 0.0), None) for i in range(len(examples))]
+        results = {result.prediction.index: result for result in self.empty_results(examples)}
         for batch in self.batches(examples):
-            for result in self.examine_batch(batch, examples):
-                results[result.prediction.index] = result
-        return results
+            results |= {result.prediction.index: result for result in self.examine_batch(batch, examples)}
+        return [results[index] for index in range(len(examples))]
+
+    @staticmethod
+    def empty_results(examples: Examples) -> list[ExampleResult]:
+        """Return what comes of the sources that are empty: nothing is predicted, and nothing can be forced."""
+        empty = np.flatnonzero(examples.source.lengths < 2).tolist()
+        return [ExampleResult(Prediction(index, "", [], [], torch.zeros(0, 0), 0.0, 0.0), None) for index in empty]
 
     def examine_batch(self, batch: Batch, examples: Examples) -> list[ExampleResult]:
         """Search for the targets of a batch, and let the models write the right ones."""

@@ -202,7 +202,8 @@ class LossGuard(Callback):
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look at the loss of the validation set."""
-        self._refuse("val/loss", trainer.callback_metrics["val/loss"], trainer)
+        if "val/loss" in trainer.callback_metrics:
+            self._refuse("val/loss", trainer.callback_metrics["val/loss"], trainer)
 
     def _refuse(self, name: str, loss: torch.Tensor, trainer: Trainer) -> None:
         if not bool(torch.isfinite(loss)):
@@ -237,7 +238,7 @@ class Resumption(Callback):
         self._states = state_dict
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Take Ctrl-C for a wish to stop, where signals are this thread's to take."""
+        """Let Ctrl-C stop the run between two batches, where signals are this thread's to handle."""
         if threading.current_thread() is threading.main_thread():
             self._handler = signal.signal(signal.SIGINT, self._stop)
             if trainer.world_size > 1:  # Lightning would speak to the others from within its handler, and wait for ever
@@ -305,7 +306,7 @@ class Samples(Callback):
     @override
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Predict, and log the table."""
-        if trainer.sanity_checking or not trainer.is_global_zero:
+        if trainer.sanity_checking or not trainer.is_global_zero or not self.examples:
             return
         assert isinstance(pl_module, SequenceModule)
         examples = pl_module.data.examples("val")
@@ -321,6 +322,8 @@ class Samples(Callback):
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Draw the attention, and print the predictions."""
         assert isinstance(pl_module, SequenceModule)
+        if not self.last:
+            return
         if pl_module.model.decoder.attention.context_size:
             self._draw(trainer)
         table = Table("source", "reference", "prediction", title="validation examples, after the last epoch")

@@ -76,7 +76,11 @@ class SequenceModule(LightningModule):
     @override
     def configure_optimizers(self) -> Any:
         optimizer = self.make_optimizer(self.parameters())
-        return {"optimizer": optimizer, "lr_scheduler": self.make_scheduler(optimizer)}
+        schedule = self.make_scheduler(optimizer)
+        monitor = schedule.get("monitor") if isinstance(schedule, Mapping) else None
+        if monitor is not None and monitor != "train/loss":
+            monitored_metric(monitor, self.task.metrics)
+        return {"optimizer": optimizer, "lr_scheduler": schedule}
 
     @override
     def configure_gradient_clipping(
@@ -170,6 +174,7 @@ class SequenceModule(LightningModule):
                 shares: list[list[ExampleResult]] = [[] for _ in range(torch.distributed.get_world_size())]
                 torch.distributed.all_gather_object(shares, results)
                 results = [result for share in shares for result in share]
+            results = results + self.predictor.empty_results(self.data.examples(name))
             self.results[name] = sorted(results, key=lambda result: result.prediction.index)
 
 

@@ -75,7 +75,7 @@ class Objective:
         if self.label_smoothing and not model.head.all_tokens_possible:
             raise UserError(
                 "label smoothing spreads probability over tokens that this head gives none: set label_smoothing to 0, or "
-                "choose the vocabulary head"
+                "choose another head"
             )
         for name, loss in self.auxiliary.items():
             loss.validate(name, model.decoder.attention)

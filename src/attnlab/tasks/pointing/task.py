@@ -19,7 +19,7 @@ from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.search import Hypothesis
-from attnlab.source import foreign_files, hash_code
+from attnlab.source import PACKAGE, foreign_files, hash_code
 from attnlab.tasks.pointing.frontends import ElementFrontend, PointedElement
 from attnlab.tasks.pointing.problems import (
     END,
@@ -67,7 +67,9 @@ class Pointing(Task):
     @cached_property
     @override
     def fingerprint(self) -> str:
-        code = hash_code([Path(__file__).parent, *foreign_files([type(self.problems)])])
+        code = hash_code(
+            [Path(__file__).parent, PACKAGE / "data", PACKAGE / "seeding.py", *foreign_files([type(self.problems)])]
+        )
         return hashlib.sha256(f"{self.content} {code} {attnlab.__version__}".encode()).hexdigest()[:32]
 
     @override

@@ -10,7 +10,6 @@ from typing import Any
 from typing_extensions import override
 
 import attnlab
-from attnlab.data import ragged
 from attnlab.data.batches import BatchOptions
 from attnlab.data.cache import cache_folder, load_or_make
 from attnlab.data.examples import Examples
@@ -23,7 +22,7 @@ from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenFrontend
 from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
-from attnlab.source import foreign_files, hash_code
+from attnlab.source import PACKAGE, foreign_files, hash_code
 from attnlab.tasks.task import Task
 from attnlab.tasks.translation.alignment import gold_of_text, link_words_of_text
 from attnlab.tasks.translation.corpora import Corpus, ParallelText
@@ -103,7 +102,7 @@ class Translation(Task):
     @override
     def fingerprint(self) -> str:
         files = foreign_files([type(self.corpus), *map(type, self.tokenizers)])
-        code = hash_code([Path(__file__).parent, Path(ragged.__file__), *files])
+        code = hash_code([Path(__file__).parent, PACKAGE / "data", PACKAGE / "seeding.py", *files])
         return hashlib.sha256(f"{self.content} {code} {attnlab.__version__}".encode()).hexdigest()[:32]
 
     @override
