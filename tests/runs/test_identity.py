@@ -101,7 +101,8 @@ def test_editing_a_score_trains_it_again_unless_results_are_to_be_kept(
     capfd.readouterr()
     (tmp_path / "myown.py").write_text(SCORE.replace("    scale", "    # a comment changes nothing\n    scale"))
     assert cli(*command) == 0
-    assert "done before" in capfd.readouterr().out
+    (log,) = tmp_path.glob("runs/own/*/seed=1/run.log")
+    assert "done before" in log.read_text()
     assert result(tmp_path) == first
 
     (tmp_path / "myown.py").write_text(SCORE.replace("1.0", "0.01"))
