@@ -38,27 +38,32 @@ def signature_of(facts: Mapping[str, Any], *names: str) -> str:
     return "|".join(f"{name}:{facts[name]}" for name in names if facts.get(name))
 
 
-class Loss(Ratio):
-    """Negative log-likelihood of the references, teacher-forced, in nats a token: -Σ_t log p(y_t | y_<t, x) / Σ 1.
+class ForcedDecodingRatio(Ratio):
+    """A ratio over the tokens of the references, teacher-forced; the end symbol is a token too.
 
-    The end symbol is a token too. Values are comparable where a token is the same, and where heads give the same tokens a
-    probability: one that copies predicts tokens that others only know as unknown.
+    Values are comparable where a token is the same, and where heads give the same tokens a probability: one that copies
+    predicts tokens that others only know as unknown.
     """
+
+    computed_from = "forced decoding"
+    occasion: ClassVar[Occasion] = "epoch"
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return signature_of(facts, "tokens", "head")
+
+
+class Loss(ForcedDecodingRatio):
+    """Negative log-likelihood of the references, teacher-forced, in nats a token: -Σ_t log p(y_t | y_<t, x) / Σ 1."""
 
     label = "loss"
     unit = "nats a token"
     higher_is_better = False
     digits = 3
-    computed_from = "forced decoding"
-    occasion: ClassVar[Occasion] = "epoch"
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
         return statistics_of(evidence.forced, lambda forced: (-forced.log_probability, len(forced.tokens)))
-
-    @override
-    def signature(self, facts: Mapping[str, Any]) -> str:
-        return signature_of(facts, "tokens", "head")
 
 
 class Perplexity(Loss):
@@ -73,22 +78,16 @@ class Perplexity(Loss):
         return math.exp(min(super().value(total), 700.0))  # beyond which there is no such float
 
 
-class TokenAccuracy(Ratio):
+class TokenAccuracy(ForcedDecodingRatio):
     """Share of the tokens of the references that the model finds the most probable, teacher-forced."""
 
     label = "token accuracy"
     unit = "%"
     scale = 100.0
-    computed_from = "forced decoding"
-    occasion: ClassVar[Occasion] = "epoch"
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
         return statistics_of(evidence.forced, lambda forced: (sum(forced.right), len(forced.tokens)))
-
-    @override
-    def signature(self, facts: Mapping[str, Any]) -> str:
-        return signature_of(facts, "tokens", "head")
 
 
 class ExactMatch(Ratio):

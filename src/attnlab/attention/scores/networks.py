@@ -1,5 +1,6 @@
 """Scores that are small networks, from one without a hidden layer to one with several."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -39,7 +40,37 @@ class Linear(Score):
         return logits
 
 
-class Additive(Score):
+class HiddenLayer(Score, ABC):
+    """One hidden layer, e(s, h) = vᵀ tanh(p(s) + k(h)): :meth:`project_query` is p and ``project_keys`` is k.
+
+    Parameters:
+        v: (hidden_size), initialised as a ``torch.nn.Linear`` is.
+
+    Args:
+        query_size: size of a query.
+        memory_size: size of an encoder state.
+        hidden_size: size of the hidden layer; the query's size if it is None.
+    """
+
+    def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None) -> None:
+        super().__init__(query_size, memory_size)
+        self.v = nn.Linear(hidden_size or query_size, 1, bias=False)
+
+    @abstractmethod
+    def project_query(self, query: Tensor) -> Tensor:
+        """Turn queries (batch, target_len, query_size) into (batch, target_len, hidden_size)."""
+
+    def combine_units(self, hidden: Tensor) -> Tensor:
+        """Turn the layer's units, (..., hidden_size), into a score each, (...)."""
+        logits: Tensor = self.v(hidden).squeeze(-1)
+        return logits
+
+    @override
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return self.combine_units(torch.tanh(self.project_query(query).unsqueeze(2) + keys.unsqueeze(1)))
+
+
+class Additive(HiddenLayer):
     """Additive, e(s, h) = vᵀ tanh(W s + U h) (Bahdanau et al. 2015, appendix A.1.2, with s the decoder's state).
 
     Parameters:
@@ -55,11 +86,9 @@ class Additive(Score):
     """
 
     def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None, bias: bool = False) -> None:
-        super().__init__(query_size, memory_size)
-        hidden_size = hidden_size or query_size
-        self.query_projection = nn.Linear(query_size, hidden_size, bias=False)
-        self.key_projection = nn.Linear(memory_size, hidden_size, bias=bias)
-        self.v = nn.Linear(hidden_size, 1, bias=False)
+        super().__init__(query_size, memory_size, hidden_size=hidden_size)
+        self.query_projection = nn.Linear(query_size, self.v.in_features, bias=False)
+        self.key_projection = nn.Linear(memory_size, self.v.in_features, bias=bias)
 
     @override
     def project_keys(self, states: Tensor) -> Tensor:
@@ -68,13 +97,13 @@ class Additive(Score):
         return projected
 
     @override
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        hidden = torch.tanh(self.query_projection(query).unsqueeze(2) + keys.unsqueeze(1))
-        logits: Tensor = self.v(hidden).squeeze(-1)
-        return logits
+    def project_query(self, query: Tensor) -> Tensor:
+        """Return W s for every query."""
+        projected: Tensor = self.query_projection(query)
+        return projected
 
 
-class NormalizedAdditive(Score):
+class NormalizedAdditive(Additive):
     """Additive with a normalised v, e(s, h) = g vᵀ/‖v‖ tanh(W s + U h + b) (Raffel et al. 2017, section 2.4).
 
     The paper's offset r belongs to the monotonic normalizer.
@@ -92,11 +121,7 @@ class NormalizedAdditive(Score):
     """
 
     def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None) -> None:
-        super().__init__(query_size, memory_size)
-        hidden_size = hidden_size or query_size
-        self.query_projection = nn.Linear(query_size, hidden_size, bias=False)
-        self.key_projection = nn.Linear(memory_size, hidden_size)
-        self.v = nn.Linear(hidden_size, 1, bias=False)
+        super().__init__(query_size, memory_size, hidden_size=hidden_size, bias=True)
         self.gain = nn.Parameter(torch.empty(1))
         self.reset_parameters()
 
@@ -105,20 +130,13 @@ class NormalizedAdditive(Score):
         nn.init.constant_(self.gain, self.v.in_features**-0.5)
 
     @override
-    def project_keys(self, states: Tensor) -> Tensor:
-        """Return U h + b for every encoder state."""
-        projected: Tensor = self.key_projection(states)
-        return projected
-
-    @override
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        hidden = torch.tanh(self.query_projection(query).unsqueeze(2) + keys.unsqueeze(1))
+    def combine_units(self, hidden: Tensor) -> Tensor:
         direction = self.v.weight.squeeze(0) / self.v.weight.norm()
         logits: Tensor = hidden @ (self.gain * direction)
         return logits
 
 
-class Concat(Score):
+class Concat(HiddenLayer):
     """Concatenation, e(s, h) = vᵀ tanh(W [s; h]) (Luong et al. 2015, section 3.1, "concat").
 
     W [s; h] is computed as W_s s + W_h h, so that W_h h is paid once for a source. It differs from :class:`Additive`
@@ -135,10 +153,8 @@ class Concat(Score):
     """
 
     def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None) -> None:
-        super().__init__(query_size, memory_size)
-        hidden_size = hidden_size or query_size
-        self.projection = nn.Linear(query_size + memory_size, hidden_size, bias=False)
-        self.v = nn.Linear(hidden_size, 1, bias=False)
+        super().__init__(query_size, memory_size, hidden_size=hidden_size)
+        self.projection = nn.Linear(query_size + memory_size, self.v.in_features, bias=False)
 
     @override
     def project_keys(self, states: Tensor) -> Tensor:
@@ -146,13 +162,12 @@ class Concat(Score):
         return nn.functional.linear(states, self.projection.weight[:, self.query_size :])
 
     @override
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        projected = nn.functional.linear(query, self.projection.weight[:, : self.query_size])
-        logits: Tensor = self.v(torch.tanh(projected.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1)
-        return logits
+    def project_query(self, query: Tensor) -> Tensor:
+        """Return W_s s for every query."""
+        return nn.functional.linear(query, self.projection.weight[:, : self.query_size])
 
 
-class SharedConcat(EqualSizes):
+class SharedConcat(HiddenLayer, EqualSizes):
     """The tutorials' "concat", e(s, h) = vᵀ tanh(W (s + h)): one W for both, which is not Luong's function.
 
     Parameters:
@@ -169,10 +184,8 @@ class SharedConcat(EqualSizes):
     """
 
     def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None) -> None:
-        super().__init__(query_size, memory_size)
-        hidden_size = hidden_size or query_size
-        self.projection = nn.Linear(query_size, hidden_size, bias=False)
-        self.v = nn.Linear(hidden_size, 1, bias=False)
+        super().__init__(query_size, memory_size, hidden_size=hidden_size)
+        self.projection = nn.Linear(query_size, self.v.in_features, bias=False)
 
     @override
     def project_keys(self, states: Tensor) -> Tensor:
@@ -181,10 +194,9 @@ class SharedConcat(EqualSizes):
         return projected
 
     @override
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        hidden = torch.tanh(self.projection(query).unsqueeze(2) + keys.unsqueeze(1))
-        logits: Tensor = self.v(hidden).squeeze(-1)
-        return logits
+    def project_query(self, query: Tensor) -> Tensor:
+        """Return W s for every query."""
+        return self.project_keys(query)
 
 
 class Network(Score):
