@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test lint format docs clean
+.PHONY: help install demo test test-all lint format docs clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 install: $(STAMP)  ## make or update the environment
 
@@ -23,6 +23,9 @@ demo: install  ## compare attention variants on the embedded corpus, in minutes;
 
 test: install  ## run the tests
 	$(BIN)/python -m pytest
+
+test-all: install  ## run all tests, the exhaustive ones too; half an hour on two cores
+	$(BIN)/python -m pytest -m ''
 
 lint: install  ## check style and types
 	$(BIN)/ruff check .

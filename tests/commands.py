@@ -1,11 +1,14 @@
 """Run the command line inside the test process: importing torch anew for every command would take most of the time."""
 
 import functools
+import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from attnlab.commands import main
 
@@ -60,16 +63,23 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @functools.cache  # for a fixture that is imported is one of its own in every module
-def _train(base: Path) -> dict[str, Path]:
-    folder = base / "trained"
-    folder.mkdir()
+def _train(own: Path) -> dict[str, Path]:
+    """Train once for all workers; each has a copy of its own, which its tests may add to."""
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "trained"
+    shared.mkdir(exist_ok=True)
+    with FileLock(shared / ".lock"):
+        for name, chosen in KINDS.items():
+            for seed in (1, 2) if name == "plain" else (1,):
+                _train_one(shared, *chosen, f"name={name}", f"seed={seed}")
+    runs = Path(shutil.copytree(shared / "runs", own / "copied" / "runs"))
+    return {f"{name}-{path.name[-1]}": path for name in KINDS for path in runs.glob(f"{name}/*/*")}
+
+
+def _train_one(folder: Path, *chosen: str) -> None:
+    """Train a run, unless another worker did."""
     budget = ["data.train_size=600", "trainer.max_epochs=2", "optimizer.lr=0.01", "logger=none", "data.open_names=0.2"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("ATTNLAB_CACHE", str(base / "cache"))
-        for name, chosen in KINDS.items():
-            for seed in (1, 2) if name == "plain" else (1,):
-                command = ["train", *TINY, *budget, *chosen, f"name={name}", f"seed={seed}"]
-                patch.setattr(sys, "argv", ["attnlab", *command])
-                assert main() == 0
-    return {f"{name}-{path.name[-1]}": path for name in KINDS for path in folder.glob(f"runs/{name}/*/*")}
+        patch.setenv("ATTNLAB_CACHE", str(folder / "cache"))
+        patch.setattr(sys, "argv", ["attnlab", "train", *TINY, *budget, *chosen])
+        assert main() == 0

@@ -1,5 +1,7 @@
 import os
+from collections.abc import Container, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +20,15 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def options(group: str) -> list[str]:
     """Names of the options of a config group, found by listing conf/: a new one is tested without anyone remembering."""
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def exhaustive_but(kept: Container[Any], values: Iterable[Any]) -> list[Any]:
+    """Parameters of a test, of which ``make test`` takes those that are kept, and ``make test-all`` all."""
+    return [value if value in kept else _exhaustive(value) for value in values]
+
+
+def _exhaustive(value: Any) -> Any:
+    return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.exhaustive)
 
 
 @pytest.fixture(scope="session")

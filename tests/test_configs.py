@@ -13,13 +13,16 @@ from attnlab.studies.plan import Plan, plan
 from attnlab.tasks.task import Task
 from commands import TINY, Cli, cli
 from composing import settled
-from conftest import CONF, ROOT, options
+from conftest import CONF, ROOT, exhaustive_but, options
 
 __all__ = ["cli"]
 
 GROUPS = sorted(str(folder.relative_to(CONF)) for folder in CONF.rglob("*") if folder.is_dir() and any(folder.glob("*.yaml")))
 # Launchers are of sweeps, and have tests of their own.
 CHOICES = [(group, option) for group in GROUPS for option in options(group) if not group.startswith("hydra")]
+FIRST = [next(choice for choice in CHOICES if choice[0] == group) for group in dict(CHOICES)]
+"""One option of every group."""
+
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = sorted(path for path in EXPERIMENTS.rglob("*.yaml") if path.parent.name != "settings")
 
@@ -67,7 +70,7 @@ def corpus(folder: Path) -> None:
     (folder / "deu.txt").write_text("".join(f"{e}\t{g}\n" for e, g in zip(english, german, strict=True)))
 
 
-@pytest.mark.parametrize(("group", "option"), CHOICES, ids=lambda value: value)
+@pytest.mark.parametrize(("group", "option"), exhaustive_but(FIRST, CHOICES), ids=lambda value: value)
 def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) -> None:
     if option == "gpu" and not torch.cuda.is_available():
         pytest.skip("no GPU here")
@@ -95,7 +98,7 @@ def planned(path: Path) -> Plan:
     return plan(path.parent, path.stem, NEEDED_BY_STUDIES.get(path.stem, []), [EXPERIMENTS, CONF], command=["attnlab", "study"])
 
 
-@pytest.mark.parametrize("path", STUDIES, ids=study_name)
+@pytest.mark.parametrize("path", exhaustive_but([EXPERIMENTS / "demo.yaml"], STUDIES), ids=study_name)
 def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task) -> None:
     study = planned(path)
     variants = {tuple(variant_overrides(run.overrides)): run for run in study.runs}

@@ -14,7 +14,7 @@ from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_task
 from attnlab.tasks.task import Task
 from composing import settled
-from conftest import options
+from conftest import exhaustive_but, options
 
 STEPS = 400
 SMALL = ["data.train_size=1500", "data.val_size=60", "data.test_size=10", "data.test_long_size=10", "model.dropout=0"]
@@ -65,7 +65,7 @@ def agreement(model: Seq2Seq, task: Task) -> tuple[float, float]:
     return hits[linked].float().mean().item(), chance[linked].mean().item()
 
 
-@pytest.mark.parametrize("override", sorted({*SCORES, *CONTROLS}))
+@pytest.mark.parametrize("override", exhaustive_but(["attention/score=additive"], sorted({*SCORES, *CONTROLS})))
 def test_scores_learn_to_align_and_controls_do_not(
     override: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def gradients(ours: AttentionMechanism, *, compiled: bool, fullgraph: bool) -> l
     return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [name for name in options("attention") if name != "none"])
 def test_compiled_gradients_are_the_eager_ones(name: str) -> None:
     ours = mechanism(name, 8, 8, 4).double().train()

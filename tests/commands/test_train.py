@@ -65,6 +65,7 @@ def test_half_precision_trains_with_the_usual_optimizer_and_clipping(precision: 
     assert len(results(tmp_path)) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_sweep_compares_its_runs_and_survives_a_failure(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     sweep = ["train", "-m", *SMALL_RUN, "name=sweep", "attention=none,dot,additive", "seed=0,1"]
     assert cli(*sweep, "encoder.hidden_size=7") == 2  # too small for dot alone

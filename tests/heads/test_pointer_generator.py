@@ -89,6 +89,7 @@ def test_label_smoothing_has_no_place_beside_copying(cli: Cli, capsys: pytest.Ca
     assert "label smoothing spreads probability" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("head", "search"), [("pointer_generator", "beam"), ("pointer_generator", "greedy"), ("vocabulary", "beam")]
 )

@@ -87,6 +87,7 @@ def result(folder: Path) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.exhaustive
 def test_editing_a_score_trains_it_again_unless_results_are_to_be_kept(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_study_survives_a_killed_run_and_completes(launcher: str, tmp_path: Path) -> None:
     if importlib.util.find_spec(f"hydra_plugins.{PLUGINS[launcher]}") is None:

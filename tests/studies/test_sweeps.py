@@ -53,6 +53,7 @@ def test_a_run_that_is_stopped_anywhere_goes_on_as_if_it_had_not_been(
     assert (one / "hypotheses" / "test.txt").read_text() == (other / "hypotheses" / "test.txt").read_text()
 
 
+@pytest.mark.exhaustive
 def test_whatever_ends_a_run_the_others_run_on_and_a_second_start_does_what_is_missing(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +104,7 @@ def plan_of(sweep: list[str]) -> list[RunPlan]:
     return plan(ROOT / "conf", "train", sweep[2:], [], command=[]).runs
 
 
+@pytest.mark.exhaustive
 def test_another_config_in_the_same_folder_is_another_run(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "experiments" / "mine.yaml"
     path.parent.mkdir()
@@ -120,6 +122,7 @@ def test_another_config_in_the_same_folder_is_another_run(cli: Cli, tmp_path: Pa
     assert [json.loads(path.read_text())["epochs"] for path in aside] == [1, 1]
 
 
+@pytest.mark.exhaustive
 def test_named_variants_are_a_list_in_the_studys_file(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "experiments" / "where" / "study.yaml"
     path.parent.mkdir(parents=True)
@@ -152,6 +155,7 @@ def test_named_variants_are_a_list_in_the_studys_file(cli: Cli, tmp_path: Path, 
     assert [run.seed for run in collect(tmp_path / "runs" / "where").runs if "variant=none" in run.overrides][-1] == 3
 
 
+@pytest.mark.exhaustive
 def test_runs_that_differ_in_their_search_alone_are_trained_once(cli: Cli, tmp_path: Path) -> None:
     assert cli("train", "-m", *SMALL, "name=widths", "search.width=1,3") == 0
     narrow, wide = (runs[0].result for runs in collect(tmp_path / "runs" / "widths").variants.values())
@@ -300,6 +304,7 @@ def test_a_config_that_cannot_be_resolved_is_one_runs_mistake(
     assert "1 of 2 done, 1 failed, best val/bleu " in capfd.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_a_mistake_made_after_a_run_was_done_is_a_failure(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "experiments" / "mine.yaml"
     path.parent.mkdir()
@@ -313,6 +318,7 @@ def test_a_mistake_made_after_a_run_was_done_is_a_failure(cli: Cli, tmp_path: Pa
     assert cli("study", "mine", *SMALL) == 0
 
 
+@pytest.mark.exhaustive
 def test_seeds_of_different_configs_are_told_apart_and_damaged_results_are_made_again(
     cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,6 +55,7 @@ def metrics(tmp_path: Path, name: str) -> dict[str, float]:
     return last
 
 
+@pytest.mark.exhaustive
 def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(cli: Cli, tmp_path: Path) -> None:
     """Both losses together, logged under their own names; a weight of zero measures without teaching."""
     budget = [*TINY, "data.train_size=400", "optimizer.lr=0.01", "trainer.max_epochs=6", "logger=none"]

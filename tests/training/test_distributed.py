@@ -39,6 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_two_processes_learn_what_one_learns(runs: dict[int, Path]) -> None:
     for name in ("train/loss", "train/coverage", "train/supervised"):
         one, two = losses(runs[1], name), losses(runs[2], name)
@@ -46,6 +47,7 @@ def test_two_processes_learn_what_one_learns(runs: dict[int, Path]) -> None:
         assert two == pytest.approx(one, rel=1e-4)
 
 
+@pytest.mark.exhaustive
 def test_metrics_are_over_all_examples_each_counted_once(runs: dict[int, Path]) -> None:
     def result(devices: int) -> dict[str, Any]:
         content: dict[str, Any] = json.loads((runs[devices] / "result.json").read_text())

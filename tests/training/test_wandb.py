@@ -26,6 +26,7 @@ def inspected(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_a_sweep_logs_one_run_for_each_job(cli: Cli, tmp_path: Path) -> None:
     assert cli("train", "-m", *TINY, "name=tracked", "attention=none,dot", "seed=1,2", "trainer.log_every_n_steps=1") == 0
     runs = inspected(tmp_path)
@@ -54,6 +55,7 @@ def test_a_crash_is_recorded_as_failed(cli: Cli, tmp_path: Path, monkeypatch: py
     assert (run["state"], run["exit_code"]) == ("failed", 1)
 
 
+@pytest.mark.exhaustive
 def test_a_study_logs_its_comparison_beside_its_runs(tmp_path: Path) -> None:
     # In a process that has imported nothing else, as a user's has not.
     command = [sys.executable, "-m", "attnlab", "train", "-m", *TINY, "name=tracked", "attention=none,dot"]

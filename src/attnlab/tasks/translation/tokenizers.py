@@ -4,7 +4,7 @@ import base64
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -114,16 +114,9 @@ class SpacyTokenizer(Tokenizer):
         super().__init__(language, lowercase=lowercase)
         self._spacing = Spacing()
 
-    @cached_property
+    @property
     def _split(self) -> Callable[[str], Any]:
-        import spacy
-
-        try:
-            return spacy.blank(self.language).tokenizer
-        except ImportError as error:
-            raise UserError(
-                f"spaCy knows no language {self.language!r}: use one of its codes (xx is any), or another tokenizer"
-            ) from error
+        return _spacy_rules(self.language)
 
     @override
     def detokenize(self, tokens: Sequence[str]) -> str:
@@ -252,6 +245,19 @@ class UnigramTokenizer(SubwordTokenizer):
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         pieces: list[list[str]] = self._model.encode(list(_spaced(sentences)), out_type=str)
         return pieces
+
+
+@cache
+def _spacy_rules(language: str) -> Callable[[str], Any]:
+    import spacy
+
+    try:
+        rules: Callable[[str], Any] = spacy.blank(language).tokenizer
+    except ImportError as error:
+        raise UserError(
+            f"spaCy knows no language {language!r}: use one of its codes (xx is any), or another tokenizer"
+        ) from error
+    return rules
 
 
 def _spaced(sentences: Iterable[str]) -> Iterable[str]:
