@@ -40,7 +40,12 @@ def test_a_run_that_is_stopped_anywhere_goes_on_as_if_it_had_not_been(
     step: int, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["train", *SMALL, SABOTEUR, "trainer.max_epochs=3", "objective.teacher_forcing.ratio=0.5", "model.dropout=0.3"]
-    command += ["trainer.val_check_interval=0.5", "auxiliary=coverage"]
+    command += [
+        "trainer.val_check_interval=0.5",
+        "auxiliary=coverage",
+        "auxiliary.coverage.start=0",
+        "auxiliary.coverage.ramp=1",
+    ]
     assert cli(*command, "name=undisturbed") == 0
     monkeypatch.setenv("SABOTAGE", f"seed=1=interrupt@{step}")
     assert cli(*command, "name=stopped") == 130

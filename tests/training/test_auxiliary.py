@@ -60,8 +60,9 @@ def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(cli: Cli, 
     """Both losses together, logged under their own names; a weight of zero measures without teaching."""
     budget = [*TINY, "data.train_size=400", "optimizer.lr=0.01", "trainer.max_epochs=6", "logger=none"]
     both = "auxiliary=[coverage,supervised]"
+    both_from = ["auxiliary.coverage.start=0", "auxiliary.coverage.ramp=0"]
     weights = ["auxiliary.coverage.weight=0", "auxiliary.supervised.weight=0"]
-    assert cli("train", *budget, both, "name=taught") == 0
+    assert cli("train", *budget, both, *both_from, "name=taught") == 0
     assert cli("train", *budget, both, *weights, "name=measured") == 0
     assert cli("train", *budget, "name=plain") == 0
     taught, measured, plain = (metrics(tmp_path, name) for name in ("taught", "measured", "plain"))
@@ -69,6 +70,22 @@ def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(cli: Cli, 
     assert taught["train/coverage"] < measured["train/coverage"]
     assert measured["val/loss"] == plain["val/loss"]
     assert "train/coverage" not in plain
+
+
+def test_a_loss_begins_after_its_share_of_the_training_and_grows(cli: Cli, tmp_path: Path) -> None:
+    late = CoverageLoss(weight=2.0, start=0.5, ramp=0.25)
+    assert [late.weight_at(progress) for progress in (0.0, 0.49, 0.5, 0.625, 0.75, 1.0)] == [0.0, 0.0, 0.0, 1.0, 2.0, 2.0]
+    assert CoverageLoss(weight=2.0).weight_at(0.0) == 2.0
+    budget = [*TINY, "trainer.max_epochs=2", "logger=none"]
+    assert cli("train", *budget, "name=plain") == 0
+    loss = ["auxiliary=coverage", "auxiliary.coverage.start=0.5", "auxiliary.coverage.ramp=0", "auxiliary.coverage.weight=50"]
+    assert cli("train", *budget, *loss, "name=late") == 0
+    plain, late_run = (
+        [json.loads(line)["val/loss"] for line in path.read_text().splitlines()]
+        for name in ("plain", "late")
+        for path in tmp_path.glob(f"runs/{name}/*/*/metrics.jsonl")
+    )
+    assert (plain[0] == late_run[0], plain[1] == late_run[1]) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +98,8 @@ def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(cli: Cli, 
         (["auxiliary=coverage", "attention=uniform"], "which do not learn with a uniform normalizer"),
         (["auxiliary=supervised", "attention=hard"], "gives them none"),
         (["auxiliary=supervised", "auxiliary.supervised.weight=-1"], "must not be negative"),
+        (["auxiliary=coverage", "auxiliary.coverage.start=0.95"], "at most 1 together, not 0.95 and 0.1"),
+        (["auxiliary=coverage", "trainer.max_epochs=-1"], "which has no end"),
     ],
 )
 def test_losses_that_make_no_sense_are_refused(

@@ -13,7 +13,7 @@ from commands import TINY
 
 SETTINGS = [*TINY, "logger=csv", "threads=1", "model.dropout=0", "trainer.max_epochs=2", "trainer.log_every_n_steps=1"]
 SETTINGS += ["data.val_size=15", "data.test_size=17", "batches.size=16", "attention=dot"]
-SETTINGS += ["auxiliary=[coverage,supervised]"]
+SETTINGS += ["auxiliary=[coverage,supervised]", "auxiliary.coverage.start=0", "auxiliary.coverage.ramp=0"]
 
 # Lightning leaves the port of one distributed run in the environment, where the next one finds it taken.
 ALONE = {name: value for name, value in os.environ.items() if name not in {"MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"}}

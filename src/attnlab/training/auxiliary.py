@@ -16,21 +16,33 @@ class AuxiliaryLoss(ABC):
     """A loss on attention weights.
 
     Args:
-        weight: what it is multiplied by when it is added to the likelihood's loss.
+        weight: what it is multiplied by when it is added to the likelihood's loss, once it counts in full.
+        start: share of the training's steps before it begins to count.
+        ramp: share of the steps in which its weight then grows, linearly from 0.
 
     Attributes:
         needs_links: whether the training data must have gold links.
 
     Raises:
-        UserError: a negative weight.
+        UserError: a negative weight, or shares that are none or go beyond the training.
     """
 
     needs_links: ClassVar[bool] = False
 
-    def __init__(self, *, weight: float = 1.0) -> None:
+    def __init__(self, *, weight: float = 1.0, start: float = 0.0, ramp: float = 0.0) -> None:
         if weight < 0:
             raise UserError(f"weight must not be negative, as {weight} is")
+        if not (start >= 0 and ramp >= 0 and start + ramp <= 1 and start < 1):
+            raise UserError(f"start and ramp are shares of the training, at most 1 together, not {start} and {ramp}")
         self.weight = weight
+        self.start = start
+        self.ramp = ramp
+
+    def weight_at(self, progress: float) -> float:
+        """Return the weight when a share of the training's steps is done."""
+        if progress < self.start:
+            return 0.0
+        return self.weight * min(1.0, (progress - self.start) / self.ramp) if self.ramp else self.weight
 
     def validate(self, name: str, attention: AttentionMechanism) -> None:
         """Refuse an attention that the loss could not change.
@@ -69,7 +81,8 @@ class CoverageLoss(AuxiliaryLoss):
     """Looking twice at one place costs, Σ_j min(a_tj, c_tj), c_t = Σ_{i<t} a_i (See et al. 2017, equation 12).
 
     The mean over target tokens. It goes with every attention; the paper's has the coverage in its score too
-    (the history ``coverage_sum``).
+    (the history ``coverage_sum``), and is trained without this loss first: from the first step on it keeps an attention from
+    learning where to look (section 5). ``auxiliary=coverage`` begins late for that reason.
     """
 
     @override

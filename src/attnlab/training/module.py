@@ -1,5 +1,6 @@
 """The LightningModule."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from attnlab.data.batches import Batch
 from attnlab.data.datamodule import SequenceDataModule
 from attnlab.data.symbols import PAD
 from attnlab.decoders import DecoderOutput, DecoderState
-from attnlab.errors import unknown_key
+from attnlab.errors import UserError, unknown_key
 from attnlab.evaluation.evidence import Evidence, ExampleResult
 from attnlab.evaluation.metric import Metric
 from attnlab.model import Seq2Seq, SourceMemory
@@ -64,6 +65,7 @@ class SequenceModule(LightningModule):
         self.task = task
         self.seed = seed
         self.objective = objective
+        self.total_steps = math.inf
         self.make_optimizer = optimizer
         self.make_scheduler = scheduler
         self.data = SequenceDataModule(task.examples, task.test_names, task.batches, seed=seed)
@@ -81,6 +83,21 @@ class SequenceModule(LightningModule):
         if monitor is not None and monitor != "train/loss":
             monitored_metric(monitor, self.task.metrics)
         return {"optimizer": optimizer, "lr_scheduler": schedule}
+
+    @override
+    def on_fit_start(self) -> None:
+        """Find out how long the training is, which auxiliary losses begin by.
+
+        Raises:
+            UserError: it has no end, and one of them begins after a share of it.
+        """
+        self.total_steps = self.trainer.estimated_stepping_batches
+        late = [name for name, loss in self.objective.auxiliary.items() if loss.start or loss.ramp]
+        if late and math.isinf(self.total_steps):
+            raise UserError(
+                f"the auxiliary loss {late[0]} begins after a share of the training, which has no end: set trainer.max_epochs, "
+                "or set start and ramp to 0"
+            )
 
     @override
     def configure_gradient_clipping(
@@ -110,7 +127,7 @@ class SequenceModule(LightningModule):
             counted = auxiliary.counted(real, batch.links)
             extra = self._share(counted) * auxiliary(decoded.weights, real, batch.links)
             self.log(f"train/{name}", extra, on_step=True, on_epoch=False, batch_size=size, sync_dist=True)
-            loss = loss + auxiliary.weight * extra
+            loss = loss + auxiliary.weight_at(self.global_step / self.total_steps) * extra
         return loss
 
     def _share(self, counted: Tensor) -> Tensor | float:
