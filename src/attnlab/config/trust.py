@@ -1,0 +1,91 @@
+"""What a config that somebody else may have written is allowed to build."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import yaml
+from hydra.utils import get_object
+
+from attnlab.config.composition import CONF
+from attnlab.errors import UserError
+
+FAMILIES = {
+    "torch.optim.": ("torch.optim.Optimizer", "torch.optim.lr_scheduler.LRScheduler"),
+    "torch.nn.": ("torch.nn.Module",),
+    "lightning.pytorch.callbacks.": ("lightning.pytorch.Callback",),
+    "lightning.pytorch.loggers.": ("lightning.pytorch.loggers.Logger",),
+}
+"""Packages of libraries, and the base classes of what may be built from each."""
+
+
+class UntrustedError(UserError):
+    """A config names a class that attnlab does not know to be harmless."""
+
+
+def validate_targets(config: Any, place: str) -> None:
+    """Refuse a config that builds what neither attnlab's own groups name nor a library has as a component.
+
+    Nothing that is refused was imported. To be called before anything is built from a config that was read from a run.
+
+    Args:
+        config: a resolved config, or a node of one.
+        place: where it was read, for the message.
+
+    Raises:
+        UntrustedError: another ``_target_``, or an interpolation, which could make one.
+    """
+    for text in _texts(config):
+        if "${" in text:
+            raise UntrustedError(f"{place} holds the interpolation {text!r:.80}, which no config that a run wrote does")
+    for target in targets(config):
+        if not isinstance(target, str) or not (target in _shipped_targets() or _is_component(target)):
+            raise UntrustedError(
+                f"{place} builds {target}, which is no component of attnlab: if it is your own, or you trust whoever wrote it, "
+                "add --trust (in Python trust=True)"
+            )
+
+
+def targets(node: Any) -> Iterator[Any]:
+    """Yield every ``_target_`` in a config, at any depth."""
+    if isinstance(node, dict):
+        if "_target_" in node:
+            yield node["_target_"]
+        for item in node.values():
+            yield from targets(item)
+    elif isinstance(node, list):
+        for item in node:
+            yield from targets(item)
+
+
+def _texts(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, dict):
+        for key, item in node.items():
+            yield from _texts(key)
+            yield from _texts(item)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _texts(item)
+
+
+@cache
+def _shipped_targets() -> frozenset[str]:
+    """Return every ``_target_`` that the config groups of attnlab name."""
+    files = (path.read_text(encoding="utf-8") for path in CONF.rglob("*.yaml"))
+    return frozenset(target for text in files for target in targets(yaml.safe_load(text)))
+
+
+def _is_component(target: str) -> bool:
+    """Tell whether a name is a class that a library defines, and of a kind that a config builds."""
+    for package, bases in FAMILIES.items():
+        if target.startswith(package):
+            try:
+                made = get_object(target)
+            except Exception:  # whatever a name without sense raises
+                return False
+            library = package.partition(".")[0]
+            own = isinstance(made, type) and made.__module__.partition(".")[0] == library
+            return own and issubclass(made, tuple(get_object(base) for base in bases))
+    return False
