@@ -3,8 +3,12 @@
 import gzip
 import zlib
 from pathlib import Path
+from typing import IO
 
 from attnlab.errors import UserError
+
+MOST_TIMES, ALWAYS = 100, 2**26
+"""A packed file may grow this many times (text does about five times) or to this many bytes, so that none fills the memory."""
 
 
 def find_file(path: Path, remedy: str) -> Path:
@@ -28,13 +32,28 @@ def read_bytes(path: Path) -> bytes:
     """Return a file's content, unpacked if its name ends in ``.gz``.
 
     Raises:
-        UserError: not a gzip file, although its name says so, or not readable.
+        UserError: not a gzip file, although its name says so, or not readable, or unpacked far larger than text would be.
     """
     try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
+        if path.suffix != ".gz":
+            return path.read_bytes()
+        with gzip.open(path) as stream:
+            return read_unpacked(stream, path)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {error}") from error
+
+
+def read_unpacked(stream: IO[bytes], path: Path) -> bytes:
+    """Return what is unpacked from a file, reading no more than text would grow to.
+
+    Raises:
+        UserError: it grows further.
+    """
+    most = max(MOST_TIMES * path.stat().st_size, ALWAYS)
+    content = stream.read(most + 1)
+    if len(content) > most:
+        raise UserError(f"{path} grows to more than {most:,} bytes when it is unpacked, as no text does: unpack it yourself")
+    return content
 
 
 def decode_lines(content: bytes, path: Path) -> list[str]:

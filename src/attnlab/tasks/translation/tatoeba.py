@@ -1,7 +1,6 @@
 """Tatoeba: short sentences, many with several translations, as manythings.org packs them."""
 
 import hashlib
-import io
 import random
 import zipfile
 import zlib
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from attnlab.data.files import decode_lines, read_bytes
+from attnlab.data.files import decode_lines, read_bytes, read_unpacked
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
 from attnlab.tasks.translation.corpora import Corpus, ParallelText
@@ -110,11 +109,12 @@ class Tatoeba(Corpus):
         if self.path.suffix != ".zip":
             return read_bytes(self.path)
         try:
-            with zipfile.ZipFile(io.BytesIO(self.path.read_bytes())) as archive:
+            with zipfile.ZipFile(self.path) as archive:
                 names = [n for n in archive.namelist() if n.endswith(".txt") and not Path(n).name.startswith("_")]
                 if len(names) != 1:
                     raise UserError(f"{self.path} should hold one .txt file beside _about.txt, not {names or 'none'}")
-                return archive.read(names[0])
+                with archive.open(names[0]) as stream:
+                    return read_unpacked(stream, self.path)
         except (OSError, zipfile.BadZipFile, zlib.error) as error:
             raise UserError(f"cannot read {self.path}: {error}") from error
 
