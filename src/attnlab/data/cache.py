@@ -1,5 +1,7 @@
 """What can be made again, on disk, found by content."""
 
+import hashlib
+import json
 import logging
 import os
 import shutil
@@ -15,6 +17,7 @@ from attnlab.errors import UserError
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+DIGESTS = "digests.json"
 
 
 def cache_folder() -> Path:
@@ -27,7 +30,7 @@ def load_or_make(folder: Path, *, make: Callable[[], T], write: Callable[[T, Pat
     """Return what a folder holds, making it first if it is not there.
 
     It is written beside and renamed at last: a folder that exists is whole, whoever else writes the same at the same time.
-    One that was damaged later is made again.
+    One that was damaged later, be it by a single bit, is made again.
 
     Args:
         folder: where it is kept.
@@ -40,6 +43,7 @@ def load_or_make(folder: Path, *, make: Callable[[], T], write: Callable[[T, Pat
     """
     if folder.exists():
         try:
+            _verify(folder)
             return read(folder)
         except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
             log.warning("making the cached folder %s again: it is damaged (%s)", folder, error)
@@ -49,6 +53,7 @@ def load_or_make(folder: Path, *, make: Callable[[], T], write: Callable[[T, Pat
     try:
         temporary.mkdir(parents=True)
         write(content, temporary)
+        (temporary / DIGESTS).write_text(json.dumps({path.name: digest(path) for path in temporary.iterdir()}))
         try:
             temporary.rename(folder)
         except OSError:
@@ -61,3 +66,20 @@ def load_or_make(folder: Path, *, make: Callable[[], T], write: Callable[[T, Pat
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return read(folder)
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _verify(folder: Path) -> None:
+    """Compare every file with its digest.
+
+    Raises:
+        ValueError: a file is not what was written.
+    """
+    for name, written in json.loads((folder / DIGESTS).read_text()).items():
+        if digest(folder / name) != written:
+            raise ValueError(f"{name} is not what was written")

@@ -43,7 +43,7 @@ def read_bytes(path: Path) -> bytes:
         raise UserError(f"cannot read {path}: {error}") from error
 
 
-def read_unpacked(stream: IO[bytes], path: Path) -> bytes:
+def read_unpacked(stream: gzip.GzipFile | IO[bytes], path: Path) -> bytes:
     """Return what is unpacked from a file, reading no more than text would grow to.
 
     Raises:

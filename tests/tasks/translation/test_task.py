@@ -132,7 +132,7 @@ class TestCache:
         assert make(seed=2, size=3, num_workers=1).fingerprint == keys[0]
 
     @pytest.mark.parametrize("damage", ["val.source.ids.npy", "train.target.offsets.npy", "first.target.txt", "index.json"])
-    @pytest.mark.parametrize("how", ["gone", "short"])
+    @pytest.mark.parametrize("how", ["gone", "short", "one bit"])
     def test_damaged_entry_is_made_again(self, make: Make, damage: str, how: str, caplog: pytest.LogCaptureFixture) -> None:
         whole = prepared(make())
         path = next((whole.cache_dir / "corpora").glob(f"*/{damage}"))
@@ -141,6 +141,8 @@ class TestCache:
         path.unlink()
         if how == "short":
             path.write_bytes(content[: len(content) // 2])
+        if how == "one bit":
+            path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         prepared(make())
         assert "damaged" in caplog.text
         assert path.read_bytes() == content
