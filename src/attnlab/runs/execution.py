@@ -37,6 +37,7 @@ from attnlab.runs.resume import begin_run
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, Resumption, RunContext, Throughput
+from attnlab.training.checkpoints import WholeCheckpointIO
 from attnlab.training.loggers import RunInfo, plain_logger
 from attnlab.training.memory import keep_freed_memory
 from attnlab.training.module import monitored_metric
@@ -148,7 +149,7 @@ def _make_trainer(
 ) -> Trainer:
     own = [throughput, LossGuard(), MetricsRecorder(folder.curve_file), Resumption(folder.last_checkpoint, config["seed"])]
     # SLURM's own way to put a stopped run into the queue again would take over from the launcher.
-    plugins = [SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else None
+    plugins = [WholeCheckpointIO(), *([SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else [])]
     with library_errors("trainer"):
         trainer: Trainer = build(config["trainer"], "trainer")(
             logger=logger,
@@ -163,7 +164,7 @@ def build_callbacks(config: Mapping[str, Any], folder: RunFolder, task: Task) ->
     """Make the callbacks; one whose node says ``_partial_`` is given what it may need to know of the run."""
     monitor = config["monitor"]
     mode: Literal["min", "max"] = "max" if monitored_metric(monitor, task.metrics).higher_is_better else "min"
-    context = RunContext(folder.path, folder.heatmaps, folder.best_checkpoint, monitor, mode)
+    context = RunContext(folder.path, folder.heatmaps, folder.best_checkpoint, folder.last_checkpoint, monitor, mode)
     callbacks = []
     for name, node in config["callbacks"].items():
         made = build(node, f"callbacks.{name}")

@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import torch
 from lightning import Callback, LightningModule, Trainer
-from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_only
@@ -41,6 +40,7 @@ class RunContext:
         folder: of the run.
         heatmaps: folder for pictures.
         checkpoint: file of the best checkpoint.
+        last_checkpoint: file of the last one.
         monitor: the metric that chooses the best checkpoint, such as ``val/loss``.
         mode: "min" where a lower value of it is better, else "max".
     """
@@ -48,26 +48,9 @@ class RunContext:
     folder: Path
     heatmaps: Path
     checkpoint: Path
+    last_checkpoint: Path
     monitor: str
     mode: Literal["min", "max"]
-
-
-def best_checkpoint(context: RunContext, *, save_last: bool = True) -> ModelCheckpoint:
-    """Keep the checkpoint with the best value of what is monitored, and the last one."""
-    return ModelCheckpoint(
-        context.checkpoint.parent,
-        filename=context.checkpoint.stem,
-        monitor=context.monitor,
-        mode=context.mode,
-        save_top_k=1,
-        save_last=save_last,
-        enable_version_counter=False,
-    )
-
-
-def early_stopping(context: RunContext, *, patience: int = 10, min_delta: float = 0.0) -> EarlyStopping:
-    """Stop when what is monitored has not improved for so many validations."""
-    return EarlyStopping(context.monitor, mode=context.mode, patience=patience, min_delta=min_delta)
 
 
 class Throughput(Callback):

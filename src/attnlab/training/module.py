@@ -85,7 +85,7 @@ class SequenceModule(LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": schedule}
 
     @override
-    def on_fit_start(self) -> None:
+    def on_train_start(self) -> None:  # and no earlier: asking makes Lightning serve batches, from the start of an epoch
         """Find out how long the training is, which auxiliary losses begin by.
 
         Raises:

@@ -1,0 +1,95 @@
+"""Which checkpoint is the best, when the last one is written, and what is left of one that is damaged."""
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from attnlab.errors import UserError
+from attnlab.training.checkpoints import WholeCheckpointIO, earlier_checkpoint, is_whole
+from commands import TINY, Cli, cli
+from saboteur import SABOTEUR
+
+__all__ = ["cli"]
+
+SMALL = [*TINY, "logger=none", "threads=1", "batches.size=16"]
+
+
+def folder_of(tmp_path: Path, name: str) -> Path:
+    (folder,) = tmp_path.glob(f"runs/{name}/*/seed=1")
+    return folder
+
+
+def curve(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_of_equal_values_the_lower_loss_wins_and_early_stopping_sees_it(cli: Cli, tmp_path: Path) -> None:
+    weak = [*SMALL, "trainer.max_epochs=4", "optimizer.lr=1e-4", "callbacks.early_stopping.patience=1", "name=weak"]
+    weak += ["monitor=val/exact"]
+    assert cli("train", *weak) == 0
+    folder = folder_of(tmp_path, "weak")
+    lines = curve(folder)
+    assert [line["val/exact"] for line in lines] == [0.0] * 4, "else this test says nothing"
+    losses = [line["val/loss"] for line in lines]
+    assert losses == sorted(losses, reverse=True)
+    assert torch.load(folder / "best.ckpt", weights_only=True)["epoch"] == 3
+
+
+def test_the_last_checkpoint_is_that_of_the_last_epoch(cli: Cli, tmp_path: Path) -> None:
+    assert cli("train", *SMALL, "trainer.max_epochs=3", "optimizer.lr=0", "name=still") == 0
+    folder = folder_of(tmp_path, "still")
+    epochs = [torch.load(folder / name, weights_only=True)["epoch"] for name in ("best.ckpt", "last.ckpt")]
+    assert epochs == [0, 2]
+
+
+def test_a_run_that_dies_loses_minutes_and_may_be_moved(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on in the midst of an epoch, in another place, to the figures that it would have come to."""
+    command = ["train", *SMALL, SABOTEUR, "trainer.max_epochs=3", "model.dropout=0.3", "callbacks.last_checkpoint.minutes=0"]
+    assert cli(*command, "name=undisturbed") == 0
+    monkeypatch.setenv("SABOTAGE", "seed=1=crash@16")  # after two epochs of 6 steps
+    assert cli(*command, "name=dead") == 1
+    monkeypatch.delenv("SABOTAGE")
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    (tmp_path / "runs" / "dead").rename(moved / "dead")
+    (tmp_path / "runs").joinpath("dead").symlink_to(moved / "dead")
+    assert cli(*command, "name=dead") == 0
+    one, other = folder_of(tmp_path, "undisturbed"), folder_of(tmp_path, "dead")
+    results: list[dict[str, Any]] = [json.loads((folder / "result.json").read_text()) for folder in (one, other)]
+    assert results[1]["restarts"] == 1
+    assert results[0]["tests"] == results[1]["tests"]
+    assert results[0]["best"] == results[1]["best"]
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "last.ckpt"
+    for number in (1, 2):
+        WholeCheckpointIO().save_checkpoint({"number": torch.tensor(number)}, path)
+    assert int(torch.load(path)["number"]) == 2
+    assert int(torch.load(earlier_checkpoint(path))["number"]) == 1
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("attnlab.training.checkpoints.torch.save", full)
+    with pytest.raises(UserError, match=r"cannot write .*last\.ckpt: No space left on device"):
+        WholeCheckpointIO().save_checkpoint({}, path)
+    assert int(torch.load(path)["number"]) == 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["last.ckpt", "last.earlier.ckpt"]
+
+
+def test_one_flipped_bit_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "best.ckpt"
+    torch.save({"weight": torch.arange(1000.0)}, path)
+    content = path.read_bytes()
+    assert is_whole(path)
+    for position in (len(content) // 3, len(content) // 2):
+        path.write_bytes(content[:position] + bytes([content[position] ^ 4]) + content[position + 1 :])
+        assert not is_whole(path)
+    path.write_bytes(content[: len(content) // 2])
+    assert not is_whole(path)
+    assert not is_whole(tmp_path / "none.ckpt")
