@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,18 +23,16 @@ if TYPE_CHECKING:
 @click.option("--test", default="test", show_default=True, metavar="NAME", help="Test set.")
 @click.option("--metric", metavar="NAME", help="What is compared.  [default: what chose the baseline's checkpoint]")
 @click.option("--label", help="Compare what attnlab evaluate wrote under this label, and not each run's own test.")
-@click.option("--method", type=click.Choice(["randomization", "bootstrap"]), default="randomization", show_default=True)
-@click.option("--samples", type=click.IntRange(100), default=10_000, show_default=True, help="Exchanges, or resamplings.")
+@click.option("--samples", type=click.IntRange(100), default=10_000, show_default=True, help="Exchanges.")
 def command(
     baseline: Path,
     systems: tuple[Path, ...],
     test: str,
     metric: str | None,
     label: str | None,
-    method: Literal["randomization", "bootstrap"],
     samples: int,
 ) -> int:
-    """Is a SYSTEM better than the BASELINE? Paired tests on the same examples, with Holm's correction for all comparisons.
+    """Is a SYSTEM better than the BASELINE? Paired randomization tests on the same examples, with Holm's correction for all comparisons.
 
     Each is the folder of a run, or of a variant over the same seeds.
     """
@@ -47,11 +45,9 @@ def command(
     from attnlab.evaluation.significance import compare_systems
 
     joined = {folder: np.concatenate([one.of(name) for one in found]) for folder, found in tested.items()}
-    found = compare_systems(
-        measure, joined[baseline], {str(folder): joined[folder] for folder in systems}, test=method, samples=samples
-    )
+    found = compare_systems(measure, joined[baseline], {str(folder): joined[folder] for folder in systems}, samples=samples)
     _show(measure, found, title=f"{test}, against {baseline}")
-    print(f"paired {method}, {samples} samples; p corrected by Holm over {len(found)} comparisons")
+    print(f"paired approximate randomization, {samples} samples; p corrected by Holm over {len(found)} comparisons")
     return 0
 
 

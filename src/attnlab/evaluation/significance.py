@@ -1,18 +1,15 @@
 """Is one system better than another, or was it luck?"""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric, Statistics
-from attnlab.evaluation.resampling import SEED, bootstrap, exchange, values
-
-Test = Literal["bootstrap", "randomization"]
+from attnlab.evaluation.resampling import SEED, exchange, values
 
 ROUNDING = 1e-10
 """Differences of values that differ by less, relative to these, are one: sums in another order are rounded otherwise."""
@@ -40,11 +37,13 @@ def compare_systems(
     baseline: Statistics,
     systems: Mapping[str, Statistics],
     *,
-    test: Test = "randomization",
     samples: int = 10_000,
     seed: int = SEED,
 ) -> dict[str, Difference]:
-    """Compare systems with a baseline on the same examples by paired tests, whatever the metric.
+    """Compare systems with a baseline on the same examples by paired approximate randomization, whatever the metric.
+
+    The test (Riezler and Maxwell 2005) is sacreBLEU's; but a difference that is as large as the one observed counts as such, so
+    that equal systems have p 1.
 
     Several seeds of one variant are compared by setting their examples one after another, seed by seed.
 
@@ -52,9 +51,7 @@ def compare_systems(
         metric: that they are compared by.
         baseline: what each example adds to the baseline's metric, (examples, k).
         systems: the same of each other system.
-        test: paired bootstrap resampling (Koehn 2004) or paired approximate randomization (Riezler and Maxwell 2005), both as
-            in sacreBLEU; but a difference that is as large as the one observed counts as such, so that equal systems have p 1.
-        samples: resamplings or exchanges.
+        samples: exchanges.
         seed: of these.
 
     Raises:
@@ -70,7 +67,7 @@ def compare_systems(
     p_values = {
         name: math.nan
         if math.isnan(value - own)
-        else _p_value(TESTS[test](metric, baseline, systems[name], samples, seed), own, value)
+        else _p_value(_differences(metric, baseline, systems[name], samples, seed), own, value)
         for name, value in theirs.items()
     }
     corrected = holm(p_values)
@@ -83,23 +80,10 @@ def _p_value(draws: NDArray[np.float64], own: float, theirs: float) -> float:
     return (len(draws) - smaller + 1) / (len(draws) + 1)
 
 
-def _randomization(metric: Metric, baseline: Statistics, system: Statistics, samples: int, seed: int) -> NDArray[np.float64]:
+def _differences(metric: Metric, baseline: Statistics, system: Statistics, samples: int, seed: int) -> NDArray[np.float64]:
+    """Draw the differences that there would be between equally good systems."""
     one, other = exchange(baseline, system, samples, seed)
     return np.abs(values(metric, one) - values(metric, other))
-
-
-def _bootstrap(metric: Metric, baseline: Statistics, system: Statistics, samples: int, seed: int) -> NDArray[np.float64]:
-    own, theirs = np.split(bootstrap(np.concatenate([baseline, system], axis=1), samples, seed), 2, axis=1)
-    differences = np.abs(values(metric, own) - values(metric, theirs))
-    centred: NDArray[np.float64] = differences - np.nanmean(differences)
-    return centred
-
-
-TESTS: dict[Test, Callable[[Metric, Statistics, Statistics, int, int], NDArray[np.float64]]] = {
-    "randomization": _randomization,
-    "bootstrap": _bootstrap,
-}
-"""What draws the differences that there would be between equally good systems."""
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
