@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from attnlab.evaluation.alignment import Gold
-from attnlab.evaluation.measurement import Bucket, Measurement, measure, measure_by_length
+from attnlab.evaluation.measurement import Bucket, Measurement, bootstrap_interval, measure, measure_by_length
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
 from attnlab.tasks.translation.metrics import BLEU, TER, ChrF
@@ -27,14 +27,15 @@ def test_an_occasion_decides_what_is_measured_and_the_evidence_what_can_be() -> 
     assert {name for name, metric in METRICS.items() if measured.get(name, Measurement(0)).signature} == {"bleu", "chrf", "ter"}
 
 
-def test_intervals_are_sacrebleus() -> None:
+def test_intervals_are_as_wide_as_sacrebleus() -> None:
     texts = [f"{a} {b} {c} {d} e" for a in "ab" for b in "ab" for c in "ab" for d in "abcd"]
     hypotheses = [line.replace("a", "x" if index % 3 else "a") for index, line in enumerate(texts)]
     score = sacrebleu.BLEU().corpus_score(hypotheses, [texts], n_bootstrap=300)
     measured = measure({"bleu": BLEU()}, evidence(hypotheses, texts), "test", samples=300)[0]["bleu"]
     assert measured.value == score.score
-    assert measured.low == pytest.approx(score._mean - score._ci, abs=1e-4)
-    assert measured.high == pytest.approx(score._mean + score._ci, abs=1e-4)
+    assert measured.low is not None and measured.high is not None
+    assert measured.high - measured.low == pytest.approx(2 * score._ci, abs=1e-4)
+    assert (measured.low + measured.high) / 2 == pytest.approx(score._mean, abs=0.25 * score._ci)
     assert measure({"bleu": BLEU()}, evidence(hypotheses, texts), "test")[0]["bleu"] == Measurement(
         score.score, BLEU().signature({})
     )
@@ -47,6 +48,17 @@ def test_intervals_of_scores_of_which_some_are_nothing() -> None:
         for measured in measure(METRICS, evidence(hypotheses, references), "evaluation", samples=200)[0].values():
             assert {type(measured.value), type(measured.low), type(measured.high)} == {float}
             assert measured.low <= measured.high  # type: ignore[operator]
+
+
+def test_intervals_stay_within_what_a_metric_can_be() -> None:
+    statistics = np.stack([np.arange(20) != 7, np.ones(20)], axis=1).astype(float)
+    assert bootstrap_interval(ExactMatch(), statistics, 1000) == (85.0, 100.0)
+
+
+def test_one_example_has_a_value_and_no_interval() -> None:
+    assert measure(METRICS, evidence(["a b"], ["a b"]), "test", samples=50)[0]["chrf"] == Measurement(
+        100.0, ChrF().signature({}), None, None
+    )
 
 
 def test_what_has_no_value_has_no_interval() -> None:

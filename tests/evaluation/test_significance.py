@@ -86,6 +86,8 @@ def test_differences_of_any_metric_are_tested_and_what_has_no_value_is_not() -> 
     assert math.isnan(nothing.corrected)
     with pytest.raises(UserError, match="short was tested on 79 examples and the baseline on 80"):
         compare_systems(Loss(), losses, {"short": lower[1:]}, samples=10)
+    with pytest.raises(UserError, match="other was not measured by the same metric"):
+        compare_systems(Loss(), losses, {"other": lower[:, :1]}, samples=10)
 
 
 def test_resampling_needs_little_memory_whatever_it_cuts(monkeypatch: pytest.MonkeyPatch) -> None:

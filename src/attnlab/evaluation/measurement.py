@@ -22,7 +22,7 @@ class Measurement:
     Attributes:
         value: NaN where the metric has none.
         signature: what must agree for two values to be compared; empty where all compare.
-        low: lower end of the 95 % confidence interval by bootstrap, or None where that was not asked for.
+        low: lower end of the 95 % confidence interval by bootstrap, or None where that was not asked for or there is none.
         high: upper end.
     """
 
@@ -79,7 +79,10 @@ def measure(
 def bootstrap_interval(
     metric: Metric, statistics: Statistics, samples: int, seed: int = SEED
 ) -> tuple[float | None, float | None]:
-    """Return the 95 % confidence interval as sacreBLEU makes it: half the width between percentiles around the mean.
+    """Return the 95 % confidence interval between percentiles, which never leaves the values that a metric may have.
+
+    It is as wide as sacreBLEU's, which is laid around the mean of the samples. One example varies with no other, and several
+    whose samples have no value do not tell: neither has an interval.
 
     Args:
         metric: to be estimated.
@@ -87,13 +90,14 @@ def bootstrap_interval(
         samples: of the bootstrap (Koehn 2004).
         seed: of the bootstrap.
     """
+    if len(statistics) < 2:
+        return None, None
     draws = values(metric, bootstrap(statistics, samples, seed))
     draws = np.sort(draws[np.isfinite(draws)])
     if not len(draws):
         return None, None
     cut = len(draws) // 40
-    mean, half = float(draws.mean()), 0.5 * float(draws[len(draws) - cut - 1] - draws[cut])
-    return mean - half, mean + half
+    return float(draws[cut]), float(draws[len(draws) - cut - 1])
 
 
 def measure_by_length(metric: Metric, statistics: Statistics, lengths: Sequence[float] | NDArray[np.float64]) -> list[Bucket]:

@@ -55,10 +55,12 @@ def compare_systems(
         seed: of these.
 
     Raises:
-        UserError: a system that was not tested on as many examples as the baseline.
+        UserError: a system that was not tested on as many examples as the baseline, or measured by another metric.
     """
     for name, statistics in systems.items():
-        if statistics.shape != baseline.shape:
+        if statistics.shape[1:] != baseline.shape[1:]:
+            raise UserError(f"{name} was not measured by the same metric as the baseline: measure both again")
+        if len(statistics) != len(baseline):
             raise UserError(
                 f"{name} was tested on {len(statistics)} examples and the baseline on {len(baseline)}: compare one test set"
             )
