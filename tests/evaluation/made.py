@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attnlab.evaluation.alignment import Gold, Links
+from attnlab.data.pharaoh import Gold, Links
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 
 END = "</s>"

@@ -1,23 +1,13 @@
-"""Word alignments: formats, symmetrisation, links from weights, and the error rates that others publish."""
+"""Word alignments: symmetrisation, links from weights, and the error rates that others publish."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
+from attnlab.data.pharaoh import Gold, parse_links, transpose
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import (
-    SYMMETRISATIONS,
-    Gold,
-    check_inside,
-    format_links,
-    from_weights,
-    grow_diagonal,
-    grow_diagonal_final,
-    parse_links,
-    score,
-    transpose,
-)
+from attnlab.evaluation.alignment import SYMMETRISATIONS, from_weights, grow_diagonal, grow_diagonal_final, score
 
 PUBLISHED = {
     ("fastalign", "forward"): (28.5, 71.3, 71.8),
@@ -70,37 +60,6 @@ def test_scores_are_their_equations() -> None:
     assert result.aer == pytest.approx(1 - (1 + 2) / (3 + 3))
     assert result.links == 3
     assert score([g.sure for g in gold], gold).aer == 0.0
-
-
-def test_formats_there_and_back() -> None:
-    assert parse_links("1-1 2p3 10-2", base=1) == Gold({(0, 0), (9, 1)}, {(0, 0), (1, 2), (9, 1)})
-    links = {(2, 0), (0, 1), (10, 3)}
-    assert format_links(links) == "0-1 2-0 10-3"
-    assert format_links(links, base=1) == "1-2 3-1 11-4"
-    assert parse_links(format_links(links, base=1), base=1).sure == links
-    assert parse_links("").sure == set()
-    assert transpose(links) == {(0, 2), (1, 0), (3, 10)}
-
-
-@pytest.mark.parametrize(
-    ("line", "base", "message"),
-    [
-        ("0-0 1:1", 0, "file, line 1: '1:1' is no link"),
-        ("0-1", 1, "file, line 1: '0-1' counts from 0, not from 1"),
-        ("-1-0", 0, "'-1-0' is no link"),
-        (f"{'9' * 5000}-0", 0, "is no link"),
-        ("²-0", 0, "is no link"),
-    ],
-)
-def test_what_is_no_link_is_told(line: str, base: int, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        parse_links(line, base=base, place="file, line 1")
-
-
-def test_links_past_the_end_are_told_as_the_file_counts() -> None:
-    check_inside({(0, 0), (1, 2)}, 2, 3, place="file, line 1")
-    with pytest.raises(UserError, match=r"source position 3 is linked to target position 1, counted from 1, but there are 2"):
-        check_inside({(0, 0), (2, 0)}, 2, 3, place="file, line 1", base=1)
 
 
 def test_what_cannot_be_scored_is_refused() -> None:

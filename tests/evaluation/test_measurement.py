@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from attnlab.evaluation.alignment import Gold
+from attnlab.data.pharaoh import Gold
 from attnlab.evaluation.measurement import Bucket, Measurement, bootstrap_interval, measure, measure_by_length
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
@@ -33,7 +33,8 @@ def test_intervals_are_as_wide_as_sacrebleus() -> None:
     score = sacrebleu.BLEU().corpus_score(hypotheses, [texts], n_bootstrap=300)
     measured = measure({"bleu": BLEU()}, evidence(hypotheses, texts), "test", samples=300)[0]["bleu"]
     assert measured.value == score.score
-    assert measured.low is not None and measured.high is not None
+    assert measured.low is not None
+    assert measured.high is not None
     assert measured.high - measured.low == pytest.approx(2 * score._ci, abs=1e-4)
     assert (measured.low + measured.high) / 2 == pytest.approx(score._mean, abs=0.25 * score._ci)
     assert measure({"bleu": BLEU()}, evidence(hypotheses, texts), "test")[0]["bleu"] == Measurement(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnlab.evaluation.alignment import Gold
+from attnlab.data.pharaoh import Gold
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.metrics import (

@@ -13,7 +13,7 @@ import torch
 import yaml
 
 from attnlab.config import variant_name
-from attnlab.evaluation.alignment import Gold, Links
+from attnlab.data.pharaoh import Gold, Links
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.measurement import measure
 from attnlab.evaluation.metric import Metric

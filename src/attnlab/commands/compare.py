@@ -32,7 +32,7 @@ def command(
     label: str | None,
     samples: int,
 ) -> int:
-    """Is a SYSTEM better than the BASELINE? Paired randomization tests on the same examples, with Holm's correction for all comparisons.
+    """Is a SYSTEM better than the BASELINE? Paired tests on the same examples, with Holm's correction for all comparisons.
 
     Each is the folder of a run, or of a variant over the same seeds.
     """

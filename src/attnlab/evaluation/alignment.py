@@ -8,26 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnlab.data.pharaoh import Gold, Links, check_inside, format_links, parse_links, transpose
+from attnlab.data.pharaoh import Gold, Links
 from attnlab.errors import UserError
-
-__all__ = [
-    "SYMMETRISATIONS",
-    "AlignmentScore",
-    "Gold",
-    "Links",
-    "check_inside",
-    "count_links",
-    "format_links",
-    "from_weights",
-    "grow_diagonal",
-    "grow_diagonal_final",
-    "intersection",
-    "parse_links",
-    "score",
-    "transpose",
-    "union",
-]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from attnlab.evaluation.alignment import Gold, Links
+from attnlab.data.pharaoh import Gold, Links
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
+from attnlab.data.pharaoh import Gold, Links
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import Gold, Links
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace

@@ -11,9 +11,10 @@ from typing_extensions import override
 import attnlab
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
+from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import Gold, Links, from_weights
+from attnlab.evaluation.alignment import from_weights
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace

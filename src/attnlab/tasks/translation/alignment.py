@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from attnlab.evaluation.alignment import Gold, Links, from_weights
+from attnlab.data.pharaoh import Gold, Links
+from attnlab.evaluation.alignment import from_weights
 from attnlab.evaluation.evidence import ForcedDecoding
 from attnlab.tasks.translation.corpora import ParallelText
 from attnlab.tasks.translation.links import split_words, token_spans

@@ -13,9 +13,9 @@ import attnlab
 from attnlab.data.batches import BatchOptions
 from attnlab.data.cache import cache_folder, load_or_make
 from attnlab.data.examples import Examples
+from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.symbols import BOS, EOS, PAD, UNK
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import Gold, Links
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
