@@ -58,7 +58,7 @@ class SequenceDataModule(LightningDataModule):
         return [self.evaluation_loader(self.examples(name)) for name in self.test_names]
 
     def evaluation_loader(self, examples: Examples) -> DataLoader[Batch]:
-        """Return batches of all examples in order of length."""
+        """Return batches of all examples whose source is not empty, in order of length."""
         sampler = LengthSampler(
             examples.source.lengths,
             examples.target.lengths,

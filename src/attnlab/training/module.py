@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from attnlab.data.batches import Batch
 from attnlab.data.datamodule import SequenceDataModule
+from attnlab.data.examples import Examples
 from attnlab.data.symbols import PAD
 from attnlab.decoders import DecoderOutput, DecoderState
 from attnlab.errors import UserError, unknown_key
@@ -153,7 +154,9 @@ class SequenceModule(LightningModule):
     def validation_step(self, batch: Batch, batch_index: int) -> None:
         """Add up what the epoch's metrics are computed from."""
         examples = self.data.examples("val")
-        results = self.greedy_predictor.examine_batch(batch, examples)
+        self._count(examples, self.greedy_predictor.examine_batch(batch, examples))
+
+    def _count(self, examples: Examples, results: Sequence[ExampleResult]) -> None:
         evidence = collect_evidence(self.task, examples.references, results)
         for name, metric in self.epoch_metrics.items():
             rows = metric.statistics(evidence)
@@ -164,7 +167,11 @@ class SequenceModule(LightningModule):
 
     @override
     def on_validation_epoch_end(self) -> None:
-        """Log the metrics of the validation set."""
+        """Log the metrics of the validation set, of which no batch holds an empty source."""
+        examples = self.data.examples("val")
+        empty = self.greedy_predictor.empty_results(examples)
+        if empty and self.global_rank == 0:
+            self._count(examples, empty)
         for name, metric in self.epoch_metrics.items():
             part = self.statistics[name]
             assert isinstance(part, CatMetric)
