@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.data import BatchOptions, SequenceDataModule
+from attnlab.data.pharaoh import Gold
 from attnlab.tasks.translation import Translation, VocabularyOptions
-from attnlab.tasks.translation.corpora import Alignment, Corpus, ParallelText
+from attnlab.tasks.translation.corpora import Corpus, ParallelText
 from attnlab.tasks.translation.tokenizers import WhitespaceTokenizer
 
 SUBJECTS = [("The dog", "Der Hund"), ("A woman", "Eine Frau"), ("My friend", "Mein Freund"), ("Anna's child", "Annas Kind")]
@@ -45,9 +46,9 @@ class MadeCorpus(Corpus):
         return {split: ParallelText(*sentences(size, size), links(size)) for split, size in sizes.items()}
 
 
-def links(size: int) -> list[Alignment]:
+def links(size: int) -> list[Gold]:
     """Something to recognise each sentence by."""
-    return [[(0, 0), (index, 1)] for index in range(size)]
+    return [Gold.all_sure([(0, 0), (index, 1)]) for index in range(size)]
 
 
 def write_pair(prefix: Path, source: str | bytes, target: str | bytes) -> None:

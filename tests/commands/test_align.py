@@ -10,7 +10,7 @@ import torch
 from attnlab.data.pharaoh import Links, parse_links
 from attnlab.evaluation.evidence import ForcedDecoding
 from attnlab.runs import evaluation
-from attnlab.runs.evaluation import REPORTED, choose_readings
+from attnlab.runs.evaluation import REPORTED, choose_shifts
 from attnlab.tasks.translation import alignment
 from commands import Cli, cli, runs
 
@@ -69,20 +69,18 @@ def test_both_directions_are_put_together(
 
 
 class Pairs:
-    """One validation pair of three words, each linked to the one at its own place."""
-
-    def gold_links(self) -> object:
-        return object()
+    """Two validation pairs of three words, each linked to the one at its own place, and between them an empty source."""
 
     def __len__(self) -> int:
-        return 1
+        return 3
 
 
 class TwoHeads:
     """One head looks at a word to write it, the other one when it has been read."""
 
-    def __init__(self) -> None:
+    def __init__(self, gold: str = "0-0 1-1 2-2") -> None:
         self.task = self
+        self.gold = parse_links(gold)
         at, after = torch.eye(4), torch.eye(4).roll(1, dims=0)
         tokens = ["a", "b", "c", "</s>"]
         heads = {"head 0": at, "head 1": after}
@@ -92,13 +90,14 @@ class TwoHeads:
         assert split == "val"
         return Pairs()
 
-    def force_examples(self, examples: Pairs, *, heads: bool) -> list[ForcedDecoding]:
-        return [self.forced]
+    def force_examples(self, examples: Pairs, *, heads: bool) -> list[ForcedDecoding | None]:
+        return [None, self.forced, self.forced]
 
-    def alignments(self, examples: Pairs, indices: Sequence[int], forced: Sequence[ForcedDecoding], reading: int) -> Any:
+    def alignments(self, examples: Pairs, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int) -> Any:
         words = ["a", "b", "c"]
-        gold = parse_links("0-0 1-1 2-2")
-        return [(alignment.link_words(words, words, one.weights, one, reading), gold) for one in forced]
+        return [
+            (set() if one is None else alignment.link_words(words, words, one.weights, one, shift), self.gold) for one in forced
+        ]
 
 
 def test_every_head_is_read_in_its_own_way(
@@ -109,25 +108,27 @@ def test_every_head_is_read_in_its_own_way(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     two: Any = TwoHeads()
-    assert choose_readings(two, heads=True) == {REPORTED: 1, "head 0": 0, "head 1": 1}
+    assert choose_shifts(two, heads=True) == {REPORTED: 1, "head 0": 0, "head 1": 1}
+    possible_alone: Any = TwoHeads("0p0 1p1")
+    assert choose_shifts(possible_alone) == {}
 
     command = ["align", str(runs["plain-1"]), *files, "--gold", "gold", "--gold-from", "1", "--heads"]
     read = []
     link_words = alignment.link_words
 
-    def spy(source: Any, target: Any, weights: Any, forced: Any, reading: int) -> Links:
-        read.append(reading)
-        return link_words(source, target, weights, forced, reading)
+    def spy(source: Any, target: Any, weights: Any, forced: Any, shift: int) -> Links:
+        read.append(shift)
+        return link_words(source, target, weights, forced, shift)
 
     with monkeypatch.context() as patch:
         patch.setattr(alignment, "link_words", spy)
-        patch.setattr(evaluation, "choose_readings", lambda *_, heads: {REPORTED: 0, "attention, head 0": 1})
+        patch.setattr(evaluation, "choose_shifts", lambda *_, heads: {REPORTED: 0, "attention, head 0": 1})
         patch.setenv("COLUMNS", "200")
         assert cli(*command) == 0
     rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if "attention" in line]
     assert [row[-2].strip() for row in rows] == ["t", "t - 1"]
     assert read == [0, 0, 1, 1]
 
-    monkeypatch.setattr(evaluation, "choose_readings", lambda *_, heads: {})
+    monkeypatch.setattr(evaluation, "choose_shifts", lambda *_, heads: {})
     assert cli(*command) == 0
-    assert "has no links" in capsys.readouterr().err
+    assert "has no sure links" in capsys.readouterr().err

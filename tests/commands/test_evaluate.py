@@ -31,7 +31,7 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
     assert "1 to 5: " in shown
     for name in ("test", "test_long"):
         assert told[name]["examples"] == recorded[name]["examples"]
-        assert told[name]["reading"] == recorded[name]["reading"]
+        assert told[name]["shift"] == recorded[name]["shift"]
         assert {*recorded[name]["metrics"]} <= {*told[name]["metrics"]}
         statistics = read_statistics(run.evaluation_statistics_file("default", name))
         assert {*statistics} == {*told[name]["metrics"], LENGTHS}

@@ -79,18 +79,34 @@ def test_teacher_forcing_tosses_a_coin_for_each_example_or_token() -> None:
     assert not (by_token == by_token[:, :1]).all()
 
 
-EMPTY = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
+EMPTY = [
+    "data=text",
+    "data.source=en",
+    "data.target=de",
+    "data.train=train",
+    "data.val=val",
+    "data.tests={test: test}",
+    "data.alignments=align",
+]
 
 
 def test_an_empty_source_is_measured_by_a_run_as_attnlab_evaluate_measures_it(cli: Cli, tmp_path: Path) -> None:
     for split in ("train", "val", "test"):
-        lines = ["the old dog sleeps .", "" if split == "test" else "a cat .", "the new cow runs ."]
+        lines = ["the old dog sleeps .", "a cat ." if split == "train" else "", "the new cow runs ."]
+        (tmp_path / f"{split}.align").write_text("0-0 1-1 2-2\n\n0-0 1-1 2-2\n")
         (tmp_path / f"{split}.en").write_text("".join(f"{line}\n" for line in lines))
-        (tmp_path / f"{split}.de").write_text("der alte Hund schläft .\neine Katze .\ndie neue Kuh läuft .\n")
+        german = ["der alte Hund schläft .", "" if split == "val" else "eine Katze .", "die neue Kuh läuft ."]
+        (tmp_path / f"{split}.de").write_text("".join(f"{line}\n" for line in german))
     tiny = [override for override in TINY if not override.startswith("data.")]
     assert cli("train", *EMPTY, *tiny, "logger=none") == 0
     (folder,) = tmp_path.glob("runs/train/*/seed=1")
     assert cli("evaluate", str(folder), "--bootstrap", "1") == 0
+    assert cli("evaluate", str(folder), "--bootstrap", "1", "--label", "val", "--test", "val", "search=greedy") == 0
+    *_, epoch = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    val = json.loads((folder / "evaluations" / "val.json").read_text())["tests"]["val"]["metrics"]
+    assert val["exact"]["value"] == pytest.approx(100 / 3), "nothing is the right translation of nothing"
+    for name in ("bleu", "exact", "loss"):
+        assert epoch[f"val/{name}"] == pytest.approx(val[name]["value"], rel=1e-4), name
     own = json.loads((folder / "result.json").read_text())["tests"]["test"]
     after = json.loads((folder / "evaluations" / "default.json").read_text())["tests"]["test"]
     assert own["examples"] == after["examples"] == 3
@@ -98,6 +114,7 @@ def test_an_empty_source_is_measured_by_a_run_as_attnlab_evaluate_measures_it(cl
         assert result["value"] == pytest.approx(after["metrics"][name]["value"], nan_ok=True), name
         assert result["signature"] == after["metrics"][name]["signature"], name
     assert (folder / "hypotheses" / "test.txt").read_text().split("\n")[1] == ""
+    assert "aer" in own["metrics"]
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from attnlab.data.pharaoh import Gold, Links
     from attnlab.tasks.predictor import Predictor
 
-READINGS = ("t", "t - 1")
-"""Which token a row of weights is read as about."""
+TOKENS = ("t", "t - 1")
+"""Of each shift, which token a row of weights is read as about."""
 
 BASES = click.Choice(["0", "1"])
 
@@ -55,7 +55,7 @@ class Alignment:
     """Links of all pairs, and which token a row of the weights was read as about."""
 
     links: list["Links"]
-    reading: str
+    token: str
 
 
 @click.command(short_help="Align the words of two files by a model's attention.")
@@ -157,23 +157,23 @@ def _align(predictor: "Predictor", run: Path, pairs: Pairs, shift: str | None, *
     from attnlab.tasks.translation.alignment import link_words
 
     forced = split_by_head(predictor.force(pairs.sources, pairs.targets, heads=heads))
-    readings = dict.fromkeys(forced, int(shift)) if shift is not None else _choose_readings(predictor, run, list(forced))
+    shifts = dict.fromkeys(forced, int(shift)) if shift is not None else _choose_shifts(predictor, run, list(forced))
     words = pairs.words
     return {
         name: Alignment(
-            [link_words(*pair, one.weights, one, readings[name]) for pair, one in zip(words, decodings, strict=True)],
-            READINGS[readings[name]],
+            [link_words(*pair, one.weights, one, shifts[name]) for pair, one in zip(words, decodings, strict=True)],
+            TOKENS[shifts[name]],
         )
         for name, decodings in forced.items()
     }
 
 
-def _choose_readings(predictor: "Predictor", run: Path, names: list[str]) -> dict[str, int]:
+def _choose_shifts(predictor: "Predictor", run: Path, names: list[str]) -> dict[str, int]:
     """Choose how to read some weights, by name, on the validation set of a run's data; say so if it cannot be done there."""
-    from attnlab.runs.evaluation import choose_readings
+    from attnlab.runs.evaluation import choose_shifts
 
     try:
-        chosen, reason = choose_readings(predictor, heads=len(names) > 1), "has no links"
+        chosen, reason = choose_shifts(predictor, heads=len(names) > 1), "has no sure links"
     except UserError:
         chosen, reason = {}, "is not at hand"
     if not chosen:
@@ -189,7 +189,7 @@ def _symmetrise(found: Mapping[str, Alignment], back: Alignment, how: str) -> di
 
     (_, own), *heads = found.items()
     links = [SYMMETRISATIONS[how](a, transpose(b)) for a, b in zip(own.links, back.links, strict=True)]
-    return {f"both directions, {how}": Alignment(links, f"{own.reading}; back, {back.reading}"), **dict(heads)}
+    return {f"both directions, {how}": Alignment(links, f"{own.token}; back, {back.token}"), **dict(heads)}
 
 
 def _show(found: Mapping[str, Alignment], gold: list["Gold"]) -> None:
@@ -202,5 +202,5 @@ def _show(found: Mapping[str, Alignment], gold: list["Gold"]) -> None:
     for name, alignment in found.items():
         result = score(alignment.links, gold)
         shares = (f"{share:.1%}" for share in (result.aer, result.precision, result.recall))
-        table.add_row(name, *shares, f"{result.links:,}", alignment.reading)
+        table.add_row(name, *shares, f"{result.links:,}", alignment.token)
     Console().print(table)

@@ -33,7 +33,7 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
     check_label(label)
     check_input(*(files or ()))
     predictor = models.load()
-    from attnlab.runs.evaluation import REPORTED, choose_readings, evaluate
+    from attnlab.runs.evaluation import REPORTED, choose_shifts, evaluate
     from attnlab.runs.folder import RunFolder
 
     folder = RunFolder(models.runs[0])
@@ -48,11 +48,11 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
     }
     before = _earlier(folder, label, settings, dict.fromkeys(sets, paths))
     attends = bool(predictor.models[0].decoder.attention.context_size)
-    reading = choose_readings(predictor).get(REPORTED) if attends and not files else None
+    shift = choose_shifts(predictor).get(REPORTED) if attends and not files else None
     found: dict[str, TestEvaluation] = {}
     for name, examples in sets.items():
         results = predictor.examine(examples)
-        found[name] = evaluate(predictor.task, examples, results, occasion="evaluation", reading=reading, samples=bootstrap)
+        found[name] = evaluate(predictor.task, examples, results, occasion="evaluation", shift=shift, samples=bootstrap)
     _write(folder, label, {"runs": list(map(str, models.runs)), **settings}, before, found, sets, paths)
     _show(predictor.task.metrics, _monitored(folder), found)
     print(f"written to {folder.evaluation_file(label)}")

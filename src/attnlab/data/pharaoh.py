@@ -1,6 +1,7 @@
 """Links between the words of two sequences, as files hold them: in the Pharaoh or the talp format."""
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from attnlab.errors import UserError
@@ -15,6 +16,12 @@ class Gold(NamedTuple):
     sure: Links
     possible: Links
     """Sure links are possible too."""
+
+    @classmethod
+    def all_sure(cls, links: Iterable[tuple[int, int]]) -> "Gold":
+        """Return links of which every one is sure."""
+        sure = set(links)
+        return cls(sure, set(sure))
 
 
 def parse_links(line: str, *, base: int = 0, place: str = "") -> Gold:

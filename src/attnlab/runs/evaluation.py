@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from attnlab.data.examples import Examples
 from attnlab.evaluation.alignment import score
@@ -14,7 +14,9 @@ from attnlab.tasks.predictor import Predictor
 from attnlab.tasks.task import Task
 from attnlab.training.module import collect_evidence
 
-READINGS = (0, 1)
+Forced = TypeVar("Forced", ForcedDecoding, ForcedDecoding | None)
+
+SHIFTS = (0, 1)
 """Row t of the weights is read as about token t, or as about the token before."""
 
 SHOWN = 6
@@ -32,14 +34,14 @@ class TestEvaluation:
         statistics: what each example adds to each metric.
         lengths: tokens of each source, its end element left out.
         hypotheses: lines of text.
-        reading: how the rows of the attention were read; None where there are no gold links.
+        shift: how the rows of the attention were read; None where there are no gold links.
     """
 
     measurements: dict[str, Measurement]
     statistics: dict[str, Statistics]
     lengths: list[int]
     hypotheses: list[str]
-    reading: int | None
+    shift: int | None
 
     def record(self) -> dict[str, Any]:
         """Return what a result holds of a test set."""
@@ -47,7 +49,7 @@ class TestEvaluation:
             "examples": len(self.hypotheses),
             "metrics": {name: asdict(measurement) for name, measurement in self.measurements.items()},
         }
-        return content if self.reading is None else {**content, "reading": self.reading}
+        return content if self.shift is None else {**content, "shift": self.shift}
 
 
 def evaluate(
@@ -56,7 +58,7 @@ def evaluate(
     results: Sequence[ExampleResult],
     *,
     occasion: Occasion,
-    reading: int | None = None,
+    shift: int | None = None,
     samples: int = 1,
 ) -> TestEvaluation:
     """Measure every metric of a test set that a model has seen.
@@ -66,13 +68,13 @@ def evaluate(
         examples: of the test set.
         results: of these examples, or of some of them.
         occasion: of the measurement, which decides which metrics are measured.
-        reading: of the attention's rows; see :func:`choose_readings`.
+        shift: of the attention's rows; see :func:`choose_shifts`.
         samples: of the bootstrap for confidence intervals; 1 makes none.
     """
     indices = [result.prediction.index for result in results]
     forced = [result.forced for result in results]
     attends = any(one is not None and bool(one.weights.any()) for one in forced)
-    alignments = task.alignments(examples, indices, forced, reading or 0) if attends else None
+    alignments = task.alignments(examples, indices, forced, shift or 0) if attends else None
     evidence = collect_evidence(task, examples.references, results, alignments=alignments)
     measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples)
     lengths = examples.source.lengths
@@ -81,44 +83,44 @@ def evaluate(
         statistics,
         [int(lengths[index]) - 1 for index in indices],
         [result.prediction.text for result in results],
-        None if alignments is None else reading or 0,
+        None if alignments is None else shift or 0,
     )
 
 
 REPORTED = "the attention that is reported"
 
 
-def choose_readings(predictor: Predictor, *, heads: bool = False) -> dict[str, int]:
+def choose_shifts(predictor: Predictor, *, heads: bool = False) -> dict[str, int]:
     """Choose how the rows of the attention that is reported and, if asked for, of every head are read, by its name.
 
     Returns:
-        The readings that agree best with the gold links of the validation set; empty if it has none.
+        The shifts that agree best with the gold links of the validation set; empty if none of these is sure.
 
     Raises:
         UserError: the validation set cannot be read.
     """
     task = predictor.task
     examples = task.examples("val")
-    if examples.gold_links() is None:
+    indices = range(len(examples))
+    known = task.alignments(examples, indices, [None] * len(indices), 0)
+    if not any(gold.sure for _, gold in known or ()):
         return {}
     forced = predictor.force_examples(examples, heads=heads)
-    indices = range(len(examples))
 
-    def error_rate(decodings: Sequence[ForcedDecoding], reading: int) -> float:
-        alignments = task.alignments(examples, indices, decodings, reading)
+    def error_rate(decodings: Sequence[ForcedDecoding | None], shift: int) -> float:
+        alignments = task.alignments(examples, indices, decodings, shift)
         assert alignments is not None, "there are gold links"
         return score(*zip(*alignments, strict=True)).aer
 
     return {
-        name: min(READINGS, key=lambda reading: error_rate(decodings, reading))
-        for name, decodings in split_by_head(forced).items()
+        name: min(SHIFTS, key=lambda shift: error_rate(decodings, shift)) for name, decodings in split_by_head(forced).items()
     }
 
 
-def split_by_head(forced: Sequence[ForcedDecoding]) -> dict[str, list[ForcedDecoding]]:
+def split_by_head(forced: Sequence[Forced]) -> dict[str, list[Forced]]:
     """Return forced decodings with the weights that are reported and, where they were asked for, with those of each head."""
-    names = forced[0].heads if forced else {}
-    by_head = {name: [replace(one, weights=one.heads[name]) for one in forced] for name in names}
+    names = next((one.heads for one in forced if one is not None), {})
+    by_head = {name: [one and replace(one, weights=one.heads[name]) for one in forced] for name in names}
     return {REPORTED: list(forced), **by_head}
 
 

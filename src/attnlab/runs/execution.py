@@ -24,7 +24,7 @@ from attnlab.runs.environment import environment
 from attnlab.runs.evaluation import (
     REPORTED,
     TestEvaluation,
-    choose_readings,
+    choose_shifts,
     evaluate,
     flatten_metrics,
     map_attention,
@@ -199,12 +199,12 @@ def _evaluate(module: SequenceModule, folder: RunFolder, *, write: bool) -> dict
     task, predictor = module.task, module.predictor
     module.eval()
     attends = bool(module.model.decoder.attention.context_size)
-    readings = choose_readings(predictor) if attends and write else {}
+    shifts = choose_shifts(predictor) if attends and write else {}
     tests = {}
     for name, results in module.results.items():
         examples = task.examples(name)
-        reading = readings.get(REPORTED)
-        tests[name] = evaluate(task, examples, results, occasion="test", reading=reading)
+        shift = shifts.get(REPORTED)
+        tests[name] = evaluate(task, examples, results, occasion="test", shift=shift)
         if write:
             write_test(folder, name, examples, tests[name])
     if write and attends and task.test_names:

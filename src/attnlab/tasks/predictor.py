@@ -81,16 +81,16 @@ class Predictor:
         empty = next((number for number, length in enumerate(examples.source.lengths.tolist(), 1) if length < 2), None)
         if empty is not None:
             raise UserError(f"source {empty} is empty: it cannot be scored")
-        return self.force_examples(examples, heads=heads)
+        return [one for one in self.force_examples(examples, heads=heads) if one is not None]
 
     # examples
 
-    def force_examples(self, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
-        """Let the models write the targets of all examples, none of whose sources is empty."""
+    def force_examples(self, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding | None]:
+        """Let the models write the targets of all examples; None where the source is empty."""
         found: dict[int, ForcedDecoding] = {}
         for batch in self.batches(examples):
             found |= dict(zip(batch.indices.tolist(), self.force_batch(batch, examples, heads=heads), strict=True))
-        return [found[index] for index in range(len(examples))]
+        return [found.get(index) for index in range(len(examples))]
 
     def examine(self, examples: Examples) -> list[ExampleResult]:
         """Search for the target of every example, and let the models write the right one; in the order of the examples."""

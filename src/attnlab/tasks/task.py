@@ -146,7 +146,7 @@ class Task(ABC):
         """Turn what a search found for an example into a line of text and tokens that can be shown."""
 
     def alignments(
-        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], reading: int
+        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:
         """Return the links that an attention makes under forced decoding, and the gold ones; None where these are not known.
 
@@ -154,6 +154,6 @@ class Task(ABC):
             examples: of a split.
             indices: positions of some of them.
             forced: forced decoding of these; None for one without a source, which gets no link.
-            reading: 0 reads row t of the weights as about token t, 1 as about token t - 1.
+            shift: 0 reads row t of the weights as about token t, 1 as about token t - 1.
         """
         return None

@@ -73,14 +73,14 @@ def test_a_hypothesis_is_read_as_positions() -> None:
     assert len(cut_short.tokens) == 2
 
 
-@pytest.mark.parametrize("reading", [0, 1])
-def test_links_are_where_the_weights_are_largest(reading: int) -> None:
+@pytest.mark.parametrize("shift", [0, 1])
+def test_links_are_where_the_weights_are_largest(shift: int) -> None:
     made = task()
     examples = made.parse(["0.5 0.25 0.75"], ["1 0 2"])
-    rows = [1, 0, 2, 3] if reading == 0 else [3, 1, 0, 2]
+    rows = [1, 0, 2, 3] if shift == 0 else [3, 1, 0, 2]
     weights = torch.eye(4)[rows]
     forced = ForcedDecoding(examples.target_tokens(0), [0.0] * 4, [True] * 4, 0, weights, examples.source_tokens(0))
-    ((links, gold),) = made.alignments(examples, [0], [forced], reading) or []
+    ((links, gold),) = made.alignments(examples, [0], [forced], shift) or []
     assert links == gold.sure == {(1, 0), (0, 1), (2, 2)}
 
 

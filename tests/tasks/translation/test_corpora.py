@@ -13,6 +13,7 @@ import pytest
 from hydra.utils import get_object
 from omegaconf import OmegaConf
 
+from attnlab.data.pharaoh import Gold
 from attnlab.errors import UserError
 from attnlab.tasks.translation import Multi30k, ParallelText, Tatoeba, TextFiles
 from attnlab.tasks.translation.multi30k import CHECKSUMS
@@ -124,17 +125,21 @@ class TestAlignments:
         (folder / "test.align.gz").write_bytes(gzip.compress(b"\n0-0"))
         splits = text_files(folder, alignments="align").load()
         words, without = {"words": "whitespace"}, text_files(folder).load()
+        train, test = [{(0, 0), (1, 0), (1, 1)}, {(0, 0)}], [set[tuple[int, int]](), {(0, 0)}]
         assert splits == {
-            "train": replace(without["train"], alignments=[[(0, 0), (1, 0), (1, 1)], [(0, 0)]], **words),
+            "train": replace(without["train"], alignments=list(map(Gold.all_sure, train)), **words),
             "val": without["val"],
-            "test": replace(without["test"], alignments=[[], [(0, 0)]], **words),
+            "test": replace(without["test"], alignments=list(map(Gold.all_sure, test)), **words),
         }
         assert without["train"].alignments is None
 
     def test_empty_pairs_go_with_their_links(self, folder: Path) -> None:
         write_pair(folder / "train", "a\n\nc\nd\n", "ein\nbe\n \nde de\n")
         (folder / "train.align").write_text("0-0\n\n\n0-1\n")
-        assert text_files(folder, alignments="align").load()["train"].alignments == [[(0, 0)], [(0, 1)]]
+        assert text_files(folder, alignments="align").load()["train"].alignments == [
+            Gold.all_sure([(0, 0)]),
+            Gold.all_sure([(0, 1)]),
+        ]
 
     def test_fingerprint_tells_the_links(self, folder: Path) -> None:
         prints = [text_files(folder).fingerprint()]

@@ -12,9 +12,9 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from attnlab.data import Batch
+from attnlab.data.pharaoh import Gold, parse_links
 from attnlab.errors import UserError
 from attnlab.tasks.translation import ParallelText, TextFiles, Translation
-from attnlab.tasks.translation.corpora import Alignment
 from attnlab.tasks.translation.grammar import GrammarCorpus
 from attnlab.tasks.translation.links import link_tokens
 from attnlab.tasks.translation.tokenizers import CharacterTokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
@@ -22,8 +22,8 @@ from conftest import CONF, options
 from sentences import prepared, served, translation, write_pair
 
 ENGLISH, GERMAN = "Don't use the kitchen table!", "Benutze den Küchentisch nicht!"
-SPACY: Alignment = [(0, 3), (1, 3), (2, 0), (3, 1), (4, 2), (5, 2), (6, 4)]
-WHITESPACE: Alignment = [(0, 3), (1, 0), (2, 1), (3, 2), (4, 2)]
+SPACY = Gold.all_sure([(0, 3), (1, 3), (2, 0), (3, 1), (4, 2), (5, 2), (6, 4)])
+WHITESPACE = Gold.all_sure([(0, 3), (1, 0), (2, 1), (3, 2), (4, 2)])
 
 
 def tokenizer(name: str, language: str, sentences: list[str], **changes: object) -> Tokenizer:
@@ -85,7 +85,7 @@ def test_every_tokenizer(name: str, lowercase: bool) -> None:
 
 
 def test_rows_are_spread_evenly() -> None:
-    text = ParallelText([ENGLISH], [GERMAN], [WHITESPACE[1:]], words="whitespace")
+    text = ParallelText([ENGLISH], [GERMAN], [Gold.all_sure(WHITESPACE.sure - {(0, 3)})], words="whitespace")
     source = ["▁Don", "'t", "▁use", "▁the", "▁", "kit", "chen", "▁table", "!"]
     target = ["▁Be", "nutze", "▁den", "▁Küchen", "tisch", "▁nicht", "!"]
     quarter = [0, 0, 0, 0, 0, 0.25, 0.25, 0.25, 0.25, 0]
@@ -94,12 +94,17 @@ def test_rows_are_spread_evenly() -> None:
 
 
 def test_a_piece_over_two_words_has_the_links_of_both() -> None:
-    text = ParallelText(["a b c"], ["x y z"], [[(0, 0), (1, 1), (2, 2), (2, 2)]], words="whitespace")
+    text = ParallelText(["a b c"], ["x y z"], [Gold.all_sure([(0, 0), (1, 1), (2, 2)])], words="whitespace")
     assert weights(text, ["a", "bc"], ["xy", "z"]).tolist() == [[0.5, 0.5, 0], [0, 1, 0], [0, 0, 0]]
 
 
 def test_sentences_stand_in_the_order_asked_for_and_are_padded() -> None:
-    text = ParallelText(["a", "b c", ""], ["x y", "z", ""], [[(0, 1)], [(0, 0), (1, 0)], []], words="whitespace")
+    text = ParallelText(
+        ["a", "b c", ""],
+        ["x y", "z", ""],
+        [Gold.all_sure(pair) for pair in ([(0, 1)], [(0, 0), (1, 0)], [])],
+        words="whitespace",
+    )
     found = link_tokens("val", text, ([["a"], ["b", "c"], []], [["x", "y"], ["z"], []]), ("en", "de"))
     assert found.batch([2, 1, 0], 3, 3).tolist() == [
         [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
@@ -108,15 +113,15 @@ def test_sentences_stand_in_the_order_asked_for_and_are_padded() -> None:
     ]
 
 
-def test_words_that_are_pieces_alprepared() -> None:
+def test_words_that_are_pieces_already() -> None:
     """Aligners are often run on text that is in pieces, where a mark of a space may stand alone."""
-    text = ParallelText(["▁ a ▁b"], ["▁x ▁ y"], [[(0, 1), (1, 2), (2, 0)]], words="whitespace")
+    text = ParallelText(["▁ a ▁b"], ["▁x ▁ y"], [Gold.all_sure([(0, 1), (1, 2), (2, 0)])], words="whitespace")
     assert weights(text, ["▁", "a", "▁b"], ["▁x", "▁", "y"])[:3, :3].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
 
 
 def test_tokens_that_do_not_spell_the_text_have_no_links(caplog: pytest.LogCaptureFixture) -> None:
     sides = ["İzmir is", "Rome is", "ΟΔΟΣ is"], ["İzmir ist", "Rom ist", "ΟΔΟΣ ist"]  # a lower-case "İ" is two characters
-    text = ParallelText(*sides, [[(0, 0), (1, 1)]] * 3, words="whitespace")
+    text = ParallelText(*sides, [Gold.all_sure([(0, 0), (1, 1)])] * 3, words="whitespace")
     tokens = [CharacterTokenizer("en", lowercase=True).tokenize(side) for side in sides]
     found = link_tokens("train", text, (tokens[0], tokens[1]), ("en", "de"))
     assert "1 of 3 pairs of train have no links" in caplog.text
@@ -156,7 +161,7 @@ def test_pieces_merged_back_have_the_links_of_the_grammar(name: str, make: Make)
         ]
         assert not batch.links[row, len(tokens[1]) :].any()
         linked = set(map(tuple, batch.links[row].nonzero().tolist()))
-        gold = set(text.alignments[row])
+        gold = text.alignments[row].sure
         assert linked == {
             (t, s)
             for t, target_words in enumerate(owners[1])
@@ -209,6 +214,22 @@ def test_workers_serve_the_same(make: Make) -> None:
             assert torch.equal(one.links, other.links)
             assert torch.equal(one.copy_ids, other.copy_ids)
             assert torch.equal(one.labels, other.labels)
+
+
+def test_possible_links_stay_possible(make: Make, tmp_path: Path) -> None:
+    """As in ``attnlab align --gold``: a file of links has one error rate."""
+    write_pair(tmp_path / "text", "a b\nc\n", "x y\nz\n")
+    (tmp_path / "text.align").write_text("0-0 1p1\n0-0\n")
+    prefix = f"{tmp_path}/text"
+    corpus = TextFiles(prefix, prefix, {"test": prefix}, source="en", target="de", alignments="align")
+    for _ in range(2):  # made, and from the cache
+        data = prepared(make(tokenizer=WhitespaceTokenizer, data=corpus))
+        found = data.alignments(data.examples("test"), [0, 1], [None, None], 0)
+        assert found == [(set(), parse_links("0-0 1p1")), (set(), parse_links("0-0"))]
+    data.serve_links()
+    links = data.examples("train")[[0]].links
+    assert links is not None
+    assert links[0].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]], "possible links are learned too"
 
 
 def test_splits_without_alignments(make: Make, tmp_path: Path) -> None:

@@ -158,14 +158,14 @@ class Pointing(Task):
 
     @override
     def alignments(
-        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], reading: int
+        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:
         assert isinstance(examples, ProblemExamples)
         found = []
         for index, one in zip(indices, forced, strict=True):
             elements, answer = examples.problems[index]
-            gold: Links = {(position, t) for t, position in enumerate(answer)}
+            gold = Gold.all_sure((position, t) for t, position in enumerate(answer))
             columns, rows = ([(place, place + 1) for place in range(size)] for size in (len(elements), len(answer)))
-            links: Links = set() if one is None else from_weights(one.weights, columns, rows, shift=reading)
-            found.append((links, Gold(gold, gold)))
+            links: Links = set() if one is None else from_weights(one.weights, columns, rows, shift=shift)
+            found.append((links, gold))
         return found

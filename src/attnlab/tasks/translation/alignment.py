@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.pharaoh import Links
 from attnlab.evaluation.alignment import from_weights
 from attnlab.evaluation.evidence import ForcedDecoding
 from attnlab.tasks.translation.corpora import ParallelText
 from attnlab.tasks.translation.links import split_words, token_spans
 
 
-def link_words(source: Sequence[str], target: Sequence[str], weights: Tensor, forced: ForcedDecoding, reading: int) -> Links:
+def link_words(source: Sequence[str], target: Sequence[str], weights: Tensor, forced: ForcedDecoding, shift: int) -> Links:
     """Turn weights over the tokens of one sentence pair into links between its words.
 
     A pair whose tokens do not spell its words, as when lowering the case changed a length, gets no link.
@@ -21,12 +21,12 @@ def link_words(source: Sequence[str], target: Sequence[str], weights: Tensor, fo
         target: words of the target sentence.
         weights: (target tokens, source tokens), the end symbols included.
         forced: whose tokens they are.
-        reading: of the rows; see :func:`attnlab.evaluation.alignment.from_weights`.
+        shift: of the rows; see :func:`attnlab.evaluation.alignment.from_weights`.
     """
     columns, rows = token_spans(source, forced.source[:-1]), token_spans(target, forced.tokens[:-1])
     if columns is None or rows is None:
         return set()
-    return from_weights(weights, columns, rows, shift=reading)
+    return from_weights(weights, columns, rows, shift=shift)
 
 
 def link_words_of_text(
@@ -34,7 +34,7 @@ def link_words_of_text(
     languages: tuple[str, str],
     indices: Sequence[int],
     forced: Sequence[ForcedDecoding | None],
-    reading: int,
+    shift: int,
 ) -> list[Links]:
     """Turn the weights of forced decoding into links between the words that a text's alignments count.
 
@@ -43,14 +43,8 @@ def link_words_of_text(
         languages: codes of source and target.
         indices: positions of sentence pairs in the text.
         forced: of these pairs; None for one without a source, which gets no link.
-        reading: see :func:`link_words`.
+        shift: see :func:`link_words`.
     """
     source, target = split_words(text, languages)
     pairs = zip(indices, forced, strict=True)
-    return [set() if f is None else link_words(source[i], target[i], f.weights, f, reading) for i, f in pairs]
-
-
-def gold_of_text(text: ParallelText) -> list[Gold]:
-    """Return a text's alignments, all of them sure."""
-    assert text.alignments is not None
-    return [Gold(set(links), set(links)) for links in text.alignments]
+    return [set() if f is None else link_words(source[i], target[i], f.weights, f, shift) for i, f in pairs]

@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from attnlab.data.files import decode_lines, read_bytes
-from attnlab.data.pharaoh import check_inside, parse_links
+from attnlab.data.pharaoh import Gold, check_inside, parse_links
 from attnlab.errors import UserError
 
 log = logging.getLogger(__name__)
-
-Alignment = list[tuple[int, int]]
-"""Links (source word, target word) of one sentence pair, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +21,13 @@ class ParallelText:
     Attributes:
         source: sentences, natural text.
         target: their translations, in the same order.
-        alignments: known word alignments, or None.
+        alignments: known links (source word, target word) of each pair, counted from 0, or None.
         words: what they link: what spaCy's tokenizer makes of the text, or what stands between white space.
     """
 
     source: list[str]
     target: list[str]
-    alignments: list[Alignment] | None = None
+    alignments: list[Gold] | None = None
     words: Literal["spacy", "whitespace"] = "spacy"
 
 
@@ -94,9 +91,9 @@ def read_pair(source: Path, target: Path, *, drop_empty: bool, alignments: Path 
     return replace(text, alignments=[links[index] for index in kept], words="whitespace")
 
 
-def _read_alignment(line: str, pair: Sequence[str], place: str) -> Alignment:
-    """Read links between words at white space; possible ones count as sure ones do."""
-    links = parse_links(line, place=place).possible
+def _read_alignment(line: str, pair: Sequence[str], place: str) -> Gold:
+    """Read links between words at white space."""
+    gold = parse_links(line, place=place)
     source, target = (len(sentence.split()) for sentence in pair)
-    check_inside(links, source, target, place=place)
-    return sorted(links)
+    check_inside(gold.possible, source, target, place=place)
+    return gold

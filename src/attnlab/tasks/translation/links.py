@@ -21,7 +21,7 @@ def link_tokens(
     tokens: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
     languages: tuple[str, str],
 ) -> GoldLinks:
-    """Link tokens that overlap linked words.
+    """Link tokens that overlap linked words, whether the link is sure or possible.
 
     A pair whose tokens do not spell its text, as when lowering the case changed a length, has no links; the log tells how many
     there are.
@@ -36,12 +36,12 @@ def link_tokens(
     sources, targets = (map(token_spans, *side) for side in zip(split_words(text, languages), tokens, strict=True))
     links: list[list[tuple[int, int, int, int]]] = []
     misspelt = 0
-    for alignment, source, target in zip(text.alignments, sources, targets, strict=True):
+    for gold, source, target in zip(text.alignments, sources, targets, strict=True):
         if source is None or target is None:
             misspelt += 1
             links.append([])
         else:
-            links.append([(*target[j], *source[i]) for i, j in alignment])
+            links.append([(*target[j], *source[i]) for i, j in sorted(gold.possible)])
     if misspelt:
         log.warning("%d of %d pairs of %s have no links: their tokens do not spell the text", misspelt, len(links), split)
     return GoldLinks.of(links)

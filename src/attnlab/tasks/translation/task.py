@@ -24,7 +24,7 @@ from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
 from attnlab.source import PACKAGE, foreign_files, hash_code
 from attnlab.tasks.task import Task
-from attnlab.tasks.translation.alignment import gold_of_text, link_words_of_text
+from attnlab.tasks.translation.alignment import link_words_of_text
 from attnlab.tasks.translation.corpora import Corpus, ParallelText
 from attnlab.tasks.translation.pairs import SentencePairs
 from attnlab.tasks.translation.tokenization import (
@@ -247,11 +247,11 @@ class Translation(Task):
 
     @override
     def alignments(
-        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], reading: int
+        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:
         assert isinstance(examples, SentencePairs)
         if examples.text.alignments is None:
             return None
-        found = link_words_of_text(examples.text, self.languages, indices, forced, reading)
-        gold = gold_of_text(examples.text)
+        found = link_words_of_text(examples.text, self.languages, indices, forced, shift)
+        gold = examples.text.alignments
         return [(links, gold[index]) for links, index in zip(found, indices, strict=True)]

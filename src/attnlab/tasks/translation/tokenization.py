@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from attnlab.data.pharaoh import Gold
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS
 from attnlab.errors import UserError
-from attnlab.tasks.translation.corpora import Alignment, Corpus, ParallelText
+from attnlab.tasks.translation.corpora import Corpus, ParallelText
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.vocabulary import Vocabulary
 
@@ -133,7 +134,7 @@ def write_corpus(corpus: TokenizedCorpus, folder: Path) -> None:
         "splits": list(corpus.text),
         "vocabularies": [vocabulary.tokens for vocabulary in corpus.vocabularies],
         "tokenizers": corpus.tokenizer_states,
-        "alignments": {split: pairs.alignments for split, pairs in corpus.text.items()},
+        "alignments": {split: _write_alignments(pairs.alignments) for split, pairs in corpus.text.items()},
         "words": {split: pairs.words for split, pairs in corpus.text.items()},
     }
     for split, pairs in corpus.text.items():
@@ -154,8 +155,7 @@ def read_corpus(folder: Path) -> TokenizedCorpus:
     text, ids = {}, {}
     for split in index["splits"]:
         source, target = ((folder / f"{split}.{side}.txt").read_bytes().decode().split("\n") for side in SIDES)
-        links: list[Alignment] | None = index["alignments"][split]
-        alignments = links and [[(s, t) for s, t in pair] for pair in links]
+        alignments = _read_alignments(index["alignments"][split])
         text[split] = ParallelText(source, target, alignments, index["words"][split])
         arrays = [
             [np.load(folder / f"{split}.{side}.{part}.npy", mmap_mode="r") for part in ("ids", "offsets")] for side in SIDES
@@ -163,3 +163,18 @@ def read_corpus(folder: Path) -> TokenizedCorpus:
         ids[split] = (Ragged(*arrays[0]), Ragged(*arrays[1]))
     vocabularies, states = index["vocabularies"], index["tokenizers"]
     return TokenizedCorpus(text, ids, (Vocabulary(vocabularies[0]), Vocabulary(vocabularies[1])), (states[0], states[1]))
+
+
+def _write_alignments(alignments: list[Gold] | None) -> Any:
+    """Return for each pair its sure links, and those that are possible alone, as plain containers."""
+    return alignments and [[sorted(gold.sure), sorted(gold.possible - gold.sure)] for gold in alignments]
+
+
+def _read_alignments(content: Any) -> list[Gold] | None:
+    if content is None:
+        return None
+    alignments = []
+    for pair in content:
+        sure, possible = ({(source, target) for source, target in links} for links in pair)
+        alignments.append(Gold(sure, sure | possible))
+    return alignments

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
+from attnlab.data.pharaoh import Gold
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
-from attnlab.tasks.translation.corpora import Alignment, Corpus, ParallelText
+from attnlab.tasks.translation.corpora import Corpus, ParallelText
 from attnlab.tasks.translation.grammar.phrases import Word, align
 from attnlab.tasks.translation.grammar.sampling import Sampler
 
@@ -96,7 +97,7 @@ class GrammarCorpus(Corpus):
         )
         (low, high), width, count = (LONG, 10, self.sizes[name]) if is_long else (SHORT, 3, self.sizes[name])
         quotas = _shares(count, range(low, high + 1, width))
-        pairs: list[tuple[str, str, Alignment]] = []
+        pairs: list[tuple[str, str, Gold]] = []
         refused = 0
         while len(pairs) < count:
             if refused == PATIENCE:
@@ -117,7 +118,7 @@ class GrammarCorpus(Corpus):
             if text not in seen:
                 seen.add(text)
                 quotas[bucket] -= 1
-                pairs.append((text, _join(target), align(source, target)))
+                pairs.append((text, _join(target), Gold.all_sure(align(source, target))))
                 refused = 0
         generator.shuffle(pairs)
         sources, targets, alignments = zip(*pairs, strict=True)
