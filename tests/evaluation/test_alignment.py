@@ -86,3 +86,4 @@ def test_links_from_weights_merge_pieces_and_drop_the_end_symbol() -> None:
     assert from_weights(weights, source, pieces, shift=0) == {(1, 0), (0, 1)}
     assert from_weights(weights, source, [(0, 1), (1, 2)], shift=1) == {(1, 0), (0, 1)}
     assert from_weights(torch.zeros(2, 3), [(0, 1)], [(0, 1)], shift=0) == set()
+    assert from_weights(torch.full((2, 3), 1 / 3), [(0, 1), (1, 2)], [(0, 1)], shift=0) == set(), "both are looked at alike"

@@ -72,6 +72,7 @@ def test_alignments_are_scored_by_their_equations() -> None:
     none_sure = evidence(alignments=[({(0, 0)}, Gold(set(), {(0, 0)}))])
     assert math.isnan(value(AlignmentErrorRate(), none_sure))
     assert value(AlignmentPrecision(), none_sure) == 100.0
+    assert AlignmentPrecision().statistics(evidence(alignments=[(set(), one) for one in gold])) is None
 
 
 def test_attention_on_one_position_and_on_all() -> None:
@@ -82,12 +83,18 @@ def test_attention_on_one_position_and_on_all() -> None:
     assert value(SourceCoverage(), sharp) == 1.0
     assert value(Monotonicity(), sharp) == 0.5
     assert value(EndWeight(), sharp) == 0.0
+    staying = evidence(forced=[looking(torch.tensor([[0.9, 0.1, 0, 0], [0.8, 0, 0.2, 0]]), source)])
+    assert value(SourceCoverage(), staying) == pytest.approx((1 + 0.1 + 0.2) / 3), "a position is looked at once at most"
+    assert value(Monotonicity(), staying) == 1.0, "to stay is not to go back"
 
     flat = evidence(forced=[looking(torch.full((2, 4), 0.25), source)])
     assert value(Entropy(), flat) == pytest.approx(math.log(4))
     assert value(RelativeEntropy(), flat) == pytest.approx(1.0)
     assert value(SourceCoverage(), flat) == pytest.approx(0.5)
     assert value(EndWeight(), flat) == pytest.approx(0.25)
+    assert Monotonicity().statistics(flat) is None
+    shared = looking(torch.tensor([[0, 1.0, 0, 0], [0.5, 0, 0.5, 0], [0.25] * 4, [1.0, 0, 0, 0], [0, 1.0, 0, 0]]), source)
+    assert value(Monotonicity(), evidence(forced=[shared])) == 0.5, "of three steps that look somewhere"
 
 
 def test_averages_of_attention_are_over_tokens_of_all_examples() -> None:
@@ -99,13 +106,13 @@ def test_averages_of_attention_are_over_tokens_of_all_examples() -> None:
 
 
 def test_signatures_name_what_is_counted() -> None:
-    words = {"tokens": "spacy", "head": "vocabulary", "language": "de", "lowercase": True}
+    words = {"tokens": "spacy-mixed-99", "head": "generates", "language": "de", "lowercase": True}
     for metric in (Loss(), Perplexity(), TokenAccuracy()):
-        assert metric.signature(words) == "tokens:spacy|head:vocabulary"
-        assert metric.signature({**words, "tokens": "bpe"}) != metric.signature(words)
-        assert metric.signature({**words, "head": "pointer_generator"}) != metric.signature(words)
+        assert metric.signature(words) == "tokens:spacy-mixed-99|head:generates"
+        assert metric.signature({**words, "tokens": "bpe-mixed-99"}) != metric.signature(words)
+        assert metric.signature({**words, "head": "copies"}) != metric.signature(words)
         assert metric.signature({}) == ""
-    assert Entropy().signature(words) == "tokens:spacy"
+    assert Entropy().signature(words) == "tokens:spacy-mixed-99"
     assert AlignmentErrorRate().signature(words) == ""
     assert ExactMatch().signature(words) == "case:lc"
     assert ExactMatch().signature({"lowercase": False}) == "case:mixed"

@@ -116,7 +116,7 @@ class _Free:
 
 
 def from_weights(weights: Tensor, source: Sequence[tuple[int, int]], target: Sequence[tuple[int, int]], *, shift: int) -> Links:
-    """Link every target word to the source word that its tokens look at most.
+    """Link every target word to the source word that its tokens look at most; to none where two share the largest weight.
 
     The tokens of a source word add up their weights; those of a target word are averaged. The end symbol, and any token outside
     the words, is left out.
@@ -135,9 +135,9 @@ def from_weights(weights: Tensor, source: Sequence[tuple[int, int]], target: Seq
             continue
         row = rows.mean(dim=0)
         looked = torch.stack([row[start:stop].sum() for start, stop in source])
-        best = int(looked.argmax())
-        if looked[best] > 0:
-            links.add((best, word))
+        best = (looked == looked.max()).nonzero().flatten().tolist()
+        if len(best) == 1 and looked[best[0]] > 0:
+            links.add((best[0], word))
     return links
 
 

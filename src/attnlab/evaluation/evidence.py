@@ -13,7 +13,7 @@ class Prediction:
     """What a search found for one source.
 
     Attributes:
-        index: position of the source in its split or its batch.
+        index: position of the source among the examples.
         text: the prediction as a line of text, in the form of the references.
         tokens: tokens of the prediction, ending with the end symbol.
         source: source tokens as the model read them, ending with the end symbol.

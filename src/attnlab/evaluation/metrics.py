@@ -34,7 +34,7 @@ def statistics_of(examples: Iterable[T | None], count: Callable[[T], tuple[float
 
 
 def signature_of(facts: Mapping[str, Any], *names: str) -> str:
-    """Write down some facts, those that are known, as ``tokens:spacy|head:vocabulary``."""
+    """Write down some facts, those that are known, as ``tokens:spacy-mixed-2154|head:generates``."""
     return "|".join(f"{name}:{facts[name]}" for name in names if facts.get(name))
 
 
@@ -112,14 +112,17 @@ class ExactMatch(Ratio):
 
 
 class _AlignmentMetric(Metric):
-    """A score of the links that the attention makes under forced decoding."""
+    """A score of the links that the attention makes under forced decoding; none where it makes no link at all."""
 
     unit = "%"
     computed_from = "alignments"
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
-        return statistics_of(evidence.alignments or (), lambda pair: count_links(*pair))
+        alignments = evidence.alignments or ()
+        if not any(links for links, _ in alignments):  # a flat attention makes no link: it is neither precise nor wrong
+            return None
+        return statistics_of(alignments, lambda pair: count_links(*pair))
 
 
 class AlignmentErrorRate(_AlignmentMetric):
@@ -233,14 +236,24 @@ class SourceCoverage(AttentionMetric):
 
 
 class Monotonicity(AttentionMetric):
-    """Share of steps whose most looked-at position is not to the left of that of the step before."""
+    """Share of steps whose most looked-at position is not to the left of that of the step before.
+
+    A step whose largest weight several positions share looks at none of them most: it is left out. An attention that is flat
+    everywhere has no value.
+    """
 
     label = "monotonicity"
 
     @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        found = super().statistics(evidence)
+        return found if found is not None and found[:, 1].any() else None
+
+    @override
     def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
-        best = weights.argmax(axis=1)
-        return float((best[1:] >= best[:-1]).sum()), len(best) - 1
+        clear = (weights == weights.max(axis=1, keepdims=True)).sum(axis=1) == 1
+        best = weights[clear].argmax(axis=1)
+        return float((best[1:] >= best[:-1]).sum()), max(0, len(best) - 1)
 
 
 class EndWeight(AttentionMetric):
