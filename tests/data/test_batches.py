@@ -7,6 +7,7 @@ import torch
 from attnlab.data.batches import BucketSampler, LengthSampler, split_batches
 from attnlab.data.examples import Examples
 from attnlab.data.ragged import Ragged
+from attnlab.errors import UserError
 
 LENGTHS = np.random.default_rng(5).integers(2, 40, size=(2, 503))
 LONGER = LENGTHS.max(axis=0)
@@ -41,7 +42,7 @@ class TestBucketSampler:
         one, other = sampler(**by), sampler(**by)
         epochs = [epoch(one, number) for number in range(4)]
         torch.manual_seed(0)
-        np.random.default_rng(0).random()
+        np.random.seed(0)
         assert [epoch(other, number) for number in (3, 1)] == [epochs[3], epochs[1]]
         assert all(a != b for a, b in pairwise(epochs))
         assert epoch(sampler(**by, seed=4), 0) != epochs[0]
@@ -64,10 +65,16 @@ class TestBucketSampler:
             assert sorted(index for part in parts for index in part) == sorted(batch)
             assert all(parts)
 
-    def test_a_batch_too_small_for_all_ranks_is_left_out(self, by: dict[str, object]) -> None:
+    def test_a_batch_too_small_for_all_ranks_is_left_out(self, by: dict[str, object], caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("INFO", "attnlab")
         shares = [epoch(sampler(**by, rank=rank, world_size=24), 0) for rank in range(24)]
         assert len({len(share) for share in shares}) == 1
         assert all(batch for share in shares for batch in share)
+        left_out = 503 - sum(len(batch) for share in shares for batch in share)
+        assert left_out > 0
+        assert f"left out {left_out} of 503 training examples in each epoch" in caplog.text
+        with pytest.raises(UserError, match=r"no training batch has an example for each of 600 processes: raise batches\.size"):
+            epoch(sampler(**by, world_size=600), 0)
 
 
 @pytest.mark.parametrize("world_size", [1, 3])
@@ -79,6 +86,11 @@ def test_evaluation_takes_every_example_once_over_all_ranks(world_size: int) -> 
         for index in batch
     ]
     assert sorted(taken) == list(range(503))
+
+
+def test_evaluation_leaves_out_empty_sources() -> None:
+    taken = LengthSampler(np.array([3, 1, 2, 1]), np.array([4, 2, 2, 5]), size=10)
+    assert list(taken) == [[2, 0]]
 
 
 def test_batches_of_tokens() -> None:

@@ -1,5 +1,6 @@
 """Batches: which examples stand together, and in which order."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,6 +13,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class BatchOptions:
         num_workers: processes that load batches.
 
     Raises:
-        UserError: a size that is not positive, or an unknown ``by``.
+        UserError: a size that is not positive, fewer than no processes, or an unknown ``by``.
     """
 
     size: int = 64
@@ -40,6 +43,8 @@ class BatchOptions:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} must be 1 or more, not {value}")
+        if self.num_workers < 0:
+            raise UserError(f"num_workers must be 0 or more, not {self.num_workers}")
         if self.by not in ("examples", "tokens"):
             raise UserError(f"by is examples or tokens, not {self.by!r}")
 
@@ -110,7 +115,7 @@ class BucketSampler(Sampler[list[int]]):
     Either way every epoch has the same number of batches, which Lightning takes for granted.
 
     Process ``rank`` of ``world_size`` takes every ``world_size``-th example of each batch, so that the batch that all
-    processes share is that of a single one; a batch of fewer examples than processes is left out there.
+    processes share is that of a single one; a batch of fewer examples than processes is left out there, which the log tells.
 
     Args:
         source_lengths: tokens in each source.
@@ -125,6 +130,9 @@ class BucketSampler(Sampler[list[int]]):
     Attributes:
         epoch: whose batches come next.
         skipped: batches at the beginning of the epoch that are left out, as a run that is resumed has seen them.
+
+    Raises:
+        UserError: once batches are drawn, if none has an example for each process.
     """
 
     def __init__(
@@ -181,6 +189,12 @@ class BucketSampler(Sampler[list[int]]):
             order = np.concatenate([p[np.lexsort((self.source_lengths[p], self.target_lengths[p]))] for p in pools])
         batches = split_batches(order, self.longer, self.size, self.by)
         kept = [batch for batch in batches if len(batch) >= self.world_size]
+        if not kept:
+            raise UserError(f"no training batch has an example for each of {self.world_size} processes: raise batches.size")
+        if len(kept) < len(batches) and self._drawn is None and self.rank == 0:
+            left_out = len(order) - sum(map(len, kept))
+            told = "their batches have fewer than there are processes"
+            log.info("left out %d of %d training examples in each epoch: %s", left_out, len(order), told)
         return [kept[index] for index in generator.permutation(len(kept))]
 
 
