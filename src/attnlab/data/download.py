@@ -18,10 +18,9 @@ def fetch(name: str, base_url: str, checksums: Mapping[str, str], *, folder: str
         remedy: what to do where it cannot be had, to end the message with.
 
     Raises:
-        UserError: an unknown name, no network, or content that does not match its checksum.
+        UserError: an unknown name, no network, a cache that cannot be written, or content that does not match its checksum.
     """
     import pooch
-    import requests
 
     if name not in checksums:
         raise UserError(f"no file {name} is published at {base_url}: there is {', '.join(sorted(checksums))}")
@@ -29,7 +28,9 @@ def fetch(name: str, base_url: str, checksums: Mapping[str, str], *, folder: str
     pooch.get_logger().setLevel("WARNING")
     try:
         return Path(registry.fetch(name, progressbar=True))
-    except (requests.RequestException, OSError) as error:
+    except OSError as error:
+        if error.errno is not None:  # those of the network, which requests raises, have none
+            raise UserError(f"cannot write {registry.path} ({error.strerror}): set ATTNLAB_CACHE to another folder") from error
         raise UserError(f"cannot download {base_url}{name} ({type(error).__name__}): {remedy}") from error
     except ValueError as error:
         raise UserError(f"{base_url}{name} is not the file it should be (its checksum differs): {remedy}") from error

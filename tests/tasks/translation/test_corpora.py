@@ -214,6 +214,17 @@ class TestMulti30k:
         with pytest.raises(UserError, match=r"cannot download http://127\.0\.0\.1:9/train\.en\.gz .*name it as root"):
             served(base_url="http://127.0.0.1:9/").fingerprint()
 
+    def test_cache_that_cannot_be_written(self, served: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path / "file"))
+        with pytest.raises(UserError, match=r"cannot write .*file/multi30k .*: set ATTNLAB_CACHE to another folder"):
+            served().load()
+
+    @pytest.mark.parametrize("tests", [[], ["val"], ["test", "test"]])
+    def test_test_sets_have_names_of_their_own(self, tests: list[str]) -> None:
+        with pytest.raises(UserError, match="tests names one test set or more"):
+            Multi30k(tests=tests)
+
     def test_unpublished(self, served: Server) -> None:
         with pytest.raises(UserError, match=r"no file train\.xx\.gz is published at"):
             served(target="xx").load()
@@ -292,6 +303,9 @@ class TestTatoeba:
         (tmp_path / "deu.zip").write_bytes(b"no zip")
         with pytest.raises(UserError, match=r"cannot read .*deu\.zip"):
             Tatoeba(str(tmp_path / "deu.zip")).load()
+        for name in ("max_pairs", "max_words", "val_size", "test_size"):
+            with pytest.raises(UserError, match=f"^{name} must be 1 or more, not -1"):
+                Tatoeba("x", **{name: -1})
         with pytest.raises(UserError, match="pairs English with another"):
             Tatoeba("x", source="de", target="fr")
 

@@ -2,7 +2,7 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -41,6 +41,18 @@ class Corpus(ABC):
 
     languages: tuple[str, str]
     test_names: tuple[str, ...]
+
+    @staticmethod
+    def name_tests(names: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of the test sets.
+
+        Raises:
+            UserError: no name, one twice, or that of another split.
+        """
+        found = tuple(names)
+        if not found or len({"train", "val", *found}) < len(found) + 2:
+            raise UserError("tests names one test set or more, none of them twice, train or val")
+        return found
 
     @abstractmethod
     def fingerprint(self) -> str:

@@ -41,7 +41,8 @@ class Multi30k(Corpus):
         base_url: where the files are downloaded from.
 
     Raises:
-        UserError: from :meth:`load`; a file that is missing, damaged or cannot be downloaded.
+        UserError: no test set, or one with the name of another split; from :meth:`load`, a file that is missing, damaged or
+            cannot be downloaded.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Multi30k(Corpus):
     ) -> None:
         self.root = Path(root).expanduser() if root else None
         self.languages = (source, target)
-        self.test_names = tuple(tests)
+        self.test_names = self.name_tests(tests)
         self.base_url = base_url
 
     @override

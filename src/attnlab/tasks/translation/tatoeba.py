@@ -32,7 +32,8 @@ class Tatoeba(Corpus):
         seed: of the draw and of the split; not the run's.
 
     Raises:
-        UserError: neither language is en; from :meth:`load`, a file that is missing or damaged, or too few pairs in it.
+        UserError: neither language is en, or a size is not positive; from :meth:`load`, a file that is missing or damaged, or
+            too few pairs in it.
     """
 
     test_names = ("test",)
@@ -51,6 +52,10 @@ class Tatoeba(Corpus):
     ) -> None:
         if (source == "en") == (target == "en"):
             raise UserError(f"Tatoeba's file pairs English with another language: not source={source} and target={target}")
+        sizes = {"max_pairs": max_pairs, "max_words": max_words, "val_size": val_size, "test_size": test_size}
+        for name, size in sizes.items():
+            if size is not None and size < 1:
+                raise UserError(f"{name} must be 1 or more, not {size}")
         self.path = Path(path).expanduser()
         self.languages = (source, target)
         self.max_pairs = max_pairs

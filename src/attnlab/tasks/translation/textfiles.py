@@ -36,10 +36,8 @@ class TextFiles(Corpus):
     def __init__(
         self, train: str, val: str, tests: Mapping[str, str], *, source: str, target: str, alignments: str | None = None
     ) -> None:
-        if not tests or {"train", "val"} & set(tests):
-            raise UserError("tests names one test set or more, none of them train or val: {test: FOLDER/test}")
         self.languages = (source, target)
-        self.test_names = tuple(tests)
+        self.test_names = self.name_tests(tests)
         self.alignments = alignments
         self._prefixes = {"train": train, "val": val, **tests}
 

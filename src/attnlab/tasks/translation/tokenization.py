@@ -75,12 +75,14 @@ def tokenize(
         max_length: leave out training pairs with a side of more tokens; None keeps all.
 
     Raises:
-        UserError: an empty split, or no training pair short enough.
+        UserError: an empty split, sides or alignments of unequal length, a sentence of two lines, or no training pair short
+            enough.
     """
     text = corpus.load()
     for split, pairs in text.items():
         if not pairs.source:
             raise UserError(f"the corpus has no sentence in {split}")
+        _check_split(split, pairs)
     train = text["train"]
     if options.shared and tokenizers[0].learns_pieces:
         tokenizers[0].fit(train.source + train.target)
@@ -102,6 +104,18 @@ def tokenize(
         for split, (source_tokens, target_tokens) in tokens.items()
     }
     return TokenizedCorpus(text, ids, (source, target), (tokenizers[0].state(), tokenizers[1].state()))
+
+
+def _check_split(split: str, text: ParallelText) -> None:
+    """Refuse what would shift one side against the other, or either against its lines on disk."""
+    counts = [len(text.source), len(text.target), *(() if text.alignments is None else [len(text.alignments)])]
+    if len(set(counts)) > 1:
+        told = "source, target and alignments" if len(counts) > 2 else "source and target"
+        raise UserError(f"{told} of {split} must be of one length, not {', '.join(map(str, counts))}")
+    for side, sentences in zip(SIDES, (text.source, text.target), strict=True):
+        for number, sentence in enumerate(sentences, 1):
+            if "\n" in sentence:
+                raise UserError(f"sentence {number} of {split}, {side}, holds a line feed: a sentence is one line")
 
 
 def encode_sources(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Ragged:
