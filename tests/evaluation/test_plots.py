@@ -1,6 +1,7 @@
 """Figures as files: their fonts, and text that is no formula."""
 
 import math
+import warnings
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,23 @@ def test_any_metric_is_drawn_by_the_length_of_the_source() -> None:
     assert [line.get_xydata().tolist() for line in axes.get_lines()[:1]] == [[[0.0, 0.4], [1.0, -0.2]]]
     assert axes.get_ylim()[0] <= -0.2, "no value is cut off"
     assert plots.plot_by_length({"a": [short]}, "gain").axes[0].get_ylim()[0] == 0.0
+
+
+def test_letters_that_no_font_has_are_told_once_and_other_warnings_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    figure = heatmap(torch.ones(1, 1), ["\ue000"], ["b"])
+    write = figure.savefig
+
+    def savefig(*arguments: object, **options: object) -> None:
+        warnings.warn("of something else", stacklevel=1)
+        write(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(figure, "savefig", savefig)
+    with pytest.warns(UserWarning, match="of something else") as told:
+        plots.save(figure, tmp_path / "x.png")
+    assert len(told) == 1
+    assert caplog.text.count("no installed font has all letters") == 1
 
 
 def test_a_figure_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -45,7 +45,11 @@ def save(figure: Figure, path: Path) -> None:
             figure.savefig(path, dpi=150)
         except OSError as error:
             raise UserError(f"cannot write {path}: {error.strerror}") from error
-    if any("missing from font" in str(warning.message) for warning in told):
+    missing = [warning for warning in told if "missing from font" in str(warning.message)]
+    for warning in told:
+        if warning not in missing:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    if missing:
         log.warning("no installed font has all letters of %s: write SVG, or install the Noto fonts of the script", path)
 
 
@@ -77,7 +81,7 @@ def plot_curves(records: Mapping[str, Sequence[Mapping[str, float]]], metric: st
     """Draw a metric by epoch, a line for each run.
 
     Args:
-        records: of each run, the lines of its ``metrics.jsonl``.
+        records: of each run a mapping for each epoch: ``epoch``, counted from 0, and metrics by name.
         metric: such as ``val/loss``.
         title: above the figure.
     """
