@@ -36,7 +36,8 @@ class Ragged:
     def of_vectors(cls, sequences: Sequence[NDArray[np.float32]]) -> "Ragged":
         """Return sequences of vectors, each (length, size)."""
         offsets = np.cumsum([0, *map(len, sequences)], dtype=np.int64)
-        return cls(np.concatenate(sequences).astype(np.float32), offsets)
+        values = np.concatenate(sequences) if len(sequences) else np.zeros((0, 0))
+        return cls(values.astype(np.float32), offsets)
 
     def __len__(self) -> int:
         """Return the number of sequences."""

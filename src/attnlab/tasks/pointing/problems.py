@@ -1,6 +1,6 @@
 """Problems whose answer is a list of positions, and their form as lines of text and as tensors."""
 
-import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,11 +12,8 @@ from typing_extensions import override
 from attnlab.data.examples import Examples
 from attnlab.data.links import GoldLinks
 from attnlab.data.ragged import Ragged
-from attnlab.data.symbols import BOS, EOS, RESERVED
+from attnlab.data.symbols import BOS, END, EOS, RESERVED
 from attnlab.errors import UserError
-
-END = "</s>"
-"""What the end of a source and of a target is shown as."""
 
 
 class Problem(NamedTuple):
@@ -66,12 +63,12 @@ class ProblemExamples(Examples):
 
     @override
     def source_tokens(self, index: int) -> list[str]:
-        return [*map(write_element, self.problems[index].elements), END]
+        return [*map(show_element, self.problems[index].elements), END]
 
     @override
     def target_tokens(self, index: int) -> list[str]:
         elements, answer = self.problems[index]
-        return [*(write_element(elements[position]) for position in answer), END]
+        return [*(show_element(elements[position]) for position in answer), END]
 
     @property
     @override
@@ -96,7 +93,12 @@ def _with_end(elements: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def write_element(element: NDArray[np.float32]) -> str:
-    """Return an element as text, its numbers joined by commas."""
+    """Return an element as text that is read back as it was, its numbers joined by commas."""
+    return ",".join(map(str, element))
+
+
+def show_element(element: NDArray[np.float32]) -> str:
+    """Return an element as text to be looked at, of four digits a number."""
     return ",".join(f"{number:.4g}" for number in element.tolist())
 
 
@@ -122,10 +124,13 @@ def read_elements(line: str, size: int, place: str) -> NDArray[np.float32]:
         if len(numbers) != size:
             raise UserError(f"{place}: {token!r} is no element of {size} numbers joined by commas")
         try:
-            element = [float(number) for number in numbers]
+            if not token.isascii() or "_" in token:  # which Python reads, and no other program
+                raise ValueError(token)
+            with np.errstate(over="ignore"):
+                element = np.array([float(number) for number in numbers], dtype=np.float32)
         except ValueError as error:
             raise UserError(f"{place}: {token!r} is no number") from error
-        if not all(map(math.isfinite, element)):
+        if not np.isfinite(element).all():
             raise UserError(f"{place}: {token!r} is no finite number")
         elements.append(element)
     return np.asarray(elements, dtype=np.float32).reshape(-1, size)
@@ -144,7 +149,7 @@ def read_positions(line: str, length: int, place: str) -> list[int]:
     """
     positions = []
     for token in line.split():
-        if not token.isascii() or not token.isdigit() or int(token) >= length:
+        if not re.fullmatch(r"\d{1,9}", token, re.ASCII) or int(token) >= length:
             raise UserError(f"{place}: {token!r} is no position of one of {length} elements, which count from 0")
         positions.append(int(token))
     return positions
