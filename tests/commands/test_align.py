@@ -84,7 +84,7 @@ class TwoHeads:
         at, after = torch.eye(4), torch.eye(4).roll(1, dims=0)
         tokens = ["a", "b", "c", "</s>"]
         heads = {"head 0": at, "head 1": after}
-        self.forced = ForcedDecoding(tokens, [0.0] * 4, [True] * 4, 0, (at + 2 * after) / 3, tokens, heads)
+        self.forced = ForcedDecoding(tokens, [0.0] * 4, [True] * 4, (at + 2 * after) / 3, tokens, heads)
 
     def examples(self, split: str) -> Pairs:
         assert split == "val"
@@ -95,9 +95,7 @@ class TwoHeads:
 
     def alignments(self, examples: Pairs, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int) -> Any:
         words = ["a", "b", "c"]
-        return [
-            (set() if one is None else alignment.link_words(words, words, one.weights, one, shift), self.gold) for one in forced
-        ]
+        return [(set() if one is None else alignment.link_words(words, words, one, shift), self.gold) for one in forced]
 
 
 def test_every_head_is_read_in_its_own_way(
@@ -116,9 +114,9 @@ def test_every_head_is_read_in_its_own_way(
     read = []
     link_words = alignment.link_words
 
-    def spy(source: Any, target: Any, weights: Any, forced: Any, shift: int) -> Links:
+    def spy(source: Any, target: Any, forced: Any, shift: int) -> Links:
         read.append(shift)
-        return link_words(source, target, weights, forced, shift)
+        return link_words(source, target, forced, shift)
 
     with monkeypatch.context() as patch:
         patch.setattr(alignment, "link_words", spy)

@@ -25,13 +25,13 @@ def forced(
     """A target as a model sees it that finds the tokens so probable."""
     tokens, read = [*target.split(), END], [*source.split(), END]
     looked = torch.zeros(len(tokens), len(read)) if weights is None else weights
-    return ForcedDecoding(tokens, [*log_probabilities], [*right], 0, looked, read)
+    return ForcedDecoding(tokens, [*log_probabilities], [*right], looked, read)
 
 
 def looking(weights: Tensor, source: Sequence[str]) -> ForcedDecoding:
     """A target that was written while the model looked so at source tokens, the last being the end symbol."""
     count = len(weights)
-    return ForcedDecoding(["x"] * count, [0.0] * count, [True] * count, 0, weights, list(source))
+    return ForcedDecoding(["x"] * count, [0.0] * count, [True] * count, weights, list(source))
 
 
 def evidence(

@@ -63,6 +63,13 @@ def test_it_is_sacrebleus_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
         assert result.p == pytest.approx(theirs[name], abs=0.002)
 
 
+def test_differences_that_differ_by_rounding_alone_are_one() -> None:
+    """Where one example alone differs, every exchange makes the same difference, which is rounded in two ways."""
+    baseline = np.stack([np.full(10, 0.1), np.ones(10)], axis=1)
+    system = baseline + np.array([[0.7, 0.0], *[[0.0, 0.0]] * 9])
+    assert compare_systems(Loss(), baseline, {"other": system}, samples=200)["other"].p == 1.0
+
+
 def test_stars_are_as_rare_as_they_claim() -> None:
     """Equal systems, a metric with many ties: of 300 comparisons at 5 %, 15 are expected to be significant."""
     draw = np.random.default_rng(1)

@@ -161,7 +161,7 @@ def _align(predictor: "Predictor", run: Path, pairs: Pairs, shift: str | None, *
     words = pairs.words
     return {
         name: Alignment(
-            [link_words(*pair, one.weights, one, shifts[name]) for pair, one in zip(words, decodings, strict=True)],
+            [link_words(*pair, one, shifts[name]) for pair, one in zip(words, decodings, strict=True)],
             TOKENS[shifts[name]],
         )
         for name, decodings in forced.items()

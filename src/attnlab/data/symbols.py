@@ -3,5 +3,10 @@
 PAD, UNK, BOS, EOS = range(4)
 """Padding, a token that the task has no id for, the start and the end of a target."""
 
-RESERVED = 4
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+"""What they are shown as, and no text contains, by id."""
+
+UNKNOWN, END = SPECIAL[UNK], SPECIAL[EOS]
+
+RESERVED = len(SPECIAL)
 """The first id that means something."""

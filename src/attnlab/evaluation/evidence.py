@@ -39,7 +39,6 @@ class ForcedDecoding:
         tokens: of the target, ending with the end symbol.
         log_probabilities: log p(y_t | y_<t, x) of each, in nats.
         right: for each token, whether it is the most probable one.
-        unknown: how many of them the model has no token for.
         weights: attention weights (len(tokens), len(source)), on the CPU.
         source: source tokens, ending with the end symbol.
         heads: where asked for, the weights of each head by name, such as "layers.0.attention, head 1".
@@ -48,7 +47,6 @@ class ForcedDecoding:
     tokens: list[str]
     log_probabilities: list[float]
     right: list[bool]
-    unknown: int
     weights: Tensor
     source: list[str]
     heads: dict[str, Tensor] = field(default_factory=dict)

@@ -22,6 +22,11 @@ TOKENS = 128
 ends, stands alone and does not make all others as long as itself."""
 
 
+def predict_nothing(index: int) -> Prediction:
+    """Return what is predicted where there is no source, or where a search finds nothing."""
+    return Prediction(index, "", [], [], torch.zeros(0, 0), 0.0, 0.0)
+
+
 class Predictor:
     """One or several models of a task, and a search.
 
@@ -56,12 +61,10 @@ class Predictor:
         """Return all predictions that the search keeps, best first; see :meth:`predict`."""
         examples = self.task.parse(sources)
         self.check_lengths(examples)
-        none = torch.zeros(0, 0)
-        found: list[list[Prediction]] = [[Prediction(i, "", [], [], none, 0.0, 0.0)] for i in range(len(examples))]
+        found: dict[int, list[Prediction]] = {}
         for batch in self.batches(examples):
-            for index, predictions in zip(batch.indices.tolist(), self.search_batch(batch, examples), strict=True):
-                found[index] = predictions or found[index]
-        return found
+            found |= dict(zip(batch.indices.tolist(), self.search_batch(batch, examples), strict=True))
+        return [found.get(index) or [predict_nothing(index)] for index in range(len(examples))]
 
     def force(self, sources: Sequence[str], targets: Sequence[str], *, heads: bool = False) -> list[ForcedDecoding]:
         """Let the models write given targets, in the order of the sources.
@@ -104,11 +107,12 @@ class Predictor:
     def empty_results(examples: Examples) -> list[ExampleResult]:
         """Return what comes of the sources that are empty: nothing is predicted, and nothing can be forced."""
         empty = np.flatnonzero(examples.source.lengths < 2).tolist()
-        return [ExampleResult(Prediction(index, "", [], [], torch.zeros(0, 0), 0.0, 0.0), None) for index in empty]
+        return [ExampleResult(predict_nothing(index), None) for index in empty]
 
     def examine_batch(self, batch: Batch, examples: Examples) -> list[ExampleResult]:
         """Search for the targets of a batch, and let the models write the right ones."""
-        predictions = [found[0] for found in self.search_batch(batch, examples)]
+        pairs = zip(batch.indices.tolist(), self.search_batch(batch, examples), strict=True)
+        predictions = [found[0] if found else predict_nothing(index) for index, found in pairs]
         forced = self.force_batch(batch, examples)
         return [ExampleResult(p, f) for p, f in zip(predictions, forced, strict=True)]
 
@@ -135,7 +139,6 @@ class Predictor:
         counts = real.sum(1).tolist()
         right = torch.split((log_probabilities.argmax(-1) == labels).cpu(), counts)
         own = torch.split(log_probabilities.gather(1, labels.unsqueeze(1)).squeeze(1).cpu(), counts)
-        unknown = (batch.labels == self.task.targets.unknown_id).sum(1).tolist()
         weights = weights.float().cpu()
         by_head = {
             f"{name}, head {head}": part.float().cpu()
@@ -147,7 +150,6 @@ class Predictor:
                 examples.target_tokens(index),
                 own[row].tolist(),
                 right[row].tolist(),
-                unknown[row],
                 weights[row, :rows, :columns],
                 examples.source_tokens(index),
                 {name: part[row, :rows, :columns] for name, part in by_head.items()},

@@ -1,9 +1,14 @@
 """What a task declares; nothing else in attnlab knows what its sources and targets are."""
 
+import hashlib
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import attnlab
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
@@ -14,6 +19,7 @@ from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
+from attnlab.source import PACKAGE, foreign_files, hash_code
 
 if TYPE_CHECKING:
     from attnlab.tasks.predictor import Predictor
@@ -56,12 +62,21 @@ class Task(ABC):
 
     @property
     @abstractmethod
+    def parts(self) -> Sequence[type]:
+        """The classes, perhaps a user's own, that make the examples beside the task's folder."""
+
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of the content and of the code that makes examples of it.
 
         Raises:
             UserError: data that cannot be read.
         """
+        own = {Path(inspect.getfile(part)).parent for part in type(self).__mro__ if issubclass(part, Task) and part is not Task}
+        places = [folder for folder in own if folder.is_relative_to(PACKAGE)]
+        files = foreign_files([type(self), *self.parts])
+        code = hash_code([*places, PACKAGE / "data", PACKAGE / "seeding.py", *files])
+        return hashlib.sha256(f"{self.content} {code} {attnlab.__version__}".encode()).hexdigest()[:32]
 
     @abstractmethod
     def prepare(self) -> None:

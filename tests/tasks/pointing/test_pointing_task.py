@@ -52,6 +52,19 @@ def test_lines_come_back_as_they_were_written() -> None:
         assert torch.equal(getattr(one, name), getattr(other, name)), name
 
 
+def test_numbers_are_written_exactly_and_shown_briefly() -> None:
+    examples = task().parse(["0.12345678 1e-30 16777215 -0.1"])
+    assert examples.sources == ["0.12345678 1e-30 1.6777215e+07 -0.1"]
+    again = task().parse(examples.sources)
+    assert torch.equal(again[[0]].source, examples[[0]].source)
+    assert examples.source_tokens(0) == ["0.1235", "1e-30", "1.678e+07", "-0.1", "</s>"]
+
+
+def test_no_line_is_no_example() -> None:
+    assert len(task().parse([])) == 0
+    assert task().parse([]).sources == []
+
+
 def test_tensors_end_with_an_end_element_and_an_end_symbol() -> None:
     examples = task().parse(["0.5 0.25 0.75"], ["1 0 2"])
     batch = examples[[0]]
@@ -79,7 +92,7 @@ def test_links_are_where_the_weights_are_largest(shift: int) -> None:
     examples = made.parse(["0.5 0.25 0.75"], ["1 0 2"])
     rows = [1, 0, 2, 3] if shift == 0 else [3, 1, 0, 2]
     weights = torch.eye(4)[rows]
-    forced = ForcedDecoding(examples.target_tokens(0), [0.0] * 4, [True] * 4, 0, weights, examples.source_tokens(0))
+    forced = ForcedDecoding(examples.target_tokens(0), [0.0] * 4, [True] * 4, weights, examples.source_tokens(0))
     ((links, gold),) = made.alignments(examples, [0], [forced], shift) or []
     assert links == gold.sure == {(1, 0), (0, 1), (2, 2)}
 
@@ -89,6 +102,10 @@ def test_links_are_where_the_weights_are_largest(shift: int) -> None:
     [
         ("0.5 x", None, "source 1: 'x' is no number"),
         ("0.5 nan", None, "source 1: 'nan' is no finite number"),
+        ("0.5 1e39", None, "source 1: '1e39' is no finite number"),
+        ("0.5 1_0", None, "source 1: '1_0' is no number"),
+        ("0.5 ٣", None, "source 1: '٣' is no number"),
+        ("0.5 0.1", "9" * 5000, "target 1: '9+' is no position"),
         ("0.5,0.1", None, "source 1: '0.5,0.1' is no element of 1 numbers"),
         ("0.5 0.1", "0 2", "target 1: '2' is no position of one of 2 elements"),
         ("0.5 0.1", "-1", "target 1: '-1' is no position"),

@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from attnlab.data import Batch
 from attnlab.data.cache import load_or_make
 from attnlab.data.symbols import BOS, EOS, PAD
 from attnlab.errors import UserError
-from attnlab.tasks.translation import TextFiles, Translation, VocabularyOptions
+from attnlab.tasks.translation import ParallelText, TextFiles, Translation, VocabularyOptions
 from attnlab.tasks.translation.tokenization import TokenizedCorpus, read_corpus, tokenize, write_corpus
 from attnlab.tasks.translation.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
 from sentences import MadeCorpus, links, prepared, sentences, served, translation, write_pair
@@ -86,10 +87,53 @@ class TestBatches:
         alone = prepared(make(tokenizer=partial(BPETokenizer, vocab_size=90)))
         assert alone.tokenizers[0].state() != alone.tokenizers[1].state()
 
-    @pytest.mark.parametrize("wrong", [{"size": 0}, {"max_length": -1}, {"min_frequency": 0}, {"by": "words"}])
+    @pytest.mark.parametrize(
+        "wrong", [{"size": 0}, {"max_length": -1}, {"min_frequency": 0}, {"by": "words"}, {"num_workers": -1}]
+    )
     def test_wrong_options(self, make: Make, wrong: dict[str, Any]) -> None:
         with pytest.raises(UserError, match=f"^{next(iter(wrong))} "):
             make(**wrong)
+
+
+class Own(MadeCorpus):
+    """A corpus with something wrong in its validation set."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.changes = changes
+        self.loads = 0
+
+    def load(self) -> dict[str, ParallelText]:
+        self.loads += 1
+        texts = super().load()
+        return {**texts, "val": replace(texts["val"], **self.changes)}
+
+
+class TestCorpusOfOnesOwn:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"source": ["a\nb"] * 50}, "sentence 1 of val, source, holds a line feed"),
+            ({"target": ["a"] * 49 + ["\n"]}, "sentence 50 of val, target, holds a line feed"),
+            ({"target": ["a"] * 49}, "source, target and alignments of val must be of one length, not 50, 49, 50"),
+            ({"target": ["a"] * 49, "alignments": None}, "source and target of val must be of one length, not 50, 49"),
+            ({"alignments": links(51)}, "must be of one length, not 50, 50, 51"),
+        ],
+    )
+    def test_nothing_is_shifted(self, make: Make, changes: dict[str, Any], message: str) -> None:
+        with pytest.raises(UserError, match=message):
+            make(data=Own(**changes)).prepare()
+
+    def test_a_split_that_is_not_there_is_told_and_the_text_is_read_once(self, make: Make) -> None:
+        task = prepared(make(data=Own()))
+        corpus = Own()
+        loaded = make(data=corpus)
+        loaded.load_state(task.state())
+        for one in (task, loaded):
+            with pytest.raises(UserError, match="no test set 'third': there is train, val, first, second"):
+                one.examples("third")
+        assert loaded.examples("first").source.values.tolist() == task.examples("first").source.values.tolist()
+        loaded.examples("second")
+        assert corpus.loads == 1
 
 
 class TestCache:

@@ -3,16 +3,14 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-import attnlab
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
-from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
+from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.alignment import from_weights
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
@@ -20,16 +18,14 @@ from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.search import Hypothesis
-from attnlab.source import PACKAGE, foreign_files, hash_code
 from attnlab.tasks.pointing.frontends import ElementFrontend, PointedElement
 from attnlab.tasks.pointing.problems import (
-    END,
     Problem,
     ProblemExamples,
     Problems,
     read_elements,
     read_positions,
-    write_element,
+    show_element,
     write_positions,
 )
 from attnlab.tasks.task import Task
@@ -65,13 +61,10 @@ class Pointing(Task):
     def content(self) -> str:
         return hashlib.sha256(f"{self.problems.fingerprint()} {self.batches.max_length}".encode()).hexdigest()[:32]
 
-    @cached_property
+    @property
     @override
-    def fingerprint(self) -> str:
-        code = hash_code(
-            [Path(__file__).parent, PACKAGE / "data", PACKAGE / "seeding.py", *foreign_files([type(self.problems)])]
-        )
-        return hashlib.sha256(f"{self.content} {code} {attnlab.__version__}".encode()).hexdigest()[:32]
+    def parts(self) -> Sequence[type]:
+        return [type(self.problems)]
 
     @override
     def prepare(self) -> None:
@@ -150,7 +143,7 @@ class Pointing(Task):
         assert isinstance(examples, ProblemExamples)
         elements = examples.problems[index].elements
         positions = [token - RESERVED for token in hypothesis.tokens if token >= RESERVED]
-        tokens = [*(write_element(elements[position]) for position in positions), END]
+        tokens = [*(show_element(elements[position]) for position in positions), END]
         source = examples.source_tokens(index)
         weights = hypothesis.weights[: len(tokens), : len(source)]
         text = write_positions(positions)

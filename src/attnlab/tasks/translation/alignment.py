@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
 from attnlab.data.pharaoh import Links
 from attnlab.evaluation.alignment import from_weights
 from attnlab.evaluation.evidence import ForcedDecoding
@@ -11,7 +9,7 @@ from attnlab.tasks.translation.corpora import ParallelText
 from attnlab.tasks.translation.links import split_words, token_spans
 
 
-def link_words(source: Sequence[str], target: Sequence[str], weights: Tensor, forced: ForcedDecoding, shift: int) -> Links:
+def link_words(source: Sequence[str], target: Sequence[str], forced: ForcedDecoding, shift: int) -> Links:
     """Turn weights over the tokens of one sentence pair into links between its words.
 
     A pair whose tokens do not spell its words, as when lowering the case changed a length, gets no link.
@@ -19,14 +17,13 @@ def link_words(source: Sequence[str], target: Sequence[str], weights: Tensor, fo
     Args:
         source: words of the source sentence.
         target: words of the target sentence.
-        weights: (target tokens, source tokens), the end symbols included.
-        forced: whose tokens they are.
+        forced: the weights, and whose they are.
         shift: of the rows; see :func:`attnlab.evaluation.alignment.from_weights`.
     """
     columns, rows = token_spans(source, forced.source[:-1]), token_spans(target, forced.tokens[:-1])
     if columns is None or rows is None:
         return set()
-    return from_weights(weights, columns, rows, shift=shift)
+    return from_weights(forced.weights, columns, rows, shift=shift)
 
 
 def link_words_of_text(
@@ -47,4 +44,4 @@ def link_words_of_text(
     """
     source, target = split_words(text, languages)
     pairs = zip(indices, forced, strict=True)
-    return [set() if f is None else link_words(source[i], target[i], f.weights, f, shift) for i, f in pairs]
+    return [set() if f is None else link_words(source[i], target[i], f, shift) for i, f in pairs]

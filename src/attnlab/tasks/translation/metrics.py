@@ -12,12 +12,11 @@ from sacrebleu.metrics import base, bleu, chrf, ter
 from sacremoses import MosesTokenizer
 from typing_extensions import override
 
-from attnlab.data.symbols import UNK
+from attnlab.data.symbols import UNKNOWN
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import AttentionMetric, signature_of, statistics_of
-from attnlab.tasks.translation.vocabulary import SPECIAL
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
 
@@ -197,7 +196,7 @@ class UnknownTokens(Ratio):
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
-        return statistics_of(evidence.predictions, lambda found: (found.tokens[:-1].count(SPECIAL[UNK]), _words(found)))
+        return statistics_of(evidence.predictions, lambda found: (found.tokens[:-1].count(UNKNOWN), _words(found)))
 
     @override
     def signature(self, facts: Mapping[str, Any]) -> str:

@@ -8,13 +8,12 @@ from typing_extensions import override
 from attnlab.data.examples import Examples
 from attnlab.data.links import GoldLinks
 from attnlab.data.ragged import Ragged
+from attnlab.data.symbols import END
 from attnlab.tasks.translation.copying import CopyIds
 from attnlab.tasks.translation.corpora import ParallelText
 from attnlab.tasks.translation.links import link_tokens
 from attnlab.tasks.translation.tokenizers import Tokenizer
-from attnlab.tasks.translation.vocabulary import SPECIAL, Vocabulary
-
-END = SPECIAL[-1]
+from attnlab.tasks.translation.vocabulary import Vocabulary
 
 
 class SentencePairs(Examples):

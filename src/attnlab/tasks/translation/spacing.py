@@ -29,7 +29,7 @@ class Spacing:
         """
         pairs: Counter[tuple[str, str, bool]] = Counter()
         for tokens, spaces in sentences:
-            marked = list(_marked(tokens))
+            marked = list(_mark_quotes(tokens))
             pairs.update(zip(marked, marked[1:], spaces, strict=False))
         spacing = cls()
         for (left, right, space), count in pairs.items():
@@ -40,7 +40,7 @@ class Spacing:
     def join(self, tokens: Sequence[str]) -> str:
         """Join the tokens of one sentence."""
         text = list(tokens[:1])
-        for (left, right), token in zip(pairwise(_marked(tokens)), tokens[1:], strict=True):
+        for (left, right), token in zip(pairwise(_mark_quotes(tokens)), tokens[1:], strict=True):
             text.append(f" {token}" if self._space(*_evidence(left, right)) else token)
         return "".join(text)
 
@@ -65,7 +65,7 @@ def _evidence(left: str, right: str) -> tuple[str, str, str, str]:
     return f"={left} {right}", f"~{kinds[0]} {kinds[1]}", f"<{kinds[0]}", f">{kinds[1]}"
 
 
-def _marked(tokens: Iterable[str]) -> Iterator[str]:
+def _mark_quotes(tokens: Iterable[str]) -> Iterator[str]:
     """Mark straight quotation marks as opening or closing."""
     seen: Counter[str] = Counter()
     for token in tokens:

@@ -9,12 +9,11 @@ from typing import Any
 
 from typing_extensions import override
 
-import attnlab
 from attnlab.data.batches import BatchOptions
 from attnlab.data.cache import cache_folder, load_or_make
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
-from attnlab.data.symbols import BOS, EOS, PAD, UNK
+from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
@@ -22,7 +21,6 @@ from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenFrontend
 from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
-from attnlab.source import PACKAGE, foreign_files, hash_code
 from attnlab.tasks.task import Task
 from attnlab.tasks.translation.alignment import link_words_of_text
 from attnlab.tasks.translation.corpora import Corpus, ParallelText
@@ -38,10 +36,7 @@ from attnlab.tasks.translation.tokenization import (
 )
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.translator import Translator
-from attnlab.tasks.translation.vocabulary import SPECIAL, Vocabulary
-
-FORMAT = 3
-"""Raised whenever the files of a cached corpus change their meaning, so that older ones are not found."""
+from attnlab.tasks.translation.vocabulary import Vocabulary
 
 
 class Translation(Task):
@@ -57,8 +52,8 @@ class Translation(Task):
         tokenizer: makes a tokenizer from a language code.
         vocabulary: how vocabularies are made.
         cache_dir: where tokenized corpora are kept; None is ``ATTNLAB_CACHE`` or the user's cache folder.
-        replace_unknown: write the source word with the largest weight for an unknown word (Luong et al. 2015, section 4), in
-            tests and when the trained model is used.
+        replace_unknown: write the source word with the largest weight for an unknown word (Luong et al. 2015, section 4),
+            wherever the model translates, in validation too.
     """
 
     name = "translation"
@@ -95,15 +90,13 @@ class Translation(Task):
     def content(self) -> str:
         described = [tokenizer.describe() for tokenizer in self.tokenizers]
         options = sorted(asdict(self.vocabulary_options).items())
-        decisive = (FORMAT, self.corpus.fingerprint(), described, options, self.batches.max_length)
+        decisive = (self.corpus.fingerprint(), described, options, self.batches.max_length)
         return hashlib.sha256(repr(decisive).encode()).hexdigest()[:32]
 
-    @cached_property
+    @property
     @override
-    def fingerprint(self) -> str:
-        files = foreign_files([type(self.corpus), *map(type, self.tokenizers)])
-        code = hash_code([Path(__file__).parent, PACKAGE / "data", PACKAGE / "seeding.py", *files])
-        return hashlib.sha256(f"{self.content} {code} {attnlab.__version__}".encode()).hexdigest()[:32]
+    def parts(self) -> Sequence[type]:
+        return [type(self.corpus), *map(type, self.tokenizers)]
 
     @override
     def prepare(self) -> None:
@@ -122,10 +115,13 @@ class Translation(Task):
     @override
     def examples(self, split: str) -> SentencePairs:
         if split not in self._splits:
-            if self._tokenized is not None:
-                pairs = SentencePairs(split, self._tokenized.text[split], self._tokenized.ids[split], self.tokenizers)
+            texts = self._texts if self._tokenized is None else self._tokenized.text
+            if split not in texts:
+                raise UserError(f"the corpus has no test set {split!r}: there is {', '.join(texts)}")
+            if self._tokenized is None:
+                pairs = self._encode(texts[split], split)
             else:
-                pairs = self._encode(self._load(split), split)
+                pairs = SentencePairs(split, texts[split], self._tokenized.ids[split], self.tokenizers)
             if self._serves_copy_ids:
                 pairs.extend(self.vocabularies[1])
             self._splits[split] = pairs
@@ -134,11 +130,9 @@ class Translation(Task):
             pairs.links = pairs.gold_links()
         return pairs
 
-    def _load(self, split: str) -> ParallelText:
-        texts = self.corpus.load()
-        if split not in texts:
-            raise UserError(f"the corpus has no test set {split!r}: there is {', '.join(texts)}")
-        return texts[split]
+    @cached_property
+    def _texts(self) -> dict[str, ParallelText]:
+        return self.corpus.load()
 
     @override
     def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> SentencePairs:
@@ -203,7 +197,7 @@ class Translation(Task):
     @override
     def load_state(self, state: Mapping[str, Any]) -> None:
         sides = {len(state[name]) for name in ("languages", "vocabularies", "tokenizers")}
-        if sides != {2} or any(tuple(tokens[: len(SPECIAL)]) != SPECIAL for tokens in state["vocabularies"]):
+        if sides != {2} or any(tuple(tokens[:RESERVED]) != SPECIAL for tokens in state["vocabularies"]):
             raise ValueError("it does not hold the languages, vocabularies and tokenizers of two sides")
         for tokenizer, learned in zip(self.tokenizers, state["tokenizers"], strict=True):
             tokenizer.load_state(learned)

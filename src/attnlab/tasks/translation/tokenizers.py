@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
+from attnlab.data.symbols import UNKNOWN
 from attnlab.errors import UserError
 from attnlab.tasks.translation.spacing import Spacing
 
 if TYPE_CHECKING:
     import sentencepiece
     import tokenizers
-
-
-UNKNOWN = "<unk>"
 
 
 class Tokenizer(ABC):
@@ -47,11 +45,11 @@ class Tokenizer(ABC):
 
     def fit(self, sentences: Sequence[str]) -> None:
         """Learn from training sentences whatever there is to learn."""
-        self._fit(self._cased(sentences))
+        self._fit(self._fold_case(sentences))
 
     def tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         """Tokenize sentences."""
-        return self._tokenize(self._cased(sentences))
+        return self._tokenize(self._fold_case(sentences))
 
     @abstractmethod
     def detokenize(self, tokens: Sequence[str]) -> str:
@@ -65,7 +63,7 @@ class Tokenizer(ABC):
         """Take up what was learned, instead of :meth:`fit`."""
         return
 
-    def _cased(self, sentences: Sequence[str]) -> Sequence[str]:
+    def _fold_case(self, sentences: Sequence[str]) -> Sequence[str]:
         return [sentence.lower() for sentence in sentences] if self.lowercase else sentences
 
     def _fit(self, sentences: Sequence[str]) -> None:
@@ -131,11 +129,11 @@ class SpacyTokenizer(Tokenizer):
         self._spacing = Spacing(state)
 
     def _fit(self, sentences: Sequence[str]) -> None:
-        docs = map(self._split, _spaced(sentences))
+        docs = map(self._split, _normalize_spaces(sentences))
         self._spacing = Spacing.learn(([t.text for t in doc], [bool(t.whitespace_) for t in doc]) for doc in docs)
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        return [[token.text for token in self._split(sentence)] for sentence in _spaced(sentences)]
+        return [[token.text for token in self._split(sentence)] for sentence in _normalize_spaces(sentences)]
 
 
 class SubwordTokenizer(Tokenizer):
@@ -188,10 +186,10 @@ class BPETokenizer(SubwordTokenizer):
             [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation(behavior="isolated")]
         )
         trainer = trainers.BpeTrainer(vocab_size=self.vocab_size, special_tokens=[UNKNOWN], show_progress=False)
-        self._model.train_from_iterator(_spaced(sentences), trainer)
+        self._model.train_from_iterator(_normalize_spaces(sentences), trainer)
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        texts = list(_spaced(sentences))
+        texts = list(_normalize_spaces(sentences))
         sentences_of_tokens = []
         for text, encoding in zip(texts, self._model.encode_batch(texts), strict=True):
             tokens = encoding.tokens
@@ -228,7 +226,7 @@ class UnigramTokenizer(SubwordTokenizer):
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(_spaced(sentences)),
+                sentence_iterator=iter(_normalize_spaces(sentences)),
                 model_writer=model,
                 model_type="unigram",
                 vocab_size=self.vocab_size,
@@ -243,7 +241,7 @@ class UnigramTokenizer(SubwordTokenizer):
         self._model = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        pieces: list[list[str]] = self._model.encode(list(_spaced(sentences)), out_type=str)
+        pieces: list[list[str]] = self._model.encode(list(_normalize_spaces(sentences)), out_type=str)
         return pieces
 
 
@@ -260,6 +258,6 @@ def _spacy_rules(language: str) -> Callable[[str], Any]:
     return rules
 
 
-def _spaced(sentences: Iterable[str]) -> Iterable[str]:
+def _normalize_spaces(sentences: Iterable[str]) -> Iterable[str]:
     """Make every stretch of white space one space, so that text comes back as it went in."""
     return (" ".join(sentence.split()) for sentence in sentences)

@@ -3,10 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from attnlab.data.symbols import BOS, EOS, PAD, UNK
-
-SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
-"""Symbols that no text contains: padding, an unknown token, start and end of a sentence; their ids are their positions."""
+from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 
 
 class Vocabulary:
@@ -45,24 +42,18 @@ class Vocabulary:
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Return ids; what is not in the vocabulary is ``UNK``, as is a text that spells a special symbol."""
         ids = (self._ids.get(token, UNK) for token in tokens)
-        return [index if index >= len(SPECIAL) else UNK for index in ids]
+        return [index if index >= RESERVED else UNK for index in ids]
 
-    def decode(self, ids: Iterable[int], extra: Sequence[str] = ()) -> list[str]:
-        """Return tokens up to the first end symbol, without padding and start symbols.
-
-        Args:
-            ids: of one sentence.
-            extra: types that extend the vocabulary, by id minus its size.
-        """
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Return the tokens of one sentence up to the first end symbol, without padding and start symbols."""
         tokens = []
         for index in ids:
             if index == EOS:
                 break
             if index not in (PAD, BOS):
-                known = index < len(self)
-                tokens.append(self.tokens[index] if known else extra[index - len(self)])
+                tokens.append(self.tokens[index])
         return tokens
 
 
 def _cut(max_size: int | None) -> int | None:
-    return None if max_size is None else max_size + len(SPECIAL)
+    return None if max_size is None else max_size + RESERVED

@@ -24,7 +24,6 @@ PRONOUN = _table("er es sie sie / ihn es sie sie / ihm ihm ihr ihnen / - - - -")
 
 CONTRACTED = {
     ("in", "dem"): "im",
-    ("an", "dem"): "am",
     ("bei", "dem"): "beim",
     ("von", "dem"): "vom",
     ("zu", "dem"): "zum",
