@@ -42,7 +42,7 @@ NEEDS = {
     "trainer=ddp": ["trainer.devices=1"],
     "data=sort": ["task=pointing"],
     "head=pointing": ["task=pointing"],
-    "metrics=pointing": ["task=pointing"],
+    "metrics=common": ["task=pointing"],
     "tokenizer=bpe": ["tokenizer.vocab_size=300"],
     "tokenizer=unigram": ["tokenizer.vocab_size=300"],
 }

@@ -11,7 +11,7 @@ from conftest import CONF, options
 
 EPOCH = {
     "translation": {"bleu", "exact", "loss", "perplexity", "accuracy"},
-    "pointing": {"exact", "loss", "perplexity", "accuracy"},
+    "common": {"exact", "loss", "perplexity", "accuracy"},
 }
 
 MINE = """\
