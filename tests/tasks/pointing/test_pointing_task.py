@@ -4,6 +4,8 @@ import io
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,6 +86,16 @@ def test_a_hypothesis_is_read_as_positions() -> None:
     cut_short = made.read(Hypothesis([RESERVED, EOS, EOS], -1.0, -0.5, torch.zeros(3, 4)), examples, 0)
     assert cut_short.text == "0"
     assert len(cut_short.tokens) == 2
+
+
+def test_where_a_search_finds_nothing_nothing_is_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = task()
+    model = SimpleNamespace(parameters=lambda: iter([torch.zeros(1)]), max_source_length=None)
+    predictor = made.predictor([model], lambda model, source, lengths, **_: [[] for _ in lengths])
+    monkeypatch.setattr(predictor, "force_batch", lambda batch, examples: [None] * len(batch.indices))
+    assert [(one.index, one.text) for one in predictor.predict(["0.5 0.1", "", "0.2"])] == [(0, ""), (1, ""), (2, "")]
+    assert [one.prediction.text for one in predictor.examine(made.examples("val"))] == [""] * 5
+    assert predictor.predict([]) == []
 
 
 @pytest.mark.parametrize("shift", [0, 1])
