@@ -39,7 +39,12 @@ TRACEBACK = """Traceback (most recent call last):
 FloatingPointError: <i>train/loss</i> is nan in epoch 2
 """
 
-METRICS: dict[str, Any] = yaml.safe_load((CONF / "metrics" / "translation.yaml").read_text(encoding="utf-8"))
+METRICS: dict[str, Any] = {
+    name: node
+    for option in ("translation", "common")
+    for name, node in yaml.safe_load((CONF / "metrics" / f"{option}.yaml").read_text(encoding="utf-8")).items()
+    if name != "defaults"
+}
 """What the runs declare."""
 
 FACTS = {"language": "de", "lowercase": False, "tokens": "whitespace", "head": "vocabulary"}
