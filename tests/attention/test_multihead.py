@@ -1,13 +1,10 @@
-"""The matrices of several heads and the kernels under them, beside the equations."""
+"""The matrices of several heads."""
 
 import pytest
 import torch
 
 from attnlab.attention import HeadProjections
 from attnlab.errors import UserError
-from parts import agree, inputs
-
-ALLOWED = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool)
 
 
 def projections() -> HeadProjections:
@@ -22,24 +19,6 @@ def test_splitting_and_merging_are_inverse_up_to_the_output_matrix() -> None:
     assert heads.shape == (2, 2, 5, 2)
     assert torch.equal(heads[:, 1], states[..., 2:])
     torch.testing.assert_close(ours.merge(heads), states @ ours.output_projection.weight.T)
-
-
-def test_the_kernel_averages_with_the_weights_that_are_written_out() -> None:
-    ours = projections()
-    queries, _, states = inputs()
-    query, keys, values = ours.project_queries(queries), ours.project_keys(states), ours.project_values(states)
-    allowed = ALLOWED.unsqueeze(1).unsqueeze(1)
-    weights = ours.weights(query, keys, allowed)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 4).double())
-    assert (weights[1, :, :, 3:] == 0).all()
-    wanted = [queries, states, *ours.parameters()]
-    agree(ours.attend(query, keys, values, allowed), ours.merge(weights @ values), wanted)
-
-
-def test_weights_of_a_row_without_any_allowed_position_are_zero() -> None:
-    ours = projections()
-    query = torch.randn(1, 2, 1, 2, dtype=torch.float64)
-    assert (ours.weights(query, query, torch.zeros(1, 1, 1, 1, dtype=torch.bool)) == 0).all()
 
 
 def test_each_matrix_is_drawn_by_glorots_rule() -> None:

@@ -22,7 +22,7 @@ from attnlab.encoders import (
 )
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import LSTMRecurrence
-from attnlab.layers.transformer import SelfAttention, sinusoids
+from attnlab.layers.transformer import sinusoids
 from attnlab.seeding import initialize
 from composing import composed
 from conftest import options
@@ -198,9 +198,8 @@ def test_convolutional_encoder_begins_with_states_of_the_variance_of_its_input()
     assert all((parameter == 0).all() for name, parameter in encoder.named_parameters() if name.endswith("bias"))
 
 
-def transformer(p: dict[str, Tensor], embeddings: Tensor, pre_norm: bool) -> tuple[list[Tensor], Tensor]:
-    """States, their mean, and the weights (layers, heads, len, len) that they were averaged with."""
-    x, all_weights = placed(embeddings), []
+def transformer(p: dict[str, Tensor], embeddings: Tensor, pre_norm: bool) -> list[Tensor]:
+    x = placed(embeddings)
     if "projection.weight" in p:
         x = placed(torch.stack([p["projection.weight"] @ word + p["projection.bias"] for word in embeddings]))
     for layer in range(2):
@@ -208,12 +207,10 @@ def transformer(p: dict[str, Tensor], embeddings: Tensor, pre_norm: bool) -> tup
         y = [normalized(p, f"{at}attention_residual.norm", v) for v in x] if pre_norm else x
         matrices = (p[f"{at}attention.projections.{name}_projection.weight"] for name in ("query", "key", "value"))
         q, k, v = ([w @ word for word in y] for w in matrices)
-        weights = torch.zeros(2, len(x), len(x)).double()
         for i in range(len(x)):
             heads = []
-            for head, part in enumerate([slice(0, HIDDEN // 2), slice(HIDDEN // 2, HIDDEN)]):
+            for part in (slice(0, HIDDEN // 2), slice(HIDDEN // 2, HIDDEN)):
                 scores = [torch.exp(q[i][part] @ key[part] / math.sqrt(HIDDEN / 2)) for key in k]
-                weights[head, i] = torch.stack(scores).detach() / sum(scores).detach()
                 heads.append(sum(score / sum(scores) * value[part] for score, value in zip(scores, v, strict=True)))
             x[i] = x[i] + p[f"{at}attention.projections.output_projection.weight"] @ torch.cat(heads)
         x = x if pre_norm else [normalized(p, f"{at}attention_residual.norm", v) for v in x]
@@ -222,8 +219,7 @@ def transformer(p: dict[str, Tensor], embeddings: Tensor, pre_norm: bool) -> tup
             inner = torch.clamp(p[f"{at}feedforward.0.weight"] @ read + p[f"{at}feedforward.0.bias"], min=0)
             added = state + p[f"{at}feedforward.3.weight"] @ inner + p[f"{at}feedforward.3.bias"]
             x[i] = added if pre_norm else normalized(p, f"{at}feedforward_residual.norm", added)
-        all_weights.append(weights)
-    return with_mean([normalized(p, "norm", v) for v in x] if pre_norm else x), torch.stack(all_weights)
+    return with_mean([normalized(p, "norm", v) for v in x] if pre_norm else x)
 
 
 @pytest.mark.parametrize("size", [INPUT, HIDDEN])
@@ -231,33 +227,7 @@ def transformer(p: dict[str, Tensor], embeddings: Tensor, pre_norm: bool) -> tup
 def test_transformer_encoder(size: int, pre_norm: bool) -> None:
     encoder = TransformerEncoder(size, hidden_size=HIDDEN, heads=2, feedforward_size=5, pre_norm=pre_norm)
     assert isinstance(encoder.projection, nn.Linear) == (size != HIDDEN)
-    assert_equal(encoder, lambda p, embeddings: transformer(p, embeddings, pre_norm)[0], size)
-
-
-@pytest.mark.parametrize("pre_norm", [False, True])
-def test_transformers_weights_are_those_that_it_averages_with(pre_norm: bool) -> None:
-    encoder = TransformerEncoder(INPUT, hidden_size=HIDDEN, heads=2, feedforward_size=5, pre_norm=pre_norm)
-    randomized(encoder)
-    lengths = torch.tensor([3, 5])
-    embeddings = torch.randn(2, 5, INPUT).double()
-    weights = encoder.weights(embeddings, lengths)
-    states = encoder(embeddings, lengths).states
-    assert weights.shape == (2, 2, 2, 5, 5)
-    for row, length in enumerate(lengths.tolist()):
-        expected, expected_weights = transformer(dict(encoder.named_parameters()), embeddings[row, :length], pre_norm)
-        torch.testing.assert_close(states[row, :length], expected[0], rtol=0, atol=1e-10)
-        torch.testing.assert_close(weights[:, row, :, :length, :length], expected_weights, rtol=0, atol=1e-10)
-    assert (weights[:, 0, :, 3:] == 0).all()
-    assert (weights[:, 0, :, :, 3:] == 0).all()
-
-
-def test_self_attention_averages_with_its_weights() -> None:
-    torch.manual_seed(0)
-    attention = SelfAttention(HIDDEN, heads=2).double()
-    states, mask = torch.randn(2, 5, HIDDEN).double(), torch.arange(5) < torch.tensor([[3], [5]])
-    values = attention.projections.project_values(states)
-    averages = attention.projections.merge(attention.weights(states, mask) @ values)
-    torch.testing.assert_close(averages, attention(states, mask), rtol=0, atol=1e-12)
+    assert_equal(encoder, lambda p, embeddings: transformer(p, embeddings, pre_norm), size)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
@@ -296,11 +266,9 @@ class Numbered(Dot):
 
 
 REFUSED: dict[str, Callable[[], Encoder]] = {
-    r"^encoder: num_layers is 1 or more, not 0$": lambda: made(["encoder=deep"], num_layers=0),
     r"embeddings of size 6 to states of size 8 .* set residual to false": lambda: made(["encoder=deep"], num_layers=1),
     r"kernel_size is odd, .* not 4": lambda: made(["encoder=convolutional"], kernel_size=4),
     r"kernel_size is odd, .* not -1": lambda: made(["encoder=convolutional"], kernel_size=-1),
-    r"1 or more, not 0: an encoder without layers": lambda: made(["encoder=transformer"], num_layers=0),
     r"3 heads cannot share a query of size 4": lambda: made(["encoder=transformer"], heads=3),
     r"a Numbered score asks for positions": lambda: HistoryEncoder(
         INPUT, cell=LSTMRecurrence, score=Numbered, hidden_size=HIDDEN

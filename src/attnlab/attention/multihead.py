@@ -11,7 +11,7 @@ from typing_extensions import override
 from attnlab.attention.attention import Attention, QueryPart
 from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.histories import History, HistorySizes, NoHistory
-from attnlab.attention.kernels import attention_weights, fused_attention
+from attnlab.attention.kernels import fused_attention
 from attnlab.attention.keys import States
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Normalizer, Softmax
@@ -92,10 +92,6 @@ class HeadProjections(nn.Module):
             dropout: on the weights, a probability.
         """
         return self.merge(fused_attention(query, keys, values, allowed, dropout=dropout))
-
-    def weights(self, query: Tensor, keys: Tensor, allowed: Tensor) -> Tensor:
-        """Return the weights (batch, heads, target_len, source_len) that :meth:`attend` averages with, without dropout."""
-        return attention_weights(query, keys, allowed)
 
 
 class MultiHeadAttention(AttentionMechanism):

@@ -36,7 +36,7 @@ class DeepRecurrentEncoder(Encoder):
         dropout: on what a network reads of the one below, a probability; the sum takes it whole.
 
     Raises:
-        UserError: no layers, dropout between the layers of one, or residual connections without any layer that could have
+        UserError: dropout between the layers of one, or residual connections without any layer that could have
             one: a single layer that reads embeddings of another size than its states.
     """
 
@@ -57,8 +57,6 @@ class DeepRecurrentEncoder(Encoder):
         self.num_layers = num_layers
         self.num_directions = 2 if bidirectional else 1
         self.output_size = hidden_size * self.num_directions
-        if num_layers < 1:
-            raise UserError(f"num_layers is 1 or more, not {num_layers}")
         refuse_idle_dropout(num_layers, dropout)
         if residual and num_layers == 1 and input_size != self.output_size:
             raise UserError(

@@ -1,11 +1,9 @@
 """The Transformer's encoder."""
 
-import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
 from attnlab.encoders.encoder import EncoderOutput, ParallelEncoder, token_mask
-from attnlab.errors import UserError
 from attnlab.layers.transformer import FeedForward, Residual, SelfAttention, sinusoids
 
 
@@ -38,10 +36,6 @@ class TransformerEncoderLayer(nn.Module):
         result: Tensor = self.feedforward_residual.add(states, output)
         return result
 
-    def weights(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return the self-attention's weights for the states that the layer reads, (batch, heads, len, len)."""
-        return self.attention.weights(self.attention_residual.prepare(states), mask)
-
 
 class TransformerEncoder(ParallelEncoder):
     """Self-attention and feed-forward layers on top of each other (Vaswani et al. 2017, section 3.1).
@@ -65,7 +59,7 @@ class TransformerEncoder(ParallelEncoder):
         dropout: on weights, on hidden units and on what the sublayers put out, a probability.
 
     Raises:
-        UserError: no layers, or heads that do not divide the hidden size.
+        UserError: heads that do not divide the hidden size.
     """
 
     def __init__(
@@ -80,10 +74,6 @@ class TransformerEncoder(ParallelEncoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(hidden_size)
-        if num_layers < 1:
-            raise UserError(
-                f"num_layers is 1 or more, not {num_layers}: an encoder without layers is that of the embeddings alone"
-            )
         self.projection = nn.Identity() if input_size == hidden_size else nn.Linear(input_size, hidden_size)
         self.layers = nn.ModuleList(
             TransformerEncoderLayer(
@@ -96,31 +86,8 @@ class TransformerEncoder(ParallelEncoder):
     @override
     def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         mask = token_mask(embeddings, lengths)
-        states = self._with_positions(embeddings)
+        states: Tensor = self.projection(embeddings)
+        states = states + sinusoids(0, states.shape[1], states.shape[2], states)
         for layer in self.layers:
             states = layer(states, mask)
         return self._output(self.norm(states), mask)
-
-    def weights(self, embeddings: Tensor, lengths: Tensor) -> Tensor:
-        """Return who looks at whom, for a figure: :meth:`forward` leaves it inside a fused kernel.
-
-        Args:
-            embeddings: (batch, source_len, input_size).
-            lengths: (batch,), on the CPU.
-
-        Returns:
-            (layers, batch, heads, source_len, source_len): [..., i, j] is the weight of token j in the new state of token i;
-            zero where either is padding. In training mode the layers between drop units as ever, so ask in evaluation mode.
-        """
-        mask = token_mask(embeddings, lengths)
-        states = self._with_positions(embeddings)
-        weights = []
-        for layer in self.layers:
-            assert isinstance(layer, TransformerEncoderLayer)  # a ModuleList forgets what it holds
-            weights.append(layer.weights(states, mask))
-            states = layer(states, mask)
-        return torch.stack(weights).masked_fill(~mask.unsqueeze(1).unsqueeze(-1), 0.0)
-
-    def _with_positions(self, embeddings: Tensor) -> Tensor:
-        states: Tensor = self.projection(embeddings)
-        return states + sinusoids(0, states.shape[1], states.shape[2], states)

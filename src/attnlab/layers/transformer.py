@@ -79,19 +79,6 @@ class SelfAttention(nn.Module):
         query, keys, values = self._project(states)
         return self._attend(query, keys, values, mask.unsqueeze(1).unsqueeze(1))
 
-    def weights(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return the weights that :meth:`forward` averages with, which its fused kernel keeps to itself.
-
-        Args:
-            states: (batch, len, size).
-            mask: (batch, len), true where there is a token.
-
-        Returns:
-            (batch, heads, len, len), without dropout: the last dimension sums to one.
-        """
-        query, keys, _ = self._project(states)
-        return self.projections.weights(query, keys, mask.unsqueeze(1).unsqueeze(1))
-
     def causal(self, states: Tensor, past: PastStates) -> tuple[Tensor, PastStates]:
         """Look at the positions before and at one's own; the rest of the sequence is not known yet.
 
