@@ -270,7 +270,7 @@ REFUSED: dict[str, Callable[[], Encoder]] = {
     r"kernel_size is odd, .* not 4": lambda: made(["encoder=convolutional"], kernel_size=4),
     r"kernel_size is odd, .* not -1": lambda: made(["encoder=convolutional"], kernel_size=-1),
     r"3 heads cannot share a query of size 4": lambda: made(["encoder=transformer"], heads=3),
-    r"a Numbered score asks for positions": lambda: HistoryEncoder(
+    r"a Numbered score does not look at keys, but past states need": lambda: HistoryEncoder(
         INPUT, cell=LSTMRecurrence, score=Numbered, hidden_size=HIDDEN
     ),
 }

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from attnlab.attention import Composition, validate_composition
 from attnlab.attention.scores import Score
 from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
-from attnlab.errors import UserError
 from attnlab.layers.recurrence import Recurrence
 
 
@@ -52,11 +52,7 @@ class HistoryEncoder(Encoder):
         self.num_directions = 1
         self.recurrence = cell(input_size, hidden_size, hidden_size, num_layers=num_layers, dropout=dropout)
         self.score = score(hidden_size, hidden_size)
-        if not self.score.content_based:
-            raise UserError(
-                f"a history encoder looks for past states by what is in them, but a {type(self.score).__name__} score asks for "
-                "positions: choose a score that compares, such as general"
-            )
+        validate_composition(Composition(self.score, comparison="past states"))
 
     @override
     def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
