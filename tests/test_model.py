@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 
+from attnlab.attention.scores import General
 from attnlab.errors import UserError
 from attnlab.layers.frontend import SourceFrontend, TokenFrontend
 from attnlab.layers.trees import select
@@ -227,3 +228,33 @@ def test_an_embedding_that_is_an_output_matrix_too_is_scaled_on_the_way_in() -> 
     untied = model("model.embedding_size=8")
     assert torch.equal(untied.source_frontend(tokens), untied.source_frontend.embedding.weight[tokens])
     assert (untied.source_frontend.embedding.weight[0] == 0).all()
+
+
+class Limited(General):
+    """A score that compares, with up to so many states."""
+
+    max_length = 7
+
+
+LIMITED = "score._target_=test_model.Limited"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "longest"),
+    [
+        ([], None),
+        (["attention/score=location", "attention.score.max_length=9"], 9),
+        (["attention=context_gate", "attention/score@attention.inner.score=location"], 100),
+        (["attention=mocha", "attention/score@attention.normalizer.selection=location"], 100),
+        (["encoder=history", f"encoder.{LIMITED}"], 7),
+        (["head=pointing", "attention/score@head.score=general", f"head.{LIMITED}", "attention=location"], 7),
+        (["attention=multihead", "attention/score=general", f"attention.{LIMITED}"], 7),
+    ],
+)
+def test_the_longest_source_is_that_of_every_part_wherever_it_sits(overrides: list[str], longest: int | None) -> None:
+    assert model(*overrides).max_source_length == longest
+
+
+def test_the_past_of_a_target_has_no_longest_length() -> None:
+    with pytest.raises(UserError, match="a Limited score reads 7 states at most, and a target has no such limit"):
+        model("attention=intra_decoder", f"attention.{LIMITED}")

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from attnlab.attention import AttentionFactory, AttentionMechanism
+from attnlab.attention import AttentionFactory, Part
 from attnlab.decoders import Decoder, DecoderOutput, DecoderState
 from attnlab.encoders import Encoder
 from attnlab.errors import UserError
@@ -112,8 +112,8 @@ class Seq2Seq(nn.Module):
     @property
     def max_source_length(self) -> int | None:
         """The longest source that every part can read, in elements, its end included, or None."""
-        lengths = [m.max_length for m in self.modules() if isinstance(m, AttentionMechanism) and m.max_length is not None]
-        return min(lengths, default=None)
+        parts = (module for module in self.modules() if isinstance(module, Part))
+        return min((part.max_length for part in parts if part.max_length is not None), default=None)
 
     def encode(self, source: Tensor, lengths: Tensor, copy_ids: Tensor | None = None) -> tuple[SourceMemory, DecoderState]:
         """Read sources.

@@ -74,14 +74,9 @@ def test_a_chunk_is_not_normalised_with_a_state(name: str) -> None:
         attention(normalizer=part("normalizer", "mocha", chunk=part("normalizer", name)))
 
 
-def test_what_parts_declare_reaches_every_attention_around_them() -> None:
-    """A longest source and weights that lose mass are declared by a part alone, wherever it sits."""
-    limited = part("normalizer", "mocha", selection=part("score", "location", max_length=7))
-    inner = attention(score=part("score", "location", max_length=9), normalizer=limited)
-    around = ContextGate(4, 6, 3, inner=lambda q, m, e: inner)
-    for ours in (inner, around):
-        assert ours.max_length == 7
+def test_weights_that_lose_mass_do_so_in_every_attention_around_them() -> None:
+    inner = attention(normalizer="mocha")
+    for ours in (inner, ContextGate(4, 6, 3, inner=lambda q, m, e: inner)):
         assert not ours.sums_to_one
-    assert attention().max_length is None
     assert ContextGate(4, 6, 3, inner=lambda q, m, e: attention()).sums_to_one
     assert not NOTHING.sums_to_one

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from attnlab.attention.scores import Additive, Dot, Location, Score
+from attnlab.attention.scores import Additive, Location
 from attnlab.decoders import Decoder
 from attnlab.errors import UserError
 from attnlab.heads import PointingHead
@@ -87,15 +87,9 @@ def test_dropout_is_that_of_the_readouts() -> None:
     assert torch.equal(made.scores(decoded, memory), made.scores(decoded, memory))
 
 
-class Limited(Dot):
-    max_length = 10
-
-
-@pytest.mark.parametrize("score", [Location, Limited])
-def test_a_score_that_does_not_compare_is_refused(score: type[Score]) -> None:
-    decoder = model().decoder
-    with pytest.raises(UserError, match=f"a {score.__name__} score does not look at: choose a score that compares"):
-        PointingHead(decoder, 6, RESERVED, score=score)
+def test_a_score_that_does_not_compare_is_refused() -> None:
+    with pytest.raises(UserError, match="a Location score does not look at keys, but positions to point at need one"):
+        PointingHead(model().decoder, 6, RESERVED, score=Location)
 
 
 def test_there_is_no_matrix_to_tie_embeddings_to() -> None:

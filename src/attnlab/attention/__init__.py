@@ -3,7 +3,15 @@
 from attnlab.attention.attention import Attention
 from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.head_weights import collect_head_weights
-from attnlab.attention.mechanism import AttentionFactory, AttentionMechanism, AttentionOutput, Memory, NoAttention, Query
+from attnlab.attention.mechanism import (
+    AttentionFactory,
+    AttentionMechanism,
+    AttentionOutput,
+    Memory,
+    NoAttention,
+    Part,
+    Query,
+)
 from attnlab.attention.multihead import HeadProjections, MultiHeadAttention
 from attnlab.attention.wrappers import ContextGate, IntraDecoderAttention
 
@@ -19,6 +27,7 @@ __all__ = [
     "Memory",
     "MultiHeadAttention",
     "NoAttention",
+    "Part",
     "Query",
     "collect_head_weights",
     "validate_composition",

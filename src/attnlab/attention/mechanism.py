@@ -14,7 +14,7 @@ class Part(nn.Module):
     Attributes:
         sequential: whether the weights of one target token need those of the token before.
         sums_to_one: whether weights that sum to one still do so with it.
-        max_length: the longest source that it can attend to, in tokens, or None.
+        max_length: the longest source that it can read, in tokens, or None; it counts wherever in a model the part sits.
     """
 
     sequential: bool = False
@@ -64,11 +64,6 @@ class AttentionMechanism(nn.Module, ABC):
     def sums_to_one(self) -> bool:
         """Whether the weights of every query sum to one."""
         return all(part.sums_to_one for part in self.parts)
-
-    @property
-    def max_length(self) -> int | None:
-        """The longest source that every part can attend to, in tokens, or None."""
-        return min((part.max_length for part in self.parts if part.max_length is not None), default=None)
 
     @abstractmethod
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:

@@ -11,6 +11,7 @@ from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.mechanism import AttentionFactory, AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Softmax
 from attnlab.attention.scores import Score
+from attnlab.errors import UserError
 
 
 class DecoderPast(NamedTuple):
@@ -41,7 +42,7 @@ class IntraDecoderAttention(AttentionMechanism):
         score: makes the score over the past from (query_size, query_size); the paper's is bilinear.
 
     Raises:
-        UserError: a score that does not compare, or an inner attention without a context.
+        UserError: a score that does not compare, or not any number of states, or an inner attention without a context.
     """
 
     def __init__(
@@ -60,6 +61,11 @@ class IntraDecoderAttention(AttentionMechanism):
         self.query_size = query_size
         self.context_size = self.inner.context_size + query_size
         validate_composition(Composition(self.past_score, comparison="past states", outer=self, inner=self.inner))
+        if self.past_score.max_length is not None:
+            raise UserError(
+                f"a {type(self.past_score).__name__} score reads {self.past_score.max_length} states at most, and a target has "
+                "no such limit: choose another for the past states, such as general"
+            )
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:

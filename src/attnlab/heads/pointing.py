@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from attnlab.attention import Composition, validate_composition
 from attnlab.attention.scores import Score
 from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.encoders import EncoderOutput
-from attnlab.errors import UserError
 from attnlab.heads.head import Head, TargetSpace
 
 
@@ -44,7 +44,7 @@ class PointingHead(Head):
         score: makes the score from (readout_size, memory_size).
 
     Raises:
-        UserError: a score that does not look at the encoder's states, or at so many of them alone.
+        UserError: a score that does not look at the encoder's states.
     """
 
     writes_positions = True
@@ -55,11 +55,7 @@ class PointingHead(Head):
     ) -> None:
         super().__init__(decoder, embedding_size, targets)
         self.score = score(decoder.readout_size, decoder.memory_size)
-        if not self.score.content_based or self.score.max_length is not None:
-            raise UserError(
-                f"a pointing head finds a position by what is there, which a {type(self.score).__name__} score does not look "
-                "at: choose a score that compares, such as additive"
-            )
+        validate_composition(Composition(self.score, comparison="positions to point at"))
 
     @override
     def prepare(self, encoded: EncoderOutput, copy_ids: Tensor | None) -> PointingMemory:
