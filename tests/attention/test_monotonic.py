@@ -175,7 +175,7 @@ def test_any_stateless_normalizer_sits_in_a_chunk(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("mocha", {"chunk_size": 0}, "chunk_size must be 1 or more, not 0"),
+        ("mocha", {"chunk_size": 1}, "chunk_size must be 2 or more, not 1"),
         ("monotonic", {"noise": -1.0}, "noise is a standard deviation and must not be negative"),
     ],
 )

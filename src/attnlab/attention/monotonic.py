@@ -23,7 +23,7 @@ class Monotonic(Normalizer):
         α_tj = p_tj Σ_{k≤j} α_{t-1,k} Π_{l=k}^{j-1} (1 - p_tl),  α_0 = (1, 0, …, 0),
 
     computed from the products themselves in log space and not by the paper's closed form, whose denominator vanishes. In
-    training noise from N(0, 1) is added to the energies, so that p is driven to 0 or 1. Mass that runs off the end is lost:
+    training noise from N(0, noise²) is added to the energies, so that p is driven to 0 or 1. Mass that runs off the end is lost:
     weights may sum to less than one.
 
     Parameters:
@@ -99,12 +99,12 @@ class MonotonicChunkwise(Monotonic):
         memory_size: size of an encoder state.
         selection: makes the selection score from (query_size, memory_size).
         chunk: makes the normalizer inside a chunk from (query_size, memory_size).
-        chunk_size: w, in tokens.
+        chunk_size: w, in tokens; with one token this would be :class:`Monotonic`, and the score would learn nothing.
         initial_offset: see :class:`Monotonic`.
         noise: see :class:`Monotonic`.
 
     Raises:
-        UserError: a chunk without a token, or a normalizer that cannot normalise a chunk by itself.
+        UserError: a chunk of fewer than two tokens, or a normalizer that cannot normalise a chunk by itself.
     """
 
     def __init__(
@@ -119,8 +119,11 @@ class MonotonicChunkwise(Monotonic):
         noise: float = 1.0,
     ) -> None:
         super().__init__(query_size, memory_size, initial_offset=initial_offset, noise=noise)
-        if chunk_size < 1:
-            raise UserError(f"chunk_size must be 1 or more, not {chunk_size}")
+        if chunk_size < 2:
+            raise UserError(
+                f"chunk_size must be 2 or more, not {chunk_size}: there is nothing to score in a chunk of one token; for that "
+                "choose a monotonic normalizer"
+            )
         self.chunk_size = chunk_size
         self.selection = selection(query_size, memory_size)
         self.chunk = chunk(query_size, memory_size)
