@@ -74,14 +74,22 @@ def test_a_sure_switch_still_learns_to_copy_in_half_precision() -> None:
 
 
 def test_one_hot_weights_cannot_be_copied_with() -> None:
-    with pytest.raises(UserError, match="gives them none"):
+    with pytest.raises(UserError, match="a Hard normalizer gives them none"):
         model(POINTER, "attention=hard")
 
 
-@pytest.mark.parametrize("attention", ["none", "local_p", "monotonic", "mocha"])
-def test_weights_that_are_no_distribution_cannot_be_copied_with(attention: str) -> None:
-    with pytest.raises(UserError, match="which here do not sum to one"):
-        model(POINTER, f"attention={attention}")
+@pytest.mark.parametrize(
+    ("attention", "names"),
+    [
+        (["attention=none"], "NoAttention"),
+        (["attention=context_gate", "attention@attention.inner=local_p"], "LocalPredictive"),
+        (["attention=monotonic", "attention/window=local_p"], "LocalPredictive and Monotonic"),
+        (["attention=mocha"], "MonotonicChunkwise"),
+    ],
+)
+def test_weights_that_are_no_distribution_cannot_be_copied_with(attention: list[str], names: str) -> None:
+    with pytest.raises(UserError, match=f"which do not sum to one with {names}: choose another"):
+        model(POINTER, *attention)
 
 
 def test_label_smoothing_has_no_place_beside_copying(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:

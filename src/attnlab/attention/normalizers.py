@@ -1,7 +1,7 @@
 """Normalizers: from logits to weights."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -21,9 +21,11 @@ class Normalizer(Part, ABC):
 
     Attributes:
         reads_logits: false for a control that ignores them, so that no score need be made.
+        one_hot: whether all weight is on one position, in training too.
     """
 
     reads_logits: bool = True
+    one_hot: ClassVar[bool] = False
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
@@ -179,6 +181,8 @@ class Hard(StatelessNormalizer):
     Raises:
         UserError: a temperature that is not positive.
     """
+
+    one_hot = True
 
     def __init__(self, query_size: int, memory_size: int, *, temperature: float = 1.0, noise: bool = True) -> None:
         super().__init__(query_size, memory_size)

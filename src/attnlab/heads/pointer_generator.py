@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from attnlab.attention.normalizers import Hard
+from attnlab.attention.normalizers import Normalizer
 from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError
@@ -35,15 +35,18 @@ class PointerGeneratorHead(VocabularyHead):
 
     def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace) -> None:
         super().__init__(decoder, embedding_size, targets)
-        if not decoder.attention.sums_to_one:
+        attention = decoder.attention
+        if not attention.sums_to_one:
+            losing = sorted({type(part).__name__ for part in attention.parts if not part.sums_to_one})
             raise UserError(
-                "a pointer-generator copies with the attention's weights, which here do not sum to one: choose a vocabulary "
-                "head, or an attention other than none, a local-p window, and a monotonic or MoChA normalizer"
+                "a pointer-generator copies with the attention's weights, which do not sum to one with "
+                f"{' and '.join(losing) or type(attention).__name__}: choose another attention, or a vocabulary head"
             )
-        if any(isinstance(part, Hard) for part in decoder.attention.modules()):
+        one_hot = next((part for part in attention.parts if isinstance(part, Normalizer) and part.one_hot), None)
+        if one_hot is not None:
             raise UserError(
-                "a pointer-generator learns from the weights of tokens that are not chosen, and a hard normalizer gives them "
-                "none: choose another normalizer"
+                f"a pointer-generator learns from the weights of tokens that are not chosen, and a {type(one_hot).__name__} "
+                "normalizer gives them none: choose another normalizer"
             )
         self.switch = nn.Linear(decoder.attention.context_size + decoder.hidden_size + embedding_size, 1)
 
