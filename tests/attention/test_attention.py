@@ -46,14 +46,13 @@ def pairs() -> list[dict[str, str]]:
 
 
 COVERAGES = [("history", name) for name in options("attention/history") if name.startswith("coverage")]
-NOT_STATES = [("keys", name) for name in options("attention/keys") if name != "states"]
-UNIFORM, LOCATION = ("normalizer", "uniform"), ("score", "location")
+UNIFORM, LOCATION, PROJECTED = ("normalizer", "uniform"), ("score", "location"), ("keys", "projected")
 REFUSED = [
-    *[(UNIFORM, other) for other in [*COVERAGES, *NOT_STATES, ("history", "temporal"), ("window", "gaussian")]],
-    *[(LOCATION, other) for other in [*COVERAGES, *NOT_STATES]],
+    *[(UNIFORM, other) for other in [*COVERAGES, PROJECTED, ("history", "temporal"), ("window", "gaussian")]],
+    *[(LOCATION, other) for other in [*COVERAGES, PROJECTED]],
     *[(("score", "cosine"), other) for other in COVERAGES],
 ]
-"""Two parts of which one would have no effect. Everything else must go together."""
+"""Two parts of which one would have no effect or never learn. Everything else must go together."""
 
 
 @pytest.mark.parametrize("chosen", pairs(), ids=lambda chosen: ",".join(f"{k}={v}" for k, v in chosen.items()))
@@ -257,11 +256,6 @@ def test_the_expectation_of_a_batch_is_that_of_its_sequences(normalizer: str) ->
     torch.testing.assert_close(together[1:], alone, rtol=0, atol=1e-12)
 
 
-def test_heads_that_do_not_divide_the_query_are_refused() -> None:
-    with pytest.raises(UserError, match="3 heads cannot share a query of size 4"):
-        multihead(heads=3)
-
-
 def test_intra_decoder_attention_is_its_equations() -> None:
     torch.manual_seed(0)
     ours = IntraDecoderAttention(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), score=part("score", "general")).double()
@@ -294,11 +288,6 @@ def test_context_gate_is_its_equation() -> None:
     w, b = ours.gate.weight, ours.gate.bias
     gate = 1 / (1 + torch.exp(-(embedding @ w[:, :3].T + query @ w[:, 3:7].T + plain @ w[:, 7:].T + b)))
     agree(context, gate * plain, [query, embedding, states, *ours.parameters()])
-
-
-def test_a_location_score_is_refused_beside_keys_that_it_would_never_train() -> None:
-    with pytest.raises(UserError, match=r"Location score does not look at keys.*Projected keys"):
-        attention(score="location", keys="projected")
 
 
 def test_split_needs_an_even_size() -> None:

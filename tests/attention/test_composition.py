@@ -17,15 +17,15 @@ def chosen(group: str, name: str) -> object:
 SCORES = {name: chosen("score", name) for name in ("general", "location", "cosine")}
 UNIFORM, SOFTMAX, MONOTONIC = (chosen("normalizer", name) for name in ("uniform", "softmax", "monotonic"))
 COVERED, PLAIN = attention(history="coverage_sum"), attention()
-SEPARATE = attention(keys="projected").keys
+LEARNED, HALVES = attention(keys="projected").keys, attention(keys="split").keys
 NOTHING = NoAttention(4, 4, 4)
 
 BROKEN = [
     Composition(normalizer=UNIFORM, history=COVERED.history),
     Composition(normalizer=UNIFORM, window=chosen("window", "gaussian")),
-    Composition(normalizer=UNIFORM, keys=SEPARATE),
+    Composition(normalizer=UNIFORM, keys=LEARNED),
     Composition(normalizer=UNIFORM, comparison="2 heads"),
-    Composition(SCORES["location"], keys=SEPARATE),
+    Composition(SCORES["location"], keys=LEARNED),
     Composition(SCORES["location"], history=COVERED.history),
     Composition(SCORES["location"], comparison="past states"),
     Composition(SCORES["cosine"], history=COVERED.history),
@@ -55,10 +55,10 @@ def test_a_message_names_the_parts_and_no_key(index: int) -> None:
     "parts",
     [
         Composition(),
-        Composition(SCORES["general"], PLAIN.window, SOFTMAX, SEPARATE, COVERED.history),
-        Composition(SCORES["cosine"], PLAIN.window, MONOTONIC, SEPARATE, attention(history="temporal").history),
-        Composition(SCORES["location"], chosen("window", "gaussian"), MONOTONIC, PLAIN.keys, PLAIN.history),
-        Composition(None, chosen("window", "local_p"), UNIFORM, PLAIN.keys, PLAIN.history),
+        Composition(SCORES["general"], PLAIN.window, SOFTMAX, LEARNED, COVERED.history),
+        Composition(SCORES["cosine"], PLAIN.window, MONOTONIC, LEARNED, attention(history="temporal").history),
+        Composition(SCORES["location"], chosen("window", "gaussian"), MONOTONIC, HALVES, PLAIN.history),
+        Composition(None, chosen("window", "local_p"), UNIFORM, HALVES, PLAIN.history),
         Composition(SCORES["general"], comparison="2 heads", query=("embedding", "state")),
         Composition(chunk=UNIFORM),
         Composition(outer=NOTHING, inner=PLAIN),

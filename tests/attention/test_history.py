@@ -119,14 +119,7 @@ def test_coverage_enters_every_score_that_compares(score: str) -> None:
     assert gradient.abs().sum() > 0
 
 
-def test_a_history_without_a_score_to_change_is_refused() -> None:
-    with pytest.raises(UserError, match=r"Uniform normalizer ignores the score.*SumCoverage"):
-        attention(normalizer="uniform", history="coverage_sum")
-    with pytest.raises(UserError, match=r"Location score does not look at keys.*NeuralCoverage"):
-        attention(score=part("score", "location", max_length=9), history="coverage_neural")
-    attention(score="location", history="temporal")
-    with pytest.raises(UserError, match=r"Cosine score normalises its keys.*SumCoverage"):
-        attention(memory_size=4, score="cosine", history="coverage_sum")
+def test_a_fertility_without_sense_is_refused() -> None:
     with pytest.raises(UserError, match="max_fertility must be above 0"):
         attention(score="additive", history=part("history", "coverage_linguistic", max_fertility=0.0))
 

@@ -46,9 +46,9 @@ class Composition:
         return self.score is not None and not self.score.content_based
 
     @property
-    def separate_keys(self) -> bool:
-        """Whether there are keys beside the values."""
-        return self.keys is not None and not self.keys.shared
+    def learned_keys(self) -> bool:
+        """Whether keys are made with parameters."""
+        return self.keys is not None and any(True for _ in self.keys.parameters())
 
     @property
     def changed_keys(self) -> bool:
@@ -84,18 +84,18 @@ RULES = (
         "choose another window, or another normalizer",
     ),
     Rule(
-        lambda parts: parts.ignores_score and parts.separate_keys,
-        "a {normalizer} normalizer ignores the score, so that {keys} keys would have no effect: choose the encoder's states as "
-        "keys, or another normalizer",
+        lambda parts: parts.ignores_score and parts.learned_keys,
+        "a {normalizer} normalizer ignores the score, so that nothing would compare {keys} keys and their parameters never "
+        "learn: choose keys without parameters, or another normalizer",
     ),
     Rule(
         lambda parts: parts.ignores_score and parts.comparison is not None,
         "a {normalizer} normalizer ignores the score, but {comparison} need one that compares: choose another normalizer",
     ),
     Rule(
-        lambda parts: parts.ignores_keys and parts.separate_keys,
-        "a {score} score does not look at keys, so that {keys} keys would have no effect: choose the encoder's states as keys, "
-        "or a score that compares, such as general",
+        lambda parts: parts.ignores_keys and parts.learned_keys,
+        "a {score} score does not look at keys, so that the parameters of {keys} keys would never learn: choose keys without "
+        "parameters, or a score that compares, such as general",
     ),
     Rule(
         lambda parts: parts.ignores_keys and parts.changed_keys,

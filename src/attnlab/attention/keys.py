@@ -1,7 +1,6 @@
 """Keys and values: what of an encoder state is compared, and what is averaged."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 from torch import Tensor, nn
 from typing_extensions import override
@@ -19,10 +18,7 @@ class Keys(Part, ABC):
     Attributes:
         key_size: size of a key.
         value_size: size of a value, which is that of the context.
-        shared: whether key and value are one, the encoder's state.
     """
-
-    shared: ClassVar[bool] = False
 
     def __init__(self, memory_size: int) -> None:
         super().__init__()
@@ -44,8 +40,6 @@ class States(Keys):
 
     No parameters.
     """
-
-    shared = True
 
     @override
     def forward(self, states: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
