@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 
 def select(tree: Any, rows: Tensor) -> Any:
     """Pick rows of every tensor in a tree, batch first."""
-    return apply_to_collection(tree, Tensor, lambda tensor: tensor.index_select(0, rows))
+    return tree_map_only(Tensor, lambda tensor: tensor.index_select(0, rows), tree)
