@@ -24,7 +24,6 @@ def test_splitting_and_merging_are_inverse_up_to_the_output_matrix() -> None:
 def test_each_matrix_is_drawn_by_glorots_rule() -> None:
     torch.manual_seed(0)
     ours = HeadProjections(64, 32, 4)
-    ours.reset_parameters()
     for name, fans in (("query", 128), ("key", 96), ("value", 96), ("output", 128)):
         largest = getattr(ours, f"{name}_projection").weight.abs().max().item()
         bound = (6 / fans) ** 0.5

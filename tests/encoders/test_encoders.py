@@ -190,8 +190,8 @@ def test_convolutional_encoder(kernel_size: int) -> None:
 
 
 def test_convolutional_encoder_begins_with_states_of_the_variance_of_its_input() -> None:
+    torch.manual_seed(0)
     encoder = ConvolutionalEncoder(64, hidden_size=64, dropout=0.2)
-    initialize(encoder, seed=1)
     assert encoder.projection.weight.std().item() == pytest.approx((1 / 64) ** 0.5, rel=0.05)
     for block in encoder.blocks:
         assert block.convolution.weight.std().item() == pytest.approx((4 * 0.8 / (3 * 64)) ** 0.5, rel=0.05)

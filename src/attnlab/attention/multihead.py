@@ -54,6 +54,7 @@ class HeadProjections(nn.Module):
         self.key_projection = nn.Linear(memory_size, query_size, bias=False)
         self.value_projection = nn.Linear(memory_size, query_size, bias=False)
         self.output_projection = nn.Linear(query_size, query_size, bias=False)
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the matrices."""

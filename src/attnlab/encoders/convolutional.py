@@ -31,6 +31,7 @@ class ConvolutionBlock(nn.Module):
         super().__init__()
         self.convolution = nn.Conv1d(size, 2 * size, kernel_size, padding=kernel_size // 2)
         self.dropout = nn.Dropout(dropout)
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the kernel so that the variance of the states stays what it is."""
@@ -88,6 +89,7 @@ class ConvolutionalEncoder(ParallelEncoder):
         self.blocks = nn.ModuleList(
             ConvolutionBlock(hidden_size, kernel_size=kernel_size, dropout=dropout) for _ in range(num_layers)
         )
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the projection so that the variance of the embeddings stays what it is."""
