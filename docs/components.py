@@ -143,9 +143,11 @@ def measured(group: str, option: str) -> tuple[int, int]:
 
 
 def composition(attention: dict[str, Any]) -> str:
-    """The parts of a named attention that are not the usual ones."""
+    """The parts of a named attention that are not the usual ones; the score where one is made."""
+    mechanism = config.build(attention, "attention")(SIZE, SIZE, SIZE)
     usual = {"window": "Global", "normalizer": "Softmax", "keys": "States", "history": "NoHistory"}
-    chosen = {key: attention[key]["_target_"].rpartition(".")[2] for key in ("score", *usual) if key in attention}
+    made = [key for key in ("score", *usual) if key in attention and getattr(mechanism, key, key) is not None]
+    chosen = {key: attention[key]["_target_"].rpartition(".")[2] for key in made}
     parts = [f"{key} {name}" for key, name in chosen.items() if usual.get(key) != name]
     parts += [f"around: {composition(attention['inner'])}"] if "inner" in attention else []
     query = attention.get("query", ["state"])
