@@ -26,7 +26,7 @@ class History(Part, ABC):
     """What is carried from one target token to the next beside the decoder's state.
 
     Args:
-        sizes: of queries, values and keys.
+        sizes: of queries, values and keys, not used here.
 
     Attributes:
         changes_keys: whether it adds to the keys, so that there must be keys that the score compares.
@@ -37,7 +37,6 @@ class History(Part, ABC):
 
     def __init__(self, sizes: HistorySizes) -> None:
         super().__init__()
-        self.sizes = sizes
 
     def prepare(self, values: Tensor) -> Any:
         """Return what can be computed from the values (batch, source_len, value_size) alone, or None."""

@@ -23,8 +23,8 @@ class Monotonic(Normalizer):
         α_tj = p_tj Σ_{k≤j} α_{t-1,k} Π_{l=k}^{j-1} (1 - p_tl),  α_0 = (1, 0, …, 0),
 
     computed from the products themselves in log space and not by the paper's closed form, whose denominator vanishes. In
-    training noise from N(0, noise²) is added to the energies, so that p is driven to 0 or 1. Mass that runs off the end is lost:
-    weights may sum to less than one.
+    training, noise from N(0, noise²) is added to the energies, so that p is driven to 0 or 1. Mass that runs off the end is
+    lost: weights may sum to less than one.
 
     Parameters:
         offset: r (1), initialised with ``initial_offset``.

@@ -16,8 +16,8 @@ class Normalizer(Part, ABC):
     """Turns logits into non-negative weights over the allowed positions, of which no row sums to more than one.
 
     Args:
-        query_size: size of a query.
-        memory_size: size of an encoder state.
+        query_size: size of a query, not used here.
+        memory_size: size of an encoder state, not used here.
 
     Attributes:
         reads_logits: false for a control that ignores them, so that no score need be made.
@@ -29,8 +29,6 @@ class Normalizer(Part, ABC):
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
-        self.query_size = query_size
-        self.memory_size = memory_size
 
     def prepare(self, states: Tensor) -> Any:
         """Return what can be computed from the encoder states (batch, source_len, memory_size) alone, or None."""

@@ -27,13 +27,12 @@ class Window(Part, ABC):
 
     Args:
         query_size: size of a query.
-        memory_size: size of an encoder state.
+        memory_size: size of an encoder state, not used here.
     """
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
         self.query_size = query_size
-        self.memory_size = memory_size
 
     @abstractmethod
     def forward(self, query: Tensor, mask: Tensor, step: Tensor) -> Region:

@@ -9,12 +9,12 @@ from attnlab.attention import AttentionFactory, Memory, Query
 from attnlab.decoders.decoder import DecoderState
 from attnlab.decoders.initial import InitialState
 from attnlab.decoders.readout import Readout
-from attnlab.decoders.recurrent import RecurrentDecoder, Step, Trace
+from attnlab.decoders.recurrent import ReadoutDecoder, Step
 from attnlab.encoders import Encoder
 from attnlab.layers.recurrence import Recurrence, StateSizes, Stepper
 
 
-class BahdanauDecoder(RecurrentDecoder):
+class BahdanauDecoder(ReadoutDecoder):
     """The previous state asks; the context enters the cell and the readout (Bahdanau et al. 2015, section 3.1).
 
     c_t = attention(s_{t-1}); s_t = f([E y_{t-1}; c_t], s_{t-1}); readout_t = g(s_{t-1}, s_t, E y_{t-1}, c_t). With several
@@ -67,8 +67,3 @@ class BahdanauDecoder(RecurrentDecoder):
         context, weights, attention = self.attention(query, memory, state.attention)
         output, hidden = steppers[0](index, context.squeeze(1), state.hidden)
         return Step(output, context, weights, DecoderState(hidden, state.feedback, attention))
-
-    @override
-    def readouts(self, trace: Trace) -> Tensor:
-        readouts: Tensor = self.readout(trace.previous_states(), trace.states, trace.embeddings, trace.contexts)
-        return readouts

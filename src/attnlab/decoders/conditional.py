@@ -9,13 +9,13 @@ from attnlab.attention import AttentionFactory, Memory, Query
 from attnlab.decoders.decoder import DecoderState
 from attnlab.decoders.initial import InitialState
 from attnlab.decoders.readout import Readout
-from attnlab.decoders.recurrent import RecurrentDecoder, Step, Trace
+from attnlab.decoders.recurrent import ReadoutDecoder, Step
 from attnlab.encoders import Encoder
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import Recurrence, StateSizes, Stepper
 
 
-class ConditionalDecoder(RecurrentDecoder):
+class ConditionalDecoder(ReadoutDecoder):
     """Two cells a step, the attention between them (Sennrich et al. 2017, section 2, "conditional GRU with attention").
 
     s'_t = f_1(E y_{t-1}, s_{t-1}); c_t = attention(s'_t); s_t = f_2(c_t, s'_t); readout_t = g(s_{t-1}, s_t, E y_{t-1}, c_t).
@@ -73,8 +73,3 @@ class ConditionalDecoder(RecurrentDecoder):
         context, weights, attention = self.attention(Query(between.unsqueeze(1), embedding), memory, state.attention)
         output, hidden = second(index, context.squeeze(1), hidden)
         return Step(output, context, weights, DecoderState(hidden, state.feedback, attention))
-
-    @override
-    def readouts(self, trace: Trace) -> Tensor:
-        readouts: Tensor = self.readout(trace.previous_states(), trace.states, trace.embeddings, trace.contexts)
-        return readouts

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from attnlab.attention import AttentionFactory, AttentionMechanism, Memory
+from attnlab.attention import AttentionFactory, Memory
 from attnlab.decoders.decoder import Decoder, DecoderOutput, DecoderState
 from attnlab.decoders.initial import InitialState
+from attnlab.decoders.readout import Readout
 from attnlab.encoders import Encoder, EncoderOutput
 from attnlab.layers.recurrence import Recurrence, Stepper
 
@@ -62,7 +63,6 @@ class RecurrentDecoder(Decoder):
         feedback_size: size of what of a step's result enters the next; zeros before the first.
     """
 
-    attention: AttentionMechanism
     recurrence: Recurrence
     initial_state: InitialState
     feedback_size: int = 0
@@ -108,3 +108,14 @@ class RecurrentDecoder(Decoder):
         outputs, contexts, weights, after = zip(*steps, strict=True)
         trace = Trace(state, after, torch.stack(outputs, 1), torch.cat(contexts, 1), embeddings)
         return DecoderOutput(self.readouts(trace), torch.cat(weights, 1), trace.contexts, trace.states, embeddings, last)
+
+
+class ReadoutDecoder(RecurrentDecoder):
+    """A recurrent decoder whose readouts are made by a part of its own, readout_t = g(s_{t-1}, s_t, E y_{t-1}, c_t)."""
+
+    readout: Readout
+
+    @override
+    def readouts(self, trace: Trace) -> Tensor:
+        readouts: Tensor = self.readout(trace.previous_states(), trace.states, trace.embeddings, trace.contexts)
+        return readouts
