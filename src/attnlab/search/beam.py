@@ -1,15 +1,18 @@
 """Beam search."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.layers.trees import select
-from attnlab.search.penalties import LengthPenalty, NoPenalty
+from attnlab.search.penalties import AveragePenalty, LengthPenalty
 from attnlab.search.search import Hypothesis, Model, Search, unbatch
 
 
+@dataclass(kw_only=True, eq=False)
 class BeamSearch(Search):
     """Beam search, batched over sources; a finished hypothesis frees no place (Bahdanau et al. 2015's own search).
 
@@ -17,17 +20,12 @@ class BeamSearch(Search):
     one that ends with the end symbol is finished and keeps its place for good, so that a beam of width 1 is greedy search, and
     a beam wide enough for every sequence is exhaustive. A source whose hypotheses are finished leaves the batch.
 
-    Args:
+    Attributes:
         width: places for a source.
         length_penalty: divides the log-probability when finished hypotheses are ranked.
         coverage_penalty: β; β Σ_j log(min(Σ_t a_tj, 1)) is added when finished hypotheses are ranked (Wu et al. 2016,
             equation 14), a sum over the source tokens, the end included. A position that was never looked at counts as one in a
             million.
-        max_length_factor: see :class:`Search`.
-        max_length_offset: see :class:`Search`.
-        min_length_factor: see :class:`Search`.
-        min_length_offset: see :class:`Search`.
-        no_repeat_ngram: see :class:`Search`.
 
     Raises:
         UserError: a width below 1, a negative penalty, one that has nothing to rank, or a length penalty that is no function of
@@ -36,38 +34,24 @@ class BeamSearch(Search):
 
     max_hypotheses_setting = "width"
 
-    def __init__(
-        self,
-        *,
-        width: int = 5,
-        length_penalty: LengthPenalty | None = None,
-        coverage_penalty: float = 0.0,
-        max_length_factor: float = 2.0,
-        max_length_offset: int = 10,
-        min_length_factor: float = 0.0,
-        min_length_offset: int = 0,
-        no_repeat_ngram: int = 0,
-    ) -> None:
-        super().__init__(
-            max_length_factor=max_length_factor,
-            max_length_offset=max_length_offset,
-            min_length_factor=min_length_factor,
-            min_length_offset=min_length_offset,
-            no_repeat_ngram=no_repeat_ngram,
-        )
-        if width < 1:
-            raise UserError(f"width must be 1 or more, not {width}")
-        if coverage_penalty < 0:
-            raise UserError(f"coverage_penalty must not be negative, as {coverage_penalty} is")
-        if coverage_penalty and width == 1:
+    width: int = 5
+    length_penalty: LengthPenalty = AveragePenalty()  # noqa: RUF009  # frozen
+    coverage_penalty: float = 0.0
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.width < 1:
+            raise UserError(f"width must be 1 or more, not {self.width}")
+        if self.coverage_penalty < 0:
+            raise UserError(f"coverage_penalty must not be negative, as {self.coverage_penalty} is")
+        if self.coverage_penalty and self.width == 1:
             raise UserError("a width of 1 leaves nothing to rank, so that coverage_penalty would have no effect: set it to 0")
-        if length_penalty is not None and not callable(length_penalty):
+        if not callable(self.length_penalty):
             raise UserError(
-                f"length_penalty is a part of its own and not a value, as {length_penalty!r} is: choose an option of its group"
+                f"length_penalty is a part of its own and not a value, as {self.length_penalty!r} is: choose an option of its "
+                "group"
             )
-        self.coverage_penalty = coverage_penalty
-        self.width = width
-        self.length_penalty: LengthPenalty = length_penalty or NoPenalty()
 
     @property
     @override
@@ -128,9 +112,9 @@ class BeamSearch(Search):
                 memory = select(memory, memory_rows)
             sources, scores, places = sources[open_rows], scores[open_rows], places[open_rows]
             history, tokens = history[open_rows], next_tokens[open_rows].flatten()
-        return self._ranked(finished, lengths)
+        return self._rank(finished, lengths)
 
-    def _ranked(self, finished: "FinishedHypotheses", lengths: Tensor) -> list[list[Hypothesis]]:
+    def _rank(self, finished: "FinishedHypotheses", lengths: Tensor) -> list[list[Hypothesis]]:
         found: list[list[Hypothesis]] = [[] for _ in lengths]
         sizes = lengths.tolist()
         each = zip(finished.sources, finished.scores, finished.tokens, finished.weights(), strict=True)

@@ -18,7 +18,7 @@ class Hypothesis:
     Attributes:
         tokens: target token ids, without the start symbol, ending with the end symbol.
         log_probability: Σ_t log p(y_t | y_<t, x), the end symbol included, in nats.
-        score: what hypotheses are ranked by: the log-probability after the length penalty.
+        score: what hypotheses are ranked by: the log-probability after the length penalty, plus the coverage penalty.
         weights: attention weights (len(tokens), source_len), on the CPU.
     """
 
@@ -38,6 +38,7 @@ class Model(Protocol):
         """Return log-probabilities of the next token, attention weights, and the new state."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Search(ABC):
     """Finds target sequences for a batch of sources.
 
@@ -46,15 +47,13 @@ class Search(ABC):
     it is at least ``min_length_factor`` · source length + ``min_length_offset`` long, the end symbol being forbidden before,
     unless nothing else is possible. A factor of 0 makes the limit an absolute one.
 
-    Args:
+    Attributes:
         max_length_factor: target tokens allowed for a source token.
         max_length_offset: target tokens allowed beside them; at least 1.
         min_length_factor: target tokens demanded for a source token.
         min_length_offset: target tokens demanded beside them.
         no_repeat_ngram: no hypothesis has the same n tokens in a row twice, n being this; 0 allows all (Paulus et al. 2018,
             section 2.5).
-
-    Attributes:
         max_hypotheses_setting: the setting that decides how many hypotheses of a source there are at most, or None where there
             is one.
 
@@ -62,38 +61,30 @@ class Search(ABC):
         UserError: limits that allow no token, that no hypothesis can meet, or that every hypothesis meets.
     """
 
+    max_length_factor: float = 2.0
+    max_length_offset: int = 10
+    min_length_factor: float = 0.0
+    min_length_offset: int = 0
+    no_repeat_ngram: int = 0
     max_hypotheses_setting: ClassVar[str | None] = None
 
-    def __init__(
-        self,
-        *,
-        max_length_factor: float = 2.0,
-        max_length_offset: int = 10,
-        min_length_factor: float = 0.0,
-        min_length_offset: int = 0,
-        no_repeat_ngram: int = 0,
-    ) -> None:
-        if max_length_factor < 0 or max_length_offset < 1:
+    def __post_init__(self) -> None:
+        if self.max_length_factor < 0 or self.max_length_offset < 1:
             raise UserError(
-                f"max_length_factor must not be negative and max_length_offset be 1 or more, not {max_length_factor} and "
-                f"{max_length_offset}"
+                "max_length_factor must not be negative and max_length_offset be 1 or more, not "
+                f"{self.max_length_factor} and {self.max_length_offset}"
             )
-        if min(min_length_factor, min_length_offset, no_repeat_ngram) < 0:
+        if min(self.min_length_factor, self.min_length_offset, self.no_repeat_ngram) < 0:
             raise UserError("min_length_factor, min_length_offset and no_repeat_ngram must not be negative")
-        if min_length_factor > max_length_factor or min_length_offset > max_length_offset:
+        if self.min_length_factor > self.max_length_factor or self.min_length_offset > self.max_length_offset:
             raise UserError("min_length_factor and min_length_offset must not be above those of the longest hypothesis")
-        if min_length_factor == 0 and min_length_offset == 1:
+        if self.min_length_factor == 0 and self.min_length_offset == 1:
             raise UserError("every hypothesis has its end symbol, so that a min_length_offset of 1 would have no effect")
-        if max_length_factor == 0 and no_repeat_ngram >= max_length_offset:
+        if self.max_length_factor == 0 and self.no_repeat_ngram >= self.max_length_offset:
             raise UserError(
-                f"a hypothesis of at most {max_length_offset} tokens has no {no_repeat_ngram} tokens twice, so that "
+                f"a hypothesis of at most {self.max_length_offset} tokens has no {self.no_repeat_ngram} tokens twice, so that "
                 f"no_repeat_ngram would have no effect: make it smaller, or 0"
             )
-        self.max_length_factor = max_length_factor
-        self.max_length_offset = max_length_offset
-        self.min_length_factor = min_length_factor
-        self.min_length_offset = min_length_offset
-        self.no_repeat_ngram = no_repeat_ngram
 
     @property
     @abstractmethod

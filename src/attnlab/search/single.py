@@ -1,6 +1,7 @@
 """Searches that follow one hypothesis a source: greedy and sampling."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,18 +15,12 @@ from attnlab.seeding import derive_seed
 
 
 class SinglePathSearch(Search):
-    """Follows one hypothesis, or several that know nothing of each other. What is finished leaves the batch.
-
-    Attributes:
-        paths: hypotheses of each source.
-    """
-
-    paths = 1
+    """Follows one hypothesis, or several that know nothing of each other. What is finished leaves the batch."""
 
     @property
     @override
     def max_hypotheses(self) -> int:
-        return self.paths
+        return 1
 
     @abstractmethod
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
@@ -46,13 +41,14 @@ class SinglePathSearch(Search):
         self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copy_ids: Tensor | None = None
     ) -> list[list[Hypothesis]]:
         memory, state = model.encode(source, lengths, copy_ids)
+        paths = self.max_hypotheses
         longest = int(self.limits(lengths).max())
         elements = zip(source.tolist(), lengths.tolist(), strict=True)
-        draws = torch.stack([self.draw(own[:n], path, longest) for own, n in elements for path in range(self.paths)])
-        draws, lengths = draws.to(source.device), lengths.to(source.device).repeat_interleave(self.paths)
+        draws = torch.stack([self.draw(own[:n], path, longest) for own, n in elements for path in range(paths)])
+        draws, lengths = draws.to(source.device), lengths.to(source.device).repeat_interleave(paths)
         rows = torch.arange(len(lengths), device=source.device)
-        if self.paths > 1:
-            memory, state = select(memory, rows // self.paths), select(state, rows // self.paths)
+        if paths > 1:
+            memory, state = select(memory, rows // paths), select(state, rows // paths)
         tokens = torch.full((len(rows),), bos, device=source.device)
         chosen = torch.full((len(rows), longest), eos, device=source.device)
         # Not the default dtype, which half precision changes.
@@ -76,7 +72,7 @@ class SinglePathSearch(Search):
         found: list[list[Hypothesis]] = [[] for _ in range(len(source))]
         each = zip(chosen.tolist(), scores.tolist(), unbatch(weights, owners), strict=True)
         for row, (ids, score, own) in enumerate(each):
-            found[row // self.paths].append(Hypothesis(ids[: len(own)], score, score, own))
+            found[row // paths].append(Hypothesis(ids[: len(own)], score, score, own))
         return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
 
 
@@ -88,6 +84,7 @@ class GreedySearch(SinglePathSearch):
         return log_probabilities.argmax(dim=-1)
 
 
+@dataclass(kw_only=True, eq=False)
 class SamplingSearch(SinglePathSearch):
     """Draws every token from the model's distribution, sharpened and cut.
 
@@ -95,17 +92,12 @@ class SamplingSearch(SinglePathSearch):
     ``top_p`` (Fan et al. 2018, section 4; Holtzman et al. 2020, section 3.1). What a source gets depends on the seed and the
     source alone, not on the others of its batch. Scores are log-probabilities of the model's own distribution.
 
-    Args:
+    Attributes:
         samples: hypotheses of each source.
         temperature: τ; close to 0 it is greedy search.
         top_k: keep so many tokens; 0 keeps all.
         top_p: keep tokens of so much probability; 1 keeps all.
         seed: of the draws.
-        max_length_factor: see :class:`Search`.
-        max_length_offset: see :class:`Search`.
-        min_length_factor: see :class:`Search`.
-        min_length_offset: see :class:`Search`.
-        no_repeat_ngram: see :class:`Search`.
 
     Raises:
         UserError: settings outside their range, or without effect beside a ``top_k`` of 1.
@@ -113,42 +105,30 @@ class SamplingSearch(SinglePathSearch):
 
     max_hypotheses_setting = "samples"
 
-    def __init__(
-        self,
-        *,
-        samples: int = 1,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        seed: int = 1,
-        max_length_factor: float = 2.0,
-        max_length_offset: int = 10,
-        min_length_factor: float = 0.0,
-        min_length_offset: int = 0,
-        no_repeat_ngram: int = 0,
-    ) -> None:
-        super().__init__(
-            max_length_factor=max_length_factor,
-            max_length_offset=max_length_offset,
-            min_length_factor=min_length_factor,
-            min_length_offset=min_length_offset,
-            no_repeat_ngram=no_repeat_ngram,
-        )
-        if samples < 1 or temperature <= 0 or top_k < 0 or not 0 < top_p <= 1:
+    samples: int = 1
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 1
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.samples < 1 or self.temperature <= 0 or self.top_k < 0 or not 0 < self.top_p <= 1:
             raise UserError(
                 "samples must be 1 or more, temperature above 0, top_k 0 or more and top_p above 0 and at most 1, not "
-                f"{samples}, {temperature}, {top_k} and {top_p}"
+                f"{self.samples}, {self.temperature}, {self.top_k} and {self.top_p}"
             )
-        if top_k == 1 and (samples, temperature, top_p) != (1, 1.0, 1.0):
+        if self.top_k == 1 and (self.samples, self.temperature, self.top_p) != (1, 1.0, 1.0):
             raise UserError(
                 "a top_k of 1 always draws the most probable token, so that samples, temperature and top_p would have no "
                 "effect: leave them at 1, or raise top_k"
             )
-        self.paths = samples
-        self.temperature = temperature
-        self.top_k = top_k
-        self.top_p = top_p
-        self.seed = seed
+
+    @property
+    @override
+    def max_hypotheses(self) -> int:
+        return self.samples
 
     @override
     def draw(self, source: list[Any], path: int, longest: int) -> Tensor:
