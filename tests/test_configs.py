@@ -1,18 +1,23 @@
 """Every option of every config group, found by listing conf/: run for a step, and every study, composed and built."""
 
 import gzip
+import inspect
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import yaml
+from hydra.utils import get_object
 
 from attnlab.config import build, compose, settle, variant_labels, variant_overrides
 from attnlab.runs.assembly import build_model, build_module, build_task
+from attnlab.search import BeamSearch
 from attnlab.studies.plan import Plan, plan
 from attnlab.tasks.task import Task
 from commands import TINY, Cli, cli
-from composing import settled
+from composing import composed, settled
 from conftest import CONF, ROOT, exhaustive_but, options
 
 __all__ = ["cli"]
@@ -83,6 +88,28 @@ def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) 
     logger = [] if group == "logger" else ["logger=none"]
     assert cli("train", *trainer, *logger, chosen, *size, "trainer.limit_train_batches=1", *NEEDS.get(chosen, [])) == 0
     assert list(tmp_path.glob("runs/train/*/seed=1/result.json"))
+
+
+def arguments(node: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Of every class of attnlab in a file, the arguments with a default: name, what the file gives, the default."""
+    if isinstance(node, dict):
+        target = str(node.get("_target_"))
+        parameters = inspect.signature(get_object(target)).parameters if target.startswith("attnlab.") else {}
+        for name, parameter in parameters.items():
+            value, default = node.get(name, "???"), parameter.default
+            plain = not isinstance(value, dict) and not str(value).startswith(("???", "${"))
+            if plain and default is not parameter.empty:
+                yield f"{target}.{name}", value, list(default) if isinstance(default, tuple) else default
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from arguments(child)
+
+
+def test_a_class_has_the_defaults_that_conf_gives_it() -> None:
+    """A component made in Python is the one that is chosen by name."""
+    given = [argument for path in CONF.rglob("*.yaml") for argument in arguments(yaml.safe_load(path.read_text()))]
+    assert len(given) > 80
+    assert [argument for argument in given if argument[1] != argument[2]] == []
+    assert vars(BeamSearch()) == vars(build(composed("search=beam")["search"], "search"))
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ class Seq2Seq(nn.Module):
         decoder: Callable[[int, Encoder, AttentionFactory], Decoder],
         head: Callable[[Decoder, int, TargetSpace], Head],
         embedding_size: int,
-        dropout: float = 0.0,
+        dropout: float,
         tied_embeddings: Literal["none", "target", "all"] = "none",
     ) -> None:
         super().__init__()

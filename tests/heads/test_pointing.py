@@ -129,6 +129,7 @@ def of_numbers() -> Seq2Seq:
         decoder=same,
         head=partial(PointingHead, score=Additive),
         embedding_size=6,
+        dropout=0.0,
     )
 
 
