@@ -16,7 +16,8 @@ def initialize(model: nn.Module, seed: int) -> None:
     """Draw every parameter of a model anew, each submodule from its own generator.
 
     A submodule's generator is derived from the seed and its qualified name, so that two models that differ in one
-    component start from the same weights in every other. Submodules draw in their own ``reset_parameters``; a parent
+    component start from the same weights in every other. ``inner`` does not count in a name: what an attention has inside
+    draws as it would by itself, so that the two compare. Submodules draw in their own ``reset_parameters``; a parent
     after its children. The global generator is left as it was.
 
     Raises:
@@ -26,7 +27,6 @@ def initialize(model: nn.Module, seed: int) -> None:
         reset = getattr(module, "reset_parameters", None)
         if reset is not None:
             with torch.random.fork_rng(devices=[]):
-                # What a component has inside draws as it would by itself, so that the two compare.
                 torch.manual_seed(derive_seed(seed, ".".join(part for part in name.split(".") if part != "inner")))
                 reset()
         elif next(module.parameters(recurse=False), None) is not None:

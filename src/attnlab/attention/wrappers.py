@@ -89,10 +89,11 @@ class IntraDecoderAttention(AttentionMechanism):
 
 
 class ContextGate(AttentionMechanism):
-    """A gate decides how much of the context the decoder receives, z_t ∘ c_t (Tu et al. 2017, section 3,
-    "context gate (source)").
+    """A gate decides how much of the context the decoder receives, z_t ∘ c_t (after Tu et al. 2017, section 3, "context gate
+    (source)").
 
-    z_t = sigmoid(W [E y_{t-1}; s_t] + C c_t + b), s_t being the query.
+    z_t = sigmoid(W [E y_{t-1}; s_t] + C c_t + b), s_t being the query. The paper gates the projected source, z_t ∘ (C' c_t),
+    with C' the decoder's own matrix; here the context is gated before it, so that any decoder will do.
 
     Parameters:
         gate: [W; C] (context_size, embedding_size + query_size + context_size) and b, initialised as a ``torch.nn.Linear`` is.

@@ -65,7 +65,9 @@ class LearnedScaleDot(Dot):
 
 
 class Cosine(EqualSizes):
-    """Cosine similarity over a temperature, e(s, h) = sᵀh / (τ ‖s‖ ‖h‖) (Graves et al. 2014, equations 5 and 6, β = 1 / τ).
+    """Cosine similarity over a temperature, e(s, h) = sᵀh / (τ ‖s‖ ‖h‖) (after Graves et al. 2014, equations 5 and 6).
+
+    1 / τ is the paper's β, which there the controller emits at every step; here it is constant.
 
     No parameters.
 
