@@ -184,10 +184,10 @@ def test_full_forcing_is_the_parallel_path_and_free_running_feeds_its_own_best_t
     target = possible(made, torch.tensor([[2, 5, 6, 7], [2, 8, 4, 5], [2, 9, 9, 4]]), lengths)
     memory, state = made.encode(source, lengths, copy_ids(source))
 
-    forced = made.scheduled(target, memory, state, torch.ones(3, 4, dtype=torch.bool))
+    forced = made.decode_scheduled(target, memory, state, torch.ones(3, 4, dtype=torch.bool))
     torch.testing.assert_close(forced.readouts, made.decode(target, memory, state).readouts, rtol=0, atol=1e-12)
 
-    free = made.scheduled(target, memory, state, torch.zeros(3, 4, dtype=torch.bool))
+    free = made.decode_scheduled(target, memory, state, torch.zeros(3, 4, dtype=torch.bool))
     best = made.scores(free, memory).argmax(-1)
     own_inputs = torch.cat([target[:, :1], best[:, :-1]], dim=1)
     torch.testing.assert_close(free.readouts, made.decode(own_inputs, memory, state).readouts, rtol=0, atol=1e-12)

@@ -173,7 +173,7 @@ class Seq2Seq(nn.Module):
         log_probabilities = torch.log_softmax(self.scores(decoded, memory).squeeze(1).float(), dim=-1)
         return log_probabilities, decoded.weights.squeeze(1), decoded.state
 
-    def scheduled(self, target: Tensor, memory: SourceMemory, state: DecoderState, forced: Tensor) -> DecoderOutput:
+    def decode_scheduled(self, target: Tensor, memory: SourceMemory, state: DecoderState, forced: Tensor) -> DecoderOutput:
         """Decode step by step, feeding the given token where ``forced`` and the model's own best token elsewhere.
 
         The choice of a token passes no gradient (Bengio et al. 2015, section 2.4).

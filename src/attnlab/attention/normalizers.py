@@ -79,7 +79,7 @@ class StatelessNormalizer(Normalizer, ABC):
         """
 
 
-def _masked(logits: Tensor, allowed: Tensor) -> Tensor:
+def _mask_logits(logits: Tensor, allowed: Tensor) -> Tensor:
     # The dtype's own minimum, not -inf: a row without any allowed position must give zeros, not NaN.
     return logits.masked_fill(~allowed, torch.finfo(logits.dtype).min)
 
@@ -106,10 +106,10 @@ class Softmax(StatelessNormalizer):
     @override
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         if self.temperature == 1.0:
-            return _masked(logits, allowed).softmax(dim=-1) * allowed
+            return _mask_logits(logits, allowed).softmax(dim=-1) * allowed
         # In half precision the quotient may be infinite.
         sharper = logits.to(torch.promote_types(logits.dtype, torch.float32)) / self.temperature
-        return (_masked(sharper, allowed).softmax(dim=-1) * allowed).to(logits.dtype)
+        return (_mask_logits(sharper, allowed).softmax(dim=-1) * allowed).to(logits.dtype)
 
 
 class Entmax(StatelessNormalizer, ABC):
@@ -126,7 +126,7 @@ class Entmax(StatelessNormalizer, ABC):
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
         # What lies 2 or more below the best has no weight; a fill near there keeps the package's squares finite.
-        best = _masked(precise, allowed).amax(dim=-1, keepdim=True)
+        best = _mask_logits(precise, allowed).amax(dim=-1, keepdim=True)
         return (self._map((precise - best).masked_fill(~allowed, -100.0)) * allowed).to(logits.dtype)
 
 
@@ -194,7 +194,7 @@ class Hard(StatelessNormalizer):
         noisy = logits.to(torch.promote_types(logits.dtype, torch.float32))
         if self.noise and self.training:
             noisy = noisy - torch.empty_like(noisy).exponential_().log()
-        masked = _masked(noisy / self.temperature, allowed)
+        masked = _mask_logits(noisy / self.temperature, allowed)
         soft = masked.softmax(dim=-1)
         hard = one_hot(masked.argmax(dim=-1), masked.shape[-1]).to(soft.dtype)
         return ((hard - soft.detach() + soft) * allowed).to(logits.dtype)

@@ -21,8 +21,8 @@ class TransformerDecoder(Decoder):
     The query of a layer's attention over the source is what that sublayer reads; its context is projected to the hidden size
     where it has another. The paper's attention has several heads; any other may stand in its place, so that Transformer and
     recurrent rows stand in one table. Every layer has an attention of its own; the weights reported are those of
-    ``weights_layer``, and only that layer computes them. A final layer normalisation closes the pre-norm form. Positions are
-    sinusoids, so that there is no longest sequence.
+    ``weights_layer``, and the other layers may leave theirs inside a fused kernel. A final layer normalisation closes the
+    pre-norm form. Positions are sinusoids, so that there is no longest sequence.
 
     Parameters:
         input_projection: (hidden_size, embedding_size), where the two differ.
@@ -167,7 +167,7 @@ class TransformerDecoderLayer(nn.Module):
         self, states: Tensor, embeddings: Tensor, memory: Memory, past: PastStates, attention: object, *, need_weights: bool
     ) -> LayerStep:
         """Turn states (batch, target_len, size) into new ones."""
-        own, past = self.self_attention.causal(self.self_attention_residual.prepare(states), past)
+        own, past = self.self_attention.attend_backwards(self.self_attention_residual.prepare(states), past)
         states = self.self_attention_residual.add(states, own)
         query = Query(self.attention_residual.prepare(states), embeddings)
         contexts, weights, attention = self.attention(query, memory, attention, need_weights=need_weights)

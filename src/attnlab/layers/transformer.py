@@ -79,7 +79,7 @@ class SelfAttention(nn.Module):
         query, keys, values = self._project(states)
         return self._attend(query, keys, values, mask.unsqueeze(1).unsqueeze(1))
 
-    def causal(self, states: Tensor, past: PastStates) -> tuple[Tensor, PastStates]:
+    def attend_backwards(self, states: Tensor, past: PastStates) -> tuple[Tensor, PastStates]:
         """Look at the positions before and at one's own; the rest of the sequence is not known yet.
 
         Args:

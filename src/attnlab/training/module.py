@@ -148,7 +148,7 @@ class SequenceModule(LightningModule):
         name = f"teacher forcing, step {self.global_step}, rank {self.global_rank}"
         generator = torch.Generator().manual_seed(derive_seed(self.seed, name))
         forced = teacher_forcing.draw(inputs.shape[0], inputs.shape[1], generator).to(inputs.device)
-        return self.model.scheduled(inputs, memory, state, forced)
+        return self.model.decode_scheduled(inputs, memory, state, forced)
 
     @override
     def validation_step(self, batch: Batch, batch_index: int) -> None:
