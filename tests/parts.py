@@ -94,3 +94,30 @@ def agree(ours: Tensor, theirs: Tensor, wanted: Sequence[Tensor]) -> None:
     for one, other, tensor in zip(gradients, expected, wanted, strict=True):
         zero = torch.zeros_like(tensor)
         torch.testing.assert_close(zero if one is None else one, zero if other is None else other, rtol=0, atol=1e-10)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    return 1 / (1 + torch.exp(-x))
+
+
+def softmax(logits: Tensor) -> Tensor:
+    return torch.exp(logits) / torch.exp(logits).sum()
+
+
+def lstm(p: dict[str, Tensor], x: Tensor, state: tuple[Tensor, ...], suffix: str = "l0") -> tuple[Tensor, Tensor]:
+    """One step of an LSTM with torch's parameters."""
+    w, b, u, d = (p[f"{name}_{suffix}"] for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"))
+    h, c = state
+    i, f, g, o = (w @ x + b + u @ h + d).chunk(4)
+    c = sigmoid(f) * c + sigmoid(i) * g.tanh()
+    return sigmoid(o) * c.tanh(), c
+
+
+def normalize_layer(p: dict[str, Tensor], x: Tensor) -> Tensor:
+    centred = x - x.sum() / len(x)
+    return centred / torch.sqrt((centred**2).sum() / len(x) + 1e-5) * p["weight"] + p["bias"]
+
+
+def under(p: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The parameters whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in p.items() if name.startswith(prefix)}

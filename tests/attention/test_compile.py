@@ -1,4 +1,4 @@
-"""Every attention trains under torch.compile, as one graph unless its normalizer comes from the entmax package."""
+"""Every attention traces under torch.compile, as one graph unless its normalizer comes from the entmax package."""
 
 import pytest
 import torch

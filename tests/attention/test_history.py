@@ -9,7 +9,7 @@ from torch import Tensor
 from attnlab.attention import Query
 from attnlab.errors import UserError
 from conftest import options
-from parts import agree, attention, inputs, parameters, part
+from parts import agree, attention, inputs, parameters, part, softmax
 
 Loop = Callable[[dict[str, Tensor], Tensor, Tensor], Iterator[Tensor]]
 
@@ -19,10 +19,6 @@ def additive(p: dict[str, Tensor], query: Tensor, states: Tensor, coverage: list
     shift = p.get("history.projection.weight")
     terms = [w @ query + u @ h + (0 if shift is None else shift @ c) for h, c in zip(states, coverage, strict=True)]
     return torch.stack([v[0] @ torch.tanh(term) for term in terms])
-
-
-def softmax(logits: Tensor) -> Tensor:
-    return torch.exp(logits) / torch.exp(logits).sum()
 
 
 def none(p: dict[str, Tensor], queries: Tensor, states: Tensor) -> Iterator[Tensor]:

@@ -10,20 +10,22 @@ from torch import Tensor
 
 from attnlab.attention import Attention, Query
 from attnlab.errors import UserError
-from parts import agree, attention, inputs, parameters, part, sequential_normalizers, stateless_normalizers
+from parts import (
+    agree,
+    attention,
+    inputs,
+    parameters,
+    part,
+    sequential_normalizers,
+    sigmoid,
+    softmax,
+    stateless_normalizers,
+)
 
 LENGTHS = [5, 3]
 MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool)
 Rows = Iterator[list[Tensor]]
 Loop = Callable[[dict[str, Tensor], Tensor, Tensor, Tensor], Rows]
-
-
-def sigmoid(x: Tensor) -> Tensor:
-    return 1 / (1 + torch.exp(-x))
-
-
-def softmax(logits: Tensor) -> Tensor:
-    return torch.exp(logits) / torch.exp(logits).sum()
 
 
 def expected_monotonic(energies: Tensor, before: list[Tensor]) -> list[Tensor]:
@@ -61,13 +63,13 @@ def mocha(p: dict[str, Tensor], queries: Tensor, logits: Tensor, states: Tensor)
 LOOPS: dict[str, Loop] = {"monotonic": monotonic, "mocha": mocha}
 
 
-def made(name: str, **settings: Any) -> Attention:
+def make(name: str, **settings: Any) -> Attention:
     return attention(normalizer=part("normalizer", name, **settings))
 
 
 @pytest.mark.parametrize("name", sequential_normalizers())
 def test_equation_and_gradients(name: str) -> None:
-    ours = made(name, noise=0.0).train()
+    ours = make(name, noise=0.0).train()
     query, embedding, states = inputs(target=7)
     memory = ours.memory(states, MASK)
     weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
@@ -86,7 +88,7 @@ def test_equation_and_gradients(name: str) -> None:
 def test_hard_monotonic_attention_walks_as_the_algorithm_says(name: str) -> None:
     """At test: from where it stands, stop at the first position that is more likely chosen than not; never go back."""
     torch.manual_seed(0)
-    ours = made(name).eval()
+    ours = make(name).eval()
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.mul_(3)
@@ -114,7 +116,7 @@ def test_hard_monotonic_attention_walks_as_the_algorithm_says(name: str) -> None
 
 def test_a_sure_monotonic_expectation_is_the_hard_walk() -> None:
     """With energies far from zero training and test compute the same."""
-    ours = made("monotonic", noise=0.0)
+    ours = make("monotonic", noise=0.0)
     with torch.no_grad():
         ours.normalizer.offset.fill_(0.0)
     query, embedding, states = inputs(batch=20, target=6)
@@ -126,7 +128,7 @@ def test_a_sure_monotonic_expectation_is_the_hard_walk() -> None:
 
 
 def test_monotonic_noise_is_drawn_in_training_alone() -> None:
-    ours = made("monotonic")
+    ours = make("monotonic")
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
     look = lambda: ours(Query(query, embedding), memory, ours.start(memory)).weights  # noqa: E731
@@ -181,4 +183,4 @@ def test_any_stateless_normalizer_sits_in_a_chunk(name: str) -> None:
 )
 def test_values_without_sense_are_refused(name: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        made(name, **settings)
+        make(name, **settings)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnlab.attention.normalizers import StatelessNormalizer
 from attnlab.errors import UserError
-from parts import agree, part, stateless_normalizers
+from parts import agree, part, softmax, stateless_normalizers
 
 NAMES = stateless_normalizers()
 ALLOWED = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0], [0, 0, 1, 0, 0, 0]], dtype=torch.bool)
@@ -18,11 +18,6 @@ ALLOWED = torch.tensor([[1, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0], [0, 0, 1, 0, 0, 
 def normalizer(name: str, **settings: Any) -> StatelessNormalizer:
     made: StatelessNormalizer = part("normalizer", name, **settings)(4, 6)
     return made
-
-
-def softmax(logits: Tensor) -> Tensor:
-    exponentials = torch.exp(logits)
-    return exponentials / exponentials.sum()
 
 
 class BySearch(torch.autograd.Function):
@@ -80,15 +75,16 @@ def test_equation_and_gradients(name: str, scale: float) -> None:
     agree(weights + 0 * logits, by_loop(LOOPS[name], logits), [logits])  # uniform weights depend on nothing
 
 
-@pytest.mark.parametrize("name", NAMES)
+TEMPERATURES = [(name, {"temperature": temperature}) for name in ("softmax", "hard") for temperature in (0.1, 10.0)]
+
+
+@pytest.mark.parametrize(("name", "settings"), [*((name, {}) for name in NAMES), *TEMPERATURES])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [1.0, 3e4])
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("temperature", [0.1, 1.0, 10.0])
 def test_no_nan_even_where_nothing_is_allowed(
-    name: str, dtype: torch.dtype, size: float, training: bool, temperature: float
+    name: str, settings: dict[str, float], dtype: torch.dtype, size: float, training: bool
 ) -> None:
-    settings = {"temperature": temperature} if name in ("softmax", "hard") else {}
     torch.manual_seed(0)
     logits = (size * torch.randn(4, 6)).clamp(-6e4, 6e4).to(dtype).requires_grad_()
     allowed = torch.cat([ALLOWED, torch.zeros(1, 6, dtype=torch.bool)])

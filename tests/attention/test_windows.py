@@ -10,7 +10,7 @@ from torch import Tensor
 from attnlab.attention import Attention, Query
 from attnlab.errors import UserError
 from conftest import options
-from parts import agree, attention, inputs, parameters, part
+from parts import agree, attention, inputs, parameters, part, sigmoid
 
 LENGTHS = [5, 3]
 MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool)
@@ -32,10 +32,6 @@ def local_m(p: dict[str, Tensor], queries: Tensor, logits: Tensor, states: Tenso
     for t, row in enumerate(logits):
         center = min(t, len(row) - 1)
         yield softmax_over(row, [j for j in range(len(row)) if center - 1 <= j <= center + 1])
-
-
-def sigmoid(x: Tensor) -> Tensor:
-    return 1 / (1 + torch.exp(-x))
 
 
 def local_p(p: dict[str, Tensor], queries: Tensor, logits: Tensor, states: Tensor) -> Rows:
@@ -63,14 +59,14 @@ LOOPS: dict[str, tuple[Loop, dict[str, Any]]] = {
 }
 
 
-def made(name: str, **settings: Any) -> Attention:
+def make(name: str, **settings: Any) -> Attention:
     return attention(window=part("window", name, **settings))
 
 
 @pytest.mark.parametrize("name", options("attention/window"))
 def test_equation_and_gradients(name: str) -> None:
     loop, settings = LOOPS[name]
-    ours = made(name, **settings).train()
+    ours = make(name, **settings).train()
     query, embedding, states = inputs(target=7)
     memory = ours.memory(states, MASK)
     weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
@@ -87,7 +83,7 @@ def test_equation_and_gradients(name: str) -> None:
 
 def test_local_m_past_the_sources_end_looks_at_its_end() -> None:
     """A target three times as long as the source still has a window, which ends with the last token."""
-    ours = made("local_m", radius=0)
+    ours = make("local_m", radius=0)
     query, embedding, states = inputs(target=15)
     memory = ours.memory(states, MASK)
     weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
@@ -97,7 +93,7 @@ def test_local_m_past_the_sources_end_looks_at_its_end() -> None:
 
 
 def test_local_p_knows_the_true_length_and_does_not_normalise_again() -> None:
-    ours = made("local_p", radius=2)
+    ours = make("local_p", radius=2)
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
     weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
@@ -114,13 +110,13 @@ def test_local_p_knows_the_true_length_and_does_not_normalise_again() -> None:
 )
 def test_values_without_sense_are_refused(name: str, settings: dict[str, int]) -> None:
     with pytest.raises(UserError, match=r"radius must be [01] or more, not"):
-        made(name, **settings)
+        make(name, **settings)
 
 
 @pytest.mark.parametrize("name", options("attention/window"))
 def test_a_region_depends_on_query_mask_and_step_alone(name: str) -> None:
     """One query after another has the rows of all at once: a window keeps nothing from one call to the next."""
-    window = made(name).window
+    window = make(name).window
     query, step = inputs(target=7)[0], torch.tensor([2, 0])
     together = window(query, MASK, step)
     shape = (2, 7, 5)
@@ -136,6 +132,6 @@ def test_a_region_depends_on_query_mask_and_step_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", options("attention/window"))
 def test_weights_lose_mass_where_the_region_has_a_prior(name: str) -> None:
-    ours = made(name)
+    ours = make(name)
     region = ours.window(inputs()[0], MASK, torch.zeros(2, dtype=torch.long))
     assert (region.prior is None) is ours.sums_to_one

@@ -12,7 +12,7 @@ from attnlab.errors import UserError
 from attnlab.layers.recurrence import GRURecurrence, LSTMRecurrence, Recurrence, ResetFirstGRURecurrence, TanhRecurrence
 from composing import model, sentences
 from conftest import options
-from parts import agree
+from parts import agree, lstm, normalize_layer, softmax, under
 
 
 @pytest.mark.parametrize("kind", [TanhRecurrence, GRURecurrence, LSTMRecurrence])
@@ -50,14 +50,6 @@ def test_a_network_without_a_fused_run_steps_through_a_sequence() -> None:
     torch.testing.assert_close(final[0], state[0], rtol=0, atol=1e-12)
 
 
-def lstm(p: dict[str, Tensor], x: Tensor, state: State) -> State:
-    h, c = state
-    gates = p["weight_ih_l0"] @ x + p["bias_ih_l0"] + p["weight_hh_l0"] @ h + p["bias_hh_l0"]
-    i, f, g, o = gates.chunk(4)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
-
-
 def gru(p: dict[str, Tensor], x: Tensor, state: State) -> State:
     (h,) = state
     xr, xz, xn = (p["weight_ih_l0"] @ x + p["bias_ih_l0"]).chunk(3)
@@ -78,16 +70,11 @@ def paper_gru(p: dict[str, Tensor], x: Tensor, state: State) -> State:
     return ((1 - z) * h + z * candidate,)
 
 
-def under(p: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in p.items() if name.startswith(prefix)}
-
-
 def attend(p: dict[str, Tensor], query: Tensor, states: Tensor) -> Tensor:
     """Additive attention over the states of one sentence; returns the context."""
     w, u, v = (p[f"attention.score.{n}.weight"] for n in ("query_projection", "key_projection", "v"))
     logits = torch.stack([v[0] @ torch.tanh(w @ query + u @ state) for state in states])
-    weights = torch.exp(logits) / torch.exp(logits).sum()
-    return sum(a * h for a, h in zip(weights, states, strict=True))
+    return sum(a * h for a, h in zip(softmax(logits), states, strict=True))
 
 
 Layers = list[State]
@@ -145,11 +132,6 @@ def gnmt(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers)
         yield third[0] + second[0]
 
 
-def norm(p: dict[str, Tensor], x: Tensor) -> Tensor:
-    centered = x - x.sum() / len(x)
-    return p["weight"] * centered / ((centered**2).sum() / len(x) + 1e-5) ** 0.5 + p["bias"]
-
-
 def transformer(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
     """Pre-norm, two layers of two heads, token by token over a growing past."""
     pasts: list[list[Tensor]] = [[], []]
@@ -160,19 +142,20 @@ def transformer(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: 
         x = x + torch.tensor([math.cos(a) if i % 2 else math.sin(a) for i, a in enumerate(angles)], dtype=torch.float64)
         for index, past in enumerate(pasts):
             q = under(p, f"layers.{index}.")
-            past.append(norm(under(q, "self_attention_residual.norm."), x))
+            past.append(normalize_layer(under(q, "self_attention_residual.norm."), x))
             projections, own = under(q, "self_attention.projections."), []
             matrices = [projections[f"{name}_projection.weight"] for name in ("query", "key", "value")]
             for head in range(heads):
                 w_q, w_k, w_v = (matrix.chunk(heads)[head] for matrix in matrices)
                 logits = torch.stack([(w_q @ past[-1]) @ (w_k @ y) / (size / heads) ** 0.5 for y in past])
-                a = torch.exp(logits) / torch.exp(logits).sum()
-                own.append(sum(weight * (w_v @ y) for weight, y in zip(a, past, strict=True)))
+                own.append(sum(a * (w_v @ y) for a, y in zip(softmax(logits), past, strict=True)))
             x = x + projections["output_projection.weight"] @ torch.cat(own)
-            x = x + attend(q, norm(under(q, "attention_residual.norm."), x), states)
-            hidden = q["feedforward.0.weight"] @ norm(under(q, "feedforward_residual.norm."), x) + q["feedforward.0.bias"]
+            x = x + attend(q, normalize_layer(under(q, "attention_residual.norm."), x), states)
+            hidden = (
+                q["feedforward.0.weight"] @ normalize_layer(under(q, "feedforward_residual.norm."), x) + q["feedforward.0.bias"]
+            )
             x = x + q["feedforward.3.weight"] @ hidden.clamp(min=0) + q["feedforward.3.bias"]
-        yield norm(under(p, "norm."), x)
+        yield normalize_layer(under(p, "norm."), x)
 
 
 LOOPS: dict[str, tuple[Loop, list[str]]] = {
@@ -302,7 +285,7 @@ def test_last_state_is_copied_and_sizes_are_checked() -> None:
 @pytest.mark.parametrize("initial", options("decoder/initial_state"))
 @pytest.mark.parametrize("cell", options("decoder/cell"))
 @pytest.mark.parametrize("encoder", options("encoder"))
-def test_any_encoder_starts_any_decoder(initial: str, cell: str, encoder: str) -> None:
+def test_any_encoder_starts_any_cell_by_any_initial_state(initial: str, cell: str, encoder: str) -> None:
     chosen = [f"decoder/initial_state={initial}", f"decoder/cell={cell}", f"encoder={encoder}"]
     try:
         made = model(*chosen)

@@ -26,6 +26,7 @@ from attnlab.layers.transformer import sinusoids
 from attnlab.seeding import initialize
 from composing import composed
 from conftest import options
+from parts import lstm, normalize_layer, under
 
 INPUT, HIDDEN = 6, 4
 
@@ -55,7 +56,7 @@ def randomized(encoder: Encoder) -> Encoder:
     return encoder
 
 
-def made(overrides: list[str], **keys: object) -> Encoder:
+def make(overrides: list[str], **keys: object) -> Encoder:
     small = config(*overrides).copy()
     small.update({"hidden_size": HIDDEN} if "hidden_size" in small else {})
     small.update(keys)
@@ -69,7 +70,7 @@ def outputs(encoded: EncoderOutput) -> list[Tensor]:
 @pytest.mark.parametrize("overrides", VARIANTS, ids=",".join)
 def test_properties(overrides: list[str]) -> None:
     """Padding and company change nothing, padding is zero, sizes are those announced, everything learns."""
-    encoder = made(overrides)
+    encoder = make(overrides)
     lengths = torch.tensor([2, 6, 1, 4])
     embeddings = torch.randn(4, 7, INPUT).double()
     encoded = encoder(embeddings, lengths)
@@ -100,7 +101,7 @@ def test_properties(overrides: list[str]) -> None:
 
 @pytest.mark.parametrize("option", [option for option in options("encoder") if "dropout" in config(f"encoder={option}")])
 def test_dropout_acts_in_training_alone(option: str) -> None:
-    encoder = made([f"encoder={option}"], dropout=0.5, num_layers=2)
+    encoder = make([f"encoder={option}"], dropout=0.5, num_layers=2)
     sentence = torch.randn(1, 5, INPUT).double(), torch.tensor([5])
     assert torch.equal(encoder(*sentence).states, encoder(*sentence).states)
     encoder.train()
@@ -121,18 +122,6 @@ def assert_equal(encoder: Encoder, loop: Callable[[dict[str, Tensor], Tensor], l
         results.extend(torch.autograd.grad(loss, inputs, retain_graph=True))
     for our, their in zip(ours, theirs, strict=True):
         torch.testing.assert_close(our, their, rtol=0, atol=1e-10)
-
-
-def lstm(p: dict[str, Tensor], prefix: str, suffix: str, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    w, b, u, d = (p[f"{prefix}{name}_{suffix}"] for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"))
-    i, f, g, o = (w @ x + b + u @ h + d).chunk(4)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
-
-
-def normalized(p: dict[str, Tensor], prefix: str, x: Tensor) -> Tensor:
-    centred = x - x.sum() / len(x)
-    return centred / torch.sqrt((centred**2).sum() / len(x) + 1e-5) * p[f"{prefix}.weight"] + p[f"{prefix}.bias"]
 
 
 def placed(x: Tensor) -> list[Tensor]:
@@ -160,12 +149,12 @@ def test_deep_recurrent_encoder(size: int, bidirectional: bool, residual: bool, 
             for direction in range(1 + bidirectional):
                 h = c = torch.zeros(HIDDEN).double()
                 for j in reversed(range(len(x))) if direction else range(len(x)):
-                    h, c = lstm(p, f"networks.{layer}.", "l0" + "_reverse" * direction, x[j], h, c)
+                    h, c = lstm(under(p, f"networks.{layer}."), x[j], (h, c), "l0" + "_reverse" * direction)
                     y[j].append(h)
                 cells.append(c)
             for j, parts in enumerate(y):
                 new = torch.cat(parts)
-                new = normalized(p, f"norms.{layer}", new) if layer_norm else new
+                new = normalize_layer(under(p, f"norms.{layer}."), new) if layer_norm else new
                 x[j] = x[j] + new if residual and len(x[j]) == len(new) else new
             hidden += [x[-1][:HIDDEN], x[0][HIDDEN:]][: 1 + bidirectional]
         return [torch.stack(x), *(torch.stack(part).view(2, 1 + bidirectional, HIDDEN) for part in (hidden, cells))]
@@ -204,7 +193,7 @@ def transformer(p: dict[str, Tensor], embeddings: Tensor, pre_norm: bool) -> lis
         x = placed(torch.stack([p["projection.weight"] @ word + p["projection.bias"] for word in embeddings]))
     for layer in range(2):
         at = f"layers.{layer}."
-        y = [normalized(p, f"{at}attention_residual.norm", v) for v in x] if pre_norm else x
+        y = [normalize_layer(under(p, f"{at}attention_residual.norm."), v) for v in x] if pre_norm else x
         matrices = (p[f"{at}attention.projections.{name}_projection.weight"] for name in ("query", "key", "value"))
         q, k, v = ([w @ word for word in y] for w in matrices)
         for i in range(len(x)):
@@ -213,13 +202,13 @@ def transformer(p: dict[str, Tensor], embeddings: Tensor, pre_norm: bool) -> lis
                 scores = [torch.exp(q[i][part] @ key[part] / math.sqrt(HIDDEN / 2)) for key in k]
                 heads.append(sum(score / sum(scores) * value[part] for score, value in zip(scores, v, strict=True)))
             x[i] = x[i] + p[f"{at}attention.projections.output_projection.weight"] @ torch.cat(heads)
-        x = x if pre_norm else [normalized(p, f"{at}attention_residual.norm", v) for v in x]
+        x = x if pre_norm else [normalize_layer(under(p, f"{at}attention_residual.norm."), v) for v in x]
         for i, state in enumerate(x):
-            read = normalized(p, f"{at}feedforward_residual.norm", state) if pre_norm else state
+            read = normalize_layer(under(p, f"{at}feedforward_residual.norm."), state) if pre_norm else state
             inner = torch.clamp(p[f"{at}feedforward.0.weight"] @ read + p[f"{at}feedforward.0.bias"], min=0)
             added = state + p[f"{at}feedforward.3.weight"] @ inner + p[f"{at}feedforward.3.bias"]
-            x[i] = added if pre_norm else normalized(p, f"{at}feedforward_residual.norm", added)
-    return with_mean([normalized(p, "norm", v) for v in x] if pre_norm else x)
+            x[i] = added if pre_norm else normalize_layer(under(p, f"{at}feedforward_residual.norm."), added)
+    return with_mean([normalize_layer(under(p, "norm."), v) for v in x] if pre_norm else x)
 
 
 @pytest.mark.parametrize("size", [INPUT, HIDDEN])
@@ -254,7 +243,7 @@ def test_history_encoder() -> None:
             if states:
                 scores = [torch.exp(h @ p["score.projection.weight"] @ past) for past in states]
                 context = sum(score / sum(scores) * past for score, past in zip(scores, states, strict=True))
-            h, c = lstm(p, "recurrence.network.", "l0", torch.cat([x, context]), h, c)
+            h, c = lstm(under(p, "recurrence.network."), torch.cat([x, context]), (h, c))
             states.append(h)
         return [torch.stack(states), h.view(1, 1, -1), c.view(1, 1, -1)]
 
@@ -266,10 +255,10 @@ class Numbered(Dot):
 
 
 REFUSED: dict[str, Callable[[], Encoder]] = {
-    r"embeddings of size 6 to states of size 8 .* set residual to false": lambda: made(["encoder=deep"], num_layers=1),
-    r"kernel_size is odd, .* not 4": lambda: made(["encoder=convolutional"], kernel_size=4),
-    r"kernel_size is odd, .* not -1": lambda: made(["encoder=convolutional"], kernel_size=-1),
-    r"3 heads cannot share a query of size 4": lambda: made(["encoder=transformer"], heads=3),
+    r"embeddings of size 6 to states of size 8 .* set residual to false": lambda: make(["encoder=deep"], num_layers=1),
+    r"kernel_size is odd, .* not 4": lambda: make(["encoder=convolutional"], kernel_size=4),
+    r"kernel_size is odd, .* not -1": lambda: make(["encoder=convolutional"], kernel_size=-1),
+    r"3 heads cannot share a query of size 4": lambda: make(["encoder=transformer"], heads=3),
     r"a Numbered score does not look at keys, but past states need": lambda: HistoryEncoder(
         INPUT, cell=LSTMRecurrence, score=Numbered, hidden_size=HIDDEN
     ),
@@ -279,7 +268,7 @@ REFUSED: dict[str, Callable[[], Encoder]] = {
 @pytest.mark.parametrize("option", ["rnn", "gru", "lstm", "deep", "history"])
 def test_dropout_between_the_layers_of_one_is_refused(option: str) -> None:
     with pytest.raises(UserError, match=r"a dropout of 0.5 between layers has no effect on one layer"):
-        made([f"encoder={option}"], dropout=0.5, num_layers=1)
+        make([f"encoder={option}"], dropout=0.5, num_layers=1)
 
 
 @pytest.mark.parametrize("message", REFUSED)
