@@ -10,11 +10,11 @@ import pytest
 from conftest import CONF, ROOT
 
 PACKAGE = ROOT / "src" / "attnlab"
-FLOORS = ["errors", "seeding", "source", "attention", "layers", "encoders", "decoders", "heads", "model", "search", "data"]
+FLOORS = ["errors", "hints", "seeding", "source", "attention", "layers", "encoders", "decoders", "heads", "model", "search", "data"]
 FLOORS += ["evaluation", "tasks", "training", "config", "runs", "studies", "commands", "__main__"]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 IDS = [str(path.relative_to(PACKAGE)) for path in MODULES]
-COMPONENTS = set(FLOORS[: FLOORS.index("config")]) - {"errors", "seeding", "source"}
+COMPONENTS = set(FLOORS[: FLOORS.index("config")]) - {"errors", "hints", "seeding", "source"}
 
 GROUPS = sorted({path.name for path in CONF.iterdir() if path.is_dir()} | {"model", "batches", "objective", "vocabulary"})
 LIGHTNING = {"trainer/global_step"}

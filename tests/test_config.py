@@ -137,7 +137,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "none": (node("Window", size=None), "attention.size must be a whole number, not None"),
     "keys": (node("Window", size={"a": 1}), "attention.size must be a whole number, not keys"),
     "count": (node("Window", size=0), "attention.size must be 1 or more, not 0"),
-    "probability": (node("Decoder", dropout=1.0), "attention.dropout is a probability from 0 to below 1, not 1.0"),
+    "probability": (node("Decoder", dropout=1.0), "attention.dropout must be from 0 to below 1, not 1.0"),
     "missing": (node("Window", size="???"), "attention.size has no default: add attention.size=VALUE"),
     "missing in a list": (attention(parts=[node("Window", size="???")]), "attention.parts.0.size has no default"),
     "target": ({"_target_": "attnlab.Nothing"}, "attention._target_: cannot import 'attnlab.Nothing'"),
@@ -158,6 +158,9 @@ def test_what_takes_anything_is_given_anything() -> None:
     check(node("anything", sise=3, of={"depth": 1}), path="attention")
 
 
+TRAINER = {"_target_": "lightning.Trainer", "_partial_": True}
+
+
 def settled(**changes: Any) -> dict[str, Any]:
     nodes: dict[str, Any] = {key: {} for key in config.KEYS}
     plain = {"name": "x", "seed": 1, "threads": None, "resume": True, "keep_results": False, "monitor": "m", "cache_dir": None}
@@ -168,8 +171,14 @@ def settled(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"seed": "one"}, "seed must be a whole number, not 'one'"),
-        ({"threads": 1.5}, "threads must be a whole number or null, not 1.5"),
+        ({"seed": "one"}, "seed must be a whole number, from 0 to 4294967295, not 'one'"),
+        ({"seed": -1}, "seed must be a whole number, from 0 to 4294967295, not -1"),
+        ({"seed": 2**32}, "seed must be a whole number, from 0 to 4294967295, not 4294967296"),
+        ({"threads": 1.5}, "threads must be a whole number, from 1 to 1024, or null, not 1.5"),
+        ({"threads": 0}, "threads must be a whole number, from 1 to 1024, or null, not 0"),
+        ({"threads": 100_000}, "threads must be a whole number, from 1 to 1024, or null, not 100000"),
+        ({"trainer": {**TRAINER, "max_epochs": -3}}, "trainer.max_epochs must be a whole number, -1 or more, or null, not -3"),
+        ({"trainer": {**TRAINER, "limit_val_batches": 0}}, "trainer.limit_val_batches must be a number, above 0, or null, not 0"),
         ({"sede": 1}, "no key 'sede': did you mean 'seed'?"),
         ({"vocabulary": {"max_sise": 3}}, "no key 'max_sise' in 'vocabulary': did you mean 'max_size'?"),
         ({"vocabulary": {"names": ["a", 1]}}, "vocabulary.names must be a list, each text, not ['a', 1]"),

@@ -21,7 +21,16 @@ class StoppedError(Exception):
 
 def unknown_key(key: str, known: Iterable[object], where: str = "") -> UserError:
     """Tell of a key that nobody reads, and name the nearest that somebody does."""
-    names = sorted(str(name) for name in known)
-    near = difflib.get_close_matches(key, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names)}"
-    return UserError(f"no key {key!r}{f' in {where!r}' if where else ''}: {hint}")
+    return UserError(f"no key {key!r}{f' in {where!r}' if where else ''}: {nearest(key, known)}")
+
+
+def nearest(name: str, known: Iterable[object]) -> str:
+    """Return a hint at what was meant by a name that is not known."""
+    names = sorted(map(str, known))
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
+
+
+def brief(error: BaseException) -> str:
+    """Return the beginning of what an error says, in one line."""
+    return " ".join(str(error).split())[:150]

@@ -3,7 +3,6 @@
 Nothing heavy is imported before a command starts, so that help and completion answer at once.
 """
 
-import difflib
 import importlib
 import os
 import pkgutil
@@ -15,7 +14,7 @@ import click
 from typing_extensions import override
 
 import attnlab
-from attnlab.errors import BusyError, StoppedError, UserError
+from attnlab.errors import BusyError, StoppedError, UserError, nearest
 
 COMPLETION = "_ATTNLAB_COMPLETE"
 """The variable by which a shell asks what a word may become; see :mod:`attnlab.commands._shells`."""
@@ -38,9 +37,7 @@ class Verbs(click.Group):
     @override
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if not ctx.resilient_parsing and args[0] not in (known := self.list_commands(ctx)):
-            near = difflib.get_close_matches(args[0], known, n=1)
-            hint = f"did you mean {near[0]!r}" if near else f"there is {', '.join(known)}"
-            raise click.UsageError(f"no command {args[0]!r}, {hint}", ctx)
+            raise click.UsageError(f"no command {args[0]!r}, {nearest(args[0], known).rstrip('?')}", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -3,16 +3,16 @@
 import inspect
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import is_dataclass
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from hydra.utils import get_object
 from omegaconf import DictConfig
 
 from attnlab.config.composition import resolve
-from attnlab.errors import UserError, unknown_key
+from attnlab.errors import UserError, brief, unknown_key
+from attnlab.hints import Range, fits, in_words
 
 NODES = (
     "task data batches encoder attention decoder head objective auxiliary optimizer scheduler search metrics trainer callbacks "
@@ -20,8 +20,8 @@ NODES = (
 )
 KEYS: dict[str, Any] = {
     "name": str,
-    "seed": int,
-    "threads": int | None,
+    "seed": Annotated[int, Range(0, 2**32 - 1)],  # numpy takes no other
+    "threads": Annotated[int, Range(1, 1024)] | None,  # OpenMP crashes with too many
     "resume": bool,
     "keep_results": bool,
     "monitor": str,
@@ -33,11 +33,24 @@ KEYS: dict[str, Any] = {
 HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
 MISSING = "???"
 
-RANGES: tuple[tuple[re.Pattern[str], type | UnionType, Callable[[Any], bool], str], ...] = (
-    (re.compile("(size|layers|heads)$"), int, lambda count: count >= 1, "must be 1 or more"),
-    (re.compile("dropout$"), int | float, lambda share: 0 <= share < 1, "is a probability from 0 to below 1"),
-)
-"""By the end of its key: what a value must be that torch would take, to fail with it later or not at all."""
+COUNT, SHARE = Annotated[int, Range(1)], Annotated[float, Range(0, below=1)]
+LIMITED = (re.compile("(size|layers|heads)$"), COUNT), (re.compile("dropout$"), SHARE)
+"""By the end of its key: what a number must be that torch would take, to fail with it later or not at all."""
+
+FEWER = Annotated[float, Range(above=0)] | None
+TRAINER = {
+    "max_epochs": Annotated[int, Range(-1)] | None,
+    "max_steps": Annotated[int, Range(-1)],
+    "limit_train_batches": FEWER,
+    "limit_val_batches": FEWER,
+    "limit_test_batches": FEWER,
+    "val_check_interval": Annotated[float, Range(above=0)] | str | dict[str, Any] | None,
+    "check_val_every_n_epoch": COUNT | None,
+    "accumulate_grad_batches": COUNT,
+    "log_every_n_steps": Annotated[int, Range(0)] | None,
+    "num_nodes": COUNT,
+}
+"""What Lightning's trainer would refuse in the midst of a run, or fail with; its signature says less."""
 
 logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # it would tell of what cannot be imported once more
 
@@ -51,7 +64,8 @@ def settle(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
     resolved = resolve(config)
     task = resolved.get("task")
     target = task.get("_target_") if isinstance(task, Mapping) else None
-    check(resolved, KEYS | ((_parameters(target, "task") or {}) if isinstance(target, str) else {}))
+    read = (_parameters(target, "task") or {}) if isinstance(target, str) else {}
+    check(resolved, read | {key: read.get(key, Any) if hint is Any else hint for key, hint in KEYS.items()})
     for key in KEYS:
         if key not in resolved:
             raise UserError(f"the config has no {key!r}, which every run needs")
@@ -79,11 +93,12 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
                 raise unknown_key(str(key), known, path)
             check(item, (known or {}).get(key, Any), f"{path}.{key}" if path else str(key))
         return
-    if not _fits(value, hint):
-        raise UserError(f"{path} must be {_in_words(hint)}, not {value!r}")
-    for pattern, kind, holds, told in RANGES:
-        if pattern.search(path) and isinstance(value, kind) and not isinstance(value, bool) and not holds(value):
-            raise UserError(f"{path} {told}, not {value}")
+    if not fits(value, hint):
+        raise UserError(f"{path} must be {in_words(hint)}, not {value!r}")
+    for pattern, limited in LIMITED:
+        kind, numbers = get_args(limited)
+        if pattern.search(path) and fits(value, kind) and value not in numbers:
+            raise UserError(f"{path} must be {numbers}, not {value}")
     for index, item in enumerate(value if isinstance(value, list) else ()):
         check(item, path=f"{path}.{index}")
 
@@ -94,10 +109,10 @@ def _known_keys(node: Mapping[str, Any], hint: Any, path: str) -> Mapping[str, A
         return _parameters(node["_target_"], path)
     if isinstance(hint, Mapping):
         return hint
-    options = next((option for option in (hint, *get_args(hint)) if is_dataclass(option)), None)
-    if options is None and not _fits(node, hint):
-        raise UserError(f"{path} must be {_in_words(hint)}, not keys with values of their own")
-    return None if options is None else get_type_hints(options)
+    options = next((option for option in (hint, *get_args(hint)) if inspect.isclass(option) and is_dataclass(option)), None)
+    if options is None and not fits(node, hint):
+        raise UserError(f"{path} must be {in_words(hint)}, not keys with values of their own")
+    return None if options is None else get_type_hints(options, include_extras=True)
 
 
 def _parameters(target: str, path: str) -> dict[str, Any] | None:
@@ -106,38 +121,13 @@ def _parameters(target: str, path: str) -> dict[str, Any] | None:
         made = get_object(target)
         parameters = inspect.signature(made).parameters
     except (ImportError, AttributeError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{path}._target_: cannot import {target!r} ({reason})") from error
+        raise UserError(f"{path}._target_: cannot import {target!r} ({brief(error)})") from error
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return None
     try:
-        hints = get_type_hints(made.__init__ if inspect.isclass(made) else made)
+        hints = get_type_hints(made.__init__ if inspect.isclass(made) else made, include_extras=True)
     except (NameError, TypeError):  # names that exist for a type checker alone
         hints = {}
+    if (made.__module__, made.__qualname__) == ("lightning.pytorch.trainer.trainer", "Trainer"):
+        hints |= TRAINER
     return {name: hints.get(name, Any) for name in parameters}
-
-
-def _fits(value: object, hint: Any) -> bool:
-    """Tell whether a plain value is of a type; types that are not plain themselves are left to the target."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return any(_fits(value, option) for option in arguments)
-    if origin in (Sequence, list, tuple):
-        return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
-    if origin is Literal:
-        return value in arguments
-    if hint in (int, float):
-        return isinstance(value, int | hint) and not isinstance(value, bool)
-    return isinstance(value, hint) if hint in (bool, str, NoneType) else True
-
-
-def _in_words(hint: Any) -> str:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return " or ".join(_in_words(option) for option in arguments)
-    if origin is Literal:
-        return " or ".join(map(str, arguments))
-    if origin in (Sequence, list, tuple):
-        return f"a list, each {_in_words(arguments[0])}"
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "null"}
-    return words.get(hint, str(hint))

@@ -1,8 +1,7 @@
 """Composing a config as Hydra does for a run, from several folders."""
 
-import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from attnlab.config.variants import variant_name
-from attnlab.errors import UserError, unknown_key
+from attnlab.errors import UserError, nearest, unknown_key
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CONF = next(path for path in (PACKAGE / "conf", PACKAGE.parents[1] / "conf") if path.is_dir())
@@ -179,13 +178,6 @@ def _without_glob(parsed: ParsedOverride) -> str:
     if parsed.value_type is not ValueType.GLOB_CHOICE_SWEEP:
         return str(parsed.input_line)
     return f"{parsed.get_key_element()}={','.join(parsed.sweep_string_iterator())}"
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint at what was meant by a name that is not known."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
 
 
 @contextmanager

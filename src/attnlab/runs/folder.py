@@ -15,7 +15,7 @@ import yaml
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from attnlab.errors import BusyError, UserError
+from attnlab.errors import BusyError, UserError, brief
 from attnlab.runs.record import RunRecord, RunResult
 
 State = Literal["done", "running", "failed", "interrupted", "missing"]
@@ -80,7 +80,7 @@ class RunFolder:
         try:
             config = yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise UserError(f"{self.config_file} is damaged ({_one_line(error)})") from error
+            raise UserError(f"{self.config_file} is damaged ({brief(error)})") from error
         if not isinstance(config, dict) or not config:
             raise UserError(f"{self.config_file} is damaged: it holds no config of a run")
         return config
@@ -258,16 +258,6 @@ class RunFolder:
         """Names of what stays when the folder is emptied for another run."""
         return ".hydra", self.lock_file.name, "run.log"
 
-    def require_finished(self) -> None:
-        """Refuse a folder without a finished run.
-
-        Raises:
-            UserError: there is none.
-        """
-        for path in (self.config_file, self.task_file, self.result_file):
-            if not path.is_file():
-                raise UserError(f"{self.path} holds no {path.name}: name the folder of a finished run, {SHAPE}")
-
     def _text(self, path: Path) -> str:
         try:
             return path.read_text(encoding="utf-8")
@@ -283,7 +273,7 @@ class RunFolder:
         try:
             return parse(json.loads(text))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise UserError(f"{path} is damaged ({_one_line(error)}): delete it, and start the run again") from error
+            raise UserError(f"{path} is damaged ({brief(error)}): delete it, and start the run again") from error
 
     def _mapping(self, path: Path) -> dict[str, Any]:
         return self._checked(path, _as_mapping)
@@ -324,7 +314,7 @@ def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise UserError(f"{path} is damaged ({_one_line(error)})") from error
+        raise UserError(f"{path} is damaged ({brief(error)})") from error
 
 
 def write_statistics(path: Path, statistics: Mapping[str, NDArray[np.float64]], lengths: Sequence[int]) -> None:
@@ -349,7 +339,3 @@ def _as_mapping(content: Any) -> dict[str, Any]:
 
 def _attention_maps(content: Any) -> list[dict[str, Any]]:
     return [{**item, "source": [*item["source"]], "target": [*item["target"]], "weights": item["weights"]} for item in content]
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:150]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config import build
-from attnlab.errors import UserError
+from attnlab.errors import UserError, brief
 from attnlab.evaluation.metric import Metric
 from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_task
@@ -84,7 +84,7 @@ def load_task(folder: RunFolder, **options: Any) -> Task:
     try:
         task.load_state(state["state"])
     except Exception as error:  # tokenizers raises nothing more special
-        raise UserError(f"{folder.task_file} is damaged ({_brief(error)})") from error
+        raise UserError(f"{folder.task_file} is damaged ({type(error).__name__}: {brief(error)})") from error
     return task
 
 
@@ -100,7 +100,7 @@ def report_damage(run: Path) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        message = f"{run} was made by another version of attnlab, or its config was edited: {_brief(error)}"
+        message = f"{run} was made by another version of attnlab, or its config was edited: {type(error).__name__}: {brief(error)}"
         raise UserError(message) from error
 
 
@@ -146,13 +146,9 @@ def _read_weights(path: Path, model: Seq2Seq) -> dict[str, Tensor]:
         }
         found = {name: value.shape for name, value in state.items()}
     except damage as error:
-        raise UserError(f"{path} is damaged, or no checkpoint of attnlab ({_brief(error)})") from error
+        raise UserError(f"{path} is damaged, or no checkpoint of attnlab ({type(error).__name__}: {brief(error)})") from error
     expected = {name: value.shape for name, value in model.state_dict().items()}
     if expected != found:
         differing = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
         raise UserError(f"{path} belongs to another model than the config beside it describes: {differing[0]} differs")
     return state
-
-
-def _brief(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:150]}"

@@ -4,8 +4,9 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from types import NoneType, UnionType
-from typing import Any, Self, get_args, get_origin, get_type_hints
+from typing import Any, Self, get_type_hints
+
+from attnlab.hints import fits
 
 
 class Schema:
@@ -27,26 +28,9 @@ class Schema:
         if missing := names - content.keys():
             raise ValueError(f"it lacks the field {sorted(missing)[0]!r}")
         for name in names:
-            if not _fits(content[name], hints[name]):
+            if not fits(content[name], hints[name]):
                 raise ValueError(f"its field {name!r} is {content[name]!r:.60}")
         return cls(**content)
-
-
-def _fits(value: object, hint: Any) -> bool:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if origin is UnionType:
-        return any(_fits(value, option) for option in arguments)
-    if origin is dict:
-        return isinstance(value, dict) and all(_fits(item, arguments[1]) for item in value.values())
-    if origin is list:
-        return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, NoneType if hint is None else hint)
 
 
 def _process() -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from attnlab.errors import UserError
+from attnlab.errors import UserError, brief
 from attnlab.runs.folder import RunFolder, write_atomically
 from attnlab.runs.record import Schema
 
@@ -96,8 +96,7 @@ class StudyFolder:
             plan = StudyPlan.parse(json.loads(self.plan_file.read_text(encoding="utf-8")))
             _ = plan.planned_runs
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:150]
-            raise UserError(f"{self.plan_file} is damaged ({reason}): delete it, and start the study again") from error
+            raise UserError(f"{self.plan_file} is damaged ({brief(error)}): delete it, and start the study again") from error
         return plan
 
     def write_plan(self, plan: StudyPlan) -> None:

@@ -14,7 +14,6 @@ from attnlab.config import (
     ComposedConfig,
     Place,
     compose,
-    nearest,
     parse_overrides,
     search_path,
     split_sweep,
@@ -22,7 +21,7 @@ from attnlab.config import (
     variant_name,
     variant_overrides,
 )
-from attnlab.errors import UserError, unknown_key
+from attnlab.errors import UserError, nearest, unknown_key
 from attnlab.runs.folder import write_atomically
 from attnlab.studies.folder import StudyFolder, StudyPlan
 

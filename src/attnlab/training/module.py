@@ -44,9 +44,6 @@ class SequenceModule(LightningModule):
     Attributes:
         data: the task's examples in batches.
         results: after a test, the results of each test set, in the order of its examples.
-
-    Raises:
-        UserError: a model that the objective does not suit.
     """
 
     def __init__(
@@ -61,7 +58,6 @@ class SequenceModule(LightningModule):
         scheduler: Callable[[torch.optim.Optimizer], Any],
     ) -> None:
         super().__init__()
-        objective.validate(model)
         self.model = model
         self.task = task
         self.seed = seed

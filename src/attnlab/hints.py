@@ -1,0 +1,75 @@
+"""Types of plain values, as configs and recorded files hold them: whether a value is of one, and how it is called."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that a type is limited to: ``Annotated[int, Range(1)]``.
+
+    Attributes:
+        least: the smallest of them.
+        most: the largest of them.
+        above: which all of them exceed.
+        below: which none of them reaches.
+    """
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+    def __contains__(self, number: float) -> bool:
+        return (
+            (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+        )
+
+    def __str__(self) -> str:
+        low = f"above {self.above}" if self.least is None else str(self.least)
+        high = self.most if self.below is None else f"below {self.below}"
+        if high is None:
+            return low if self.least is None else f"{low} or more"
+        return f"{low} and {high}" if self.least is None else f"from {low} to {high}"
+
+
+def fits(value: object, hint: Any) -> bool:
+    """Tell whether a plain value is of a type; one of a type that is not plain itself always is."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        ranges = (limit for limit in arguments[1:] if isinstance(limit, Range))
+        return fits(value, arguments[0]) and (not isinstance(value, int | float) or all(value in limit for limit in ranges))
+    if origin in (Union, UnionType):
+        return any(fits(value, option) for option in arguments)
+    if origin in (Sequence, list, tuple):
+        return isinstance(value, list) and all(fits(item, arguments[0]) for item in value)
+    if origin in (Mapping, dict):
+        return isinstance(value, Mapping) and all(fits(item, arguments[1]) for item in value.values())
+    if origin is Literal:
+        return value in arguments
+    if hint in (int, float):
+        return isinstance(value, int | hint) and not isinstance(value, bool)
+    return isinstance(value, hint) if hint in (bool, str, NoneType) else True
+
+
+def in_words(hint: Any) -> str:
+    """Say what a value of a type is."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return ", ".join((in_words(arguments[0]), *map(str, arguments[1:])))
+    if origin in (Union, UnionType):
+        told = [in_words(option) for option in arguments]
+        return (", or " if any("," in option for option in told) else " or ").join(told)
+    if origin is Literal:
+        return " or ".join(map(str, arguments))
+    if origin in (Sequence, list, tuple):
+        return f"a list, each {in_words(arguments[0])}"
+    if origin in (Mapping, dict):
+        return f"keys, each with {in_words(arguments[1])}"
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "null"}
+    return words.get(hint, str(hint))
