@@ -10,8 +10,8 @@ import pytest
 from conftest import CONF, ROOT
 
 PACKAGE = ROOT / "src" / "attnlab"
-FLOORS = ["errors", "hints", "seeding", "source", "attention", "layers", "encoders", "decoders", "heads", "model", "search", "data"]
-FLOORS += ["evaluation", "tasks", "training", "config", "runs", "studies", "commands", "__main__"]
+FLOORS = ["errors", "hints", "seeding", "source", "attention", "layers", "encoders", "decoders", "heads", "model", "search"]
+FLOORS += ["data", "evaluation", "tasks", "training", "config", "runs", "studies", "commands", "__main__"]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 IDS = [str(path.relative_to(PACKAGE)) for path in MODULES]
 COMPONENTS = set(FLOORS[: FLOORS.index("config")]) - {"errors", "hints", "seeding", "source"}

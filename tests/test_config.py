@@ -178,7 +178,10 @@ def settled(**changes: Any) -> dict[str, Any]:
         ({"threads": 0}, "threads must be a whole number, from 1 to 1024, or null, not 0"),
         ({"threads": 100_000}, "threads must be a whole number, from 1 to 1024, or null, not 100000"),
         ({"trainer": {**TRAINER, "max_epochs": -3}}, "trainer.max_epochs must be a whole number, -1 or more, or null, not -3"),
-        ({"trainer": {**TRAINER, "limit_val_batches": 0}}, "trainer.limit_val_batches must be a number, above 0, or null, not 0"),
+        (
+            {"trainer": {**TRAINER, "limit_val_batches": 0}},
+            "trainer.limit_val_batches must be a number, above 0, or null, not 0",
+        ),
         ({"sede": 1}, "no key 'sede': did you mean 'seed'?"),
         ({"vocabulary": {"max_sise": 3}}, "no key 'max_sise' in 'vocabulary': did you mean 'max_size'?"),
         ({"vocabulary": {"names": ["a", 1]}}, "vocabulary.names must be a list, each text, not ['a', 1]"),
@@ -226,6 +229,11 @@ def test_configs_are_composed_from_several_folders(places: list[config.Place]) -
     assert made.value("score") == {"kind": "mine"}
     assert (made.value("copy"), made.value("hydra.sweep.dir"), made.value("absent")) == (2, "there", None)
     assert config.resolve(made.config) == {"name": "x", "seed": 2, "copy": 2, "lr": 0.004, "score": {"kind": "mine"}}
+
+
+def test_what_hydra_knows_of_a_job_is_resolved(places: list[config.Place]) -> None:
+    made = config.compose("main", ["+place=${hydra:job.num}-${hydra:runtime.choices.score}", "hydra.job.num=3"], places)
+    assert made.config["place"] == made.value("place") == "3-dot"
 
 
 @pytest.mark.parametrize(
@@ -347,6 +355,12 @@ def test_variants_name_a_folder_and_are_told_apart() -> None:
     for folder in (name([override]) for override in ("a=/b/c", "a=..", "a={b: c}", "+a.b='x y'", "~a", f"a={'ü' * 140}")):
         assert Path(folder).name == folder
         assert len(folder.encode()) <= 255
+
+
+def test_what_has_no_effect_names_no_variant() -> None:
+    for key in config.WITHOUT_EFFECT:
+        assert name([f"{key}=1", f"~{key}", f"+{key}.x=1"]) == "default"
+    assert name(["callbacks.early_stopping.patience=3"]) != "default"
 
 
 def test_variants_are_called_by_what_tells_them_apart() -> None:

@@ -1,10 +1,13 @@
 """Hashes of code: what changes numbers changes them, and nothing else does."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from attnlab.source import PACKAGE, foreign_files, hash_code
+from attnlab import source
+from attnlab.source import PACKAGE, foreign_files, hash_code, hash_package
 
 CODE = '''"""A module."""
 import math
@@ -54,6 +57,29 @@ def test_a_file_that_comes_or_goes_counts(tmp_path: Path) -> None:
     alone = hash_code([tmp_path])
     (tmp_path / "other.py").write_text("x = 1\n")
     assert hash_code([tmp_path]) != alone
+
+
+def test_the_package_counts_as_it_was_when_it_was_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, foreign = tmp_path / "package", tmp_path / "foreign"
+    package.mkdir()
+    foreign.mkdir()
+    monkeypatch.setattr(source, "PACKAGE", package)
+    hash_package.cache_clear()
+    try:
+        before, own = hashed(package, CODE), hash_code([package])
+        late = hashed(foreign, CODE)
+        assert hashed(package, CODE.replace("2.0", "3.0")) == before
+        (package / "new.py").write_text("x = 1\n")
+        assert hash_code([package]) == own
+        assert hashed(foreign, CODE.replace("2.0", "3.0")) != late
+    finally:
+        hash_package.cache_clear()
+
+
+def test_what_a_sweeps_runs_are_forked_from_has_imported_and_hashed_all_of_their_code() -> None:
+    code = "import sys, attnlab.runs.preload as p, attnlab.source as s; assert s.hash_package.cache_info().currsize == 1; "
+    code += "names = p.run_modules(); assert len(names) > 90 and set(names) <= set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_files_of_the_user_are_found_and_those_of_libraries_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import hashlib
 import inspect
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,28 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def hash_code(places: Iterable[Path]) -> str:
-    """Return a hash of all Python files in some places, each a file or a folder; what they are called counts too."""
-    files = sorted({file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))})
-    digest = hashlib.sha256()
-    for file in files:
-        name = file.relative_to(PACKAGE) if file.is_relative_to(PACKAGE) else Path(file.name)
-        digest.update(f"{name.as_posix()} {_hash_file(file, file.stat().st_mtime_ns)}\n".encode())
-    return digest.hexdigest()[:16]
+    """Return a hash of all Python files in some places, each a file or a folder; what they are called counts too.
+
+    The package's own files count as they were when they were first hashed.
+    """
+    lines: set[str] = set()
+    for place in (place.resolve() for place in places):
+        if place.is_relative_to(PACKAGE):
+            own = ((file, code) for file, code in hash_package().items() if file.is_relative_to(place))
+            lines |= {f"{file.relative_to(PACKAGE).as_posix()} {code}\n" for file, code in own}
+        else:
+            files = [place] if place.is_file() else place.rglob("*.py")
+            lines |= {f"{file.name} {_hash_file(file)}\n" for file in files}
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()[:16]
 
 
 @cache
-def _hash_file(file: Path, changed: int) -> str:
+def hash_package() -> Mapping[Path, str]:
+    """Hash every file of the package, once in a process and those forked from it: what runs is what was imported then."""
+    return {file: _hash_file(file) for file in PACKAGE.rglob("*.py")}
+
+
+def _hash_file(file: Path) -> str:
     tree = ast.parse(file.read_bytes())
     return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()
 

@@ -31,6 +31,10 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
     assert {identified(*overrides) for overrides in same} == {first}
     assert len({first.id, *(identified(*overrides).id for overrides in other)}) == len(other) + 1
     assert identified("search.width=2").training == first.training != identified("seed=2").training
+    assert identified("~metrics.chrf").training == first.training
+    assert identified("+metrics.bleu.smoothing=floor").training != first.training, "it chooses the checkpoint"
+    plateau = ["monitor=val/loss", "scheduler=plateau", "scheduler.monitor=val/bleu", "scheduler.mode=max"]
+    assert identified(*plateau, "+metrics.bleu.smoothing=floor").training != identified(*plateau).training
     assert identified("seed=2").recipe == first.recipe != identified("model.dropout=0.2").recipe
 
 
@@ -40,11 +44,15 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
         ("attention/scores/products.py", True),
         ("layers/recurrence.py", True),
         ("search/beam.py", True),
-        ("evaluation/significance.py", True),
+        ("evaluation/significance.py", False),
         ("tasks/translation/metrics.py", True),
         ("tasks/predictor.py", True),
         ("training/module.py", True),
         ("model.py", True),
+        ("runs/assembly.py", True),
+        ("runs/execution.py", True),
+        ("runs/evaluation.py", True),
+        ("training/loggers.py", False),
         ("evaluation/plots.py", False),
         ("tasks/pointing/sort.py", False),
         ("studies/comparison.py", False),
@@ -55,19 +63,16 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
 def test_code_of_the_package_that_decides_numbers_counts(module: str, counts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     path = source.PACKAGE / module
     assert path.is_file()
-    before, original = identified(), source._hash_file
-
-    def edited(file: Path, changed: int) -> str:
-        return original(file, changed) + ("edited" if file == path else "")
-
-    monkeypatch.setattr(source, "_hash_file", edited)
+    before, edited = identified(), {**source.hash_package(), path: "edited"}
+    for module in (source, identity):
+        monkeypatch.setattr(module, "hash_package", lambda: edited)
     after = identified()
     assert (after.id != before.id) == (after.code != before.code) == counts
     assert after.settings == before.settings
 
 
 def test_every_room_whose_code_counts_is_there() -> None:
-    assert all((source.PACKAGE / name).exists() for name in (*identity.ROOMS, *identity.MODULES, *identity.PICTURES))
+    assert all((source.PACKAGE / name).exists() for name in (*identity.ROOMS, *identity.MODULES, *identity.IDLE))
 
 
 SCORE = """from attnlab.attention.scores import Dot

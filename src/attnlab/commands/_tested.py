@@ -91,9 +91,10 @@ def choose_metric(run: "RunFolder", name: str | None) -> tuple[str, "Metric"]:
         UserError: the run declares none of that name.
     """
     from attnlab.runs.loading import load_metrics, report_damage
+    from attnlab.runs.record import metric_name
 
     config = run.read_config()
-    name = name or str(config.get("monitor", "")).partition("/")[2]
+    name = name or metric_name(str(config.get("monitor", "")))
     with report_damage(run.path):
         metrics = load_metrics(config)
     if name not in metrics:

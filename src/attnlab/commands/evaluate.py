@@ -113,7 +113,9 @@ def _write(
 
 
 def _monitored(folder: "RunFolder") -> str:
-    return str(folder.read_config().get("monitor", "")).partition("/")[2]
+    from attnlab.runs.record import metric_name
+
+    return metric_name(str(folder.read_config().get("monitor", "")))
 
 
 def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "TestEvaluation"]) -> None:

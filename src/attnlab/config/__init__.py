@@ -12,18 +12,20 @@ from attnlab.config.composition import (
     Place,
     compose,
     parse_overrides,
+    quote,
     resolve,
     search_path,
     split_sweep,
 )
 from attnlab.config.search import search_node
-from attnlab.config.variants import variant_labels, variant_name, variant_overrides
+from attnlab.config.variants import WITHOUT_EFFECT, variant_labels, variant_name, variant_overrides
 
 __all__ = [
     "CONF",
     "EXPERIMENTS",
     "KEYS",
     "MAIN",
+    "WITHOUT_EFFECT",
     "ComposedConfig",
     "Factory",
     "HydraJob",
@@ -36,6 +38,7 @@ __all__ = [
     "compose",
     "library_errors",
     "parse_overrides",
+    "quote",
     "resolve",
     "run_hydra",
     "search_node",

@@ -12,6 +12,7 @@ import hydra
 # Private: nothing public tells which runs Hydra's own sweeper will make of some overrides.
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override as ParsedOverride
 from hydra.core.override_parser.types import ValueType
@@ -53,13 +54,30 @@ class ComposedConfig:
         Raises:
             UserError: an interpolation of what is not there.
         """
-        with hydra_errors():
+        with hydra_errors(), self._as_that_of_a_job():
             return _plain(OmegaConf.select(self._config, key))
 
     @property
-    def config(self) -> DictConfig:
-        """The config without Hydra's own settings, for :func:`attnlab.config.settle`."""
-        return OmegaConf.masked_copy(self._config, [str(key) for key in self._config if key != "hydra"])
+    def config(self) -> dict[str, Any]:
+        """The config without Hydra's own settings, resolved, for :func:`attnlab.config.settle`.
+
+        Raises:
+            UserError: an interpolation of what is not there.
+        """
+        own = OmegaConf.masked_copy(self._config, [str(key) for key in self._config if key != "hydra"])
+        with self._as_that_of_a_job():
+            return resolve(own)
+
+    @contextmanager
+    def _as_that_of_a_job(self) -> Iterator[None]:
+        """Let ``${hydra:...}`` find Hydra's settings, as in a job that Hydra runs."""
+        job = HydraConfig.instance()
+        before = job.cfg
+        job.set_config(self._config)
+        try:
+            yield
+        finally:
+            job.cfg = before
 
 
 def compose(config_name: str, overrides: Sequence[str], places: Sequence[Place]) -> ComposedConfig:
@@ -95,8 +113,13 @@ def _plain(node: Any) -> Any:
 def search_path(places: Sequence[Place]) -> str:
     """Return the override by which Hydra searches further places."""
     urls = (place if isinstance(place, str) else f"file://{place.resolve()}" for place in places)
-    escaped = (url.replace("\\", "\\\\").replace("'", "\\'") for url in urls)
-    return "hydra.searchpath=[" + ",".join(f"'{url}'" for url in escaped) + "]"
+    return f"hydra.searchpath=[{','.join(map(quote, urls))}]"
+
+
+def quote(value: str) -> str:
+    """Return any text as a value of an override."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 @contextmanager

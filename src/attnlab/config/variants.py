@@ -4,9 +4,11 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-NOT_TELLING = re.compile(
-    r"[+~]*(seed|name|resume|keep_results|cache_dir|logger([./]\w+)*|trainer\.enable_progress_bar|batches\.num_workers)(=|$)"
-)
+WITHOUT_EFFECT = ["logger", "study", "resume", "keep_results", "cache_dir"]
+WITHOUT_EFFECT += ["batches.num_workers", "callbacks.samples", "trainer.enable_progress_bar"]
+"""Parts of a config that decide no number of a run."""
+
+NOT_TELLING = re.compile(rf"[+~]*({'|'.join(map(re.escape, ['seed', 'name', *WITHOUT_EFFECT]))})([./]\w+)*(=|$)")
 """Overrides that make no other variant: they stand elsewhere in a run's path, or decide nothing."""
 
 

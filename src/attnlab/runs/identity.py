@@ -9,22 +9,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import attnlab
-from attnlab.source import PACKAGE, foreign_files, hash_code
+from attnlab.config import WITHOUT_EFFECT
+from attnlab.runs.record import metric_name
+from attnlab.source import PACKAGE, foreign_files, hash_code, hash_package
 from attnlab.tasks.task import Task
 
 ROOMS = ("attention", "layers", "encoders", "decoders", "heads", "search", "data", "evaluation", "training")
 """Folders whose code decides a run's numbers, beside that of its task."""
-MODULES = ("model.py", "seeding.py", "tasks/task.py", "tasks/predictor.py")
-PICTURES = {"evaluation/heatmaps.py", "evaluation/plots.py"}
-"""Modules of these rooms that decide no number."""
+MODULES = ["model.py", "seeding.py", "tasks/task.py", "tasks/predictor.py"]
+MODULES += ["runs/assembly.py", "runs/execution.py", "runs/evaluation.py"]
+IDLE = ("evaluation/heatmaps.py", "evaluation/plots.py", "evaluation/significance.py", "training/loggers.py")
+"""Modules of these rooms that decide no number of a run."""
 
-WITHOUT_EFFECT: dict[str, Collection[str]] = {
-    "": ("data", "logger", "resume", "keep_results", "study", "cache_dir"),  # data is known better by its fingerprint
-    "batches": ("num_workers",),
-    "callbacks": ("samples",),
-    "trainer": ("enable_progress_bar",),
-}
-"""Parts of a config, by node, that do not decide a run's numbers."""
+hash_package()  # now: what is edited later is not what this process has imported
 
 
 class Identity(NamedTuple):
@@ -51,34 +48,54 @@ def identify(config: Mapping[str, Any], task: Task) -> Identity:
     return Identity(
         id=_hash(config, fingerprint, code),
         settings=_hash(config, task.content),
-        training=_hash(config, fingerprint, code, leave_out=("search", "name", "metrics")),
+        training=_hash({**config, "metrics": _watched_metrics(config)}, fingerprint, code, leave_out=("search", "name")),
         recipe=_hash(config, fingerprint, code, leave_out=("seed", "name")),
         code=code,
     )
 
 
+def _watched_metrics(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the nodes of the metrics that choose the checkpoint, stop the training or lower the learning rate."""
+    watched = {metric_name(part["monitor"]) for part in (config, config["scheduler"]) if part and part.get("monitor")}
+    return {name: node for name, node in config["metrics"].items() if name in watched}
+
+
 def _hash(config: Mapping[str, Any], *facts: str, leave_out: Collection[str] = ()) -> str:
-    decisive: dict[str, Any] = {}
-    for key, value in config.items():
-        if key in leave_out or key in WITHOUT_EFFECT[""]:
-            continue
-        idle = WITHOUT_EFFECT.get(key, ())
-        decisive[key] = {k: v for k, v in value.items() if k not in idle} if idle and isinstance(value, Mapping) else value
+    decisive = _without(config, {*WITHOUT_EFFECT, "data", *leave_out})  # data is known better by its fingerprint
     text = json.dumps([decisive, *facts, attnlab.__version__], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _without(node: Any, keys: Collection[str], path: str = "") -> Any:
+    """Return a node without some of the keys in it, which are named as in overrides."""
+    if not isinstance(node, Mapping):
+        return node
+    return {key: _without(item, keys, f"{path}{key}.") for key, item in node.items() if f"{path}{key}" not in keys}
+
+
 def hash_run_code(config: Mapping[str, Any], task: Task) -> str:
     """Return a hash of the code that decides a run's numbers: the package's, and every class of the user's that is named."""
-    files: set[Path] = {PACKAGE / module for module in MODULES}
-    for room in ROOMS:
-        files |= set((PACKAGE / room).rglob("*.py"))
-    files -= {PACKAGE / module for module in PICTURES}
-    files |= foreign_files(map(pkgutil.resolve_name, _targets(config)))
-    own = Path(inspect.getfile(type(task)))
+    files = _run_files() | foreign_files(map(pkgutil.resolve_name, _targets(config)))
+    own = Path(inspect.getfile(type(task))).resolve()
     if own.is_relative_to(PACKAGE):
-        files |= set(own.parent.rglob("*.py"))
+        files.add(own.parent)
     return hash_code(files)
+
+
+def run_modules() -> list[str]:
+    """Return the names of the package's modules that decide the numbers of any run, those of every task included."""
+    files = _run_files() | {file for file in hash_package() if file.is_relative_to(PACKAGE / "tasks")}
+    names = (".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts) for file in files)
+    return sorted(name.removesuffix(".__init__") for name in names)
+
+
+def _run_files() -> set[Path]:
+    places = [PACKAGE / name for name in (*ROOMS, *MODULES)]
+    return {
+        file
+        for file in hash_package()
+        if any(file.is_relative_to(place) for place in places) and file.relative_to(PACKAGE).as_posix() not in IDLE
+    }
 
 
 def _targets(node: Any) -> Iterator[str]:

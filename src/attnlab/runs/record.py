@@ -9,6 +9,11 @@ from typing import Any, Self, get_type_hints
 from attnlab.hints import fits
 
 
+def metric_name(monitor: str) -> str:
+    """Return the name of the metric that is monitored as ``val/NAME``."""
+    return monitor.partition("/")[2]
+
+
 class Schema:
     """A dataclass that is read from JSON, every field of which is checked."""
 

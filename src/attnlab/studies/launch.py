@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from attnlab.config import HydraJob, resolve, run_hydra, settle
 from attnlab.errors import BusyError, StoppedError, UserError
 from attnlab.runs.folder import RunFolder
+from attnlab.runs.record import metric_name
 
 if TYPE_CHECKING:
     from attnlab.studies.collection import Study
@@ -98,7 +99,7 @@ def _run_in_process(config: Mapping[str, Any], job: HydraJob) -> int:
     """Run in a child, and return how it ended: an exit status, or minus the signal that killed it."""
     # A fork of this process would inherit threads that no longer run; the server imports what is heavy once for all runs.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["attnlab.runs.execution"])
+    context.set_forkserver_preload(["attnlab.runs.preload"])
     # A child takes over the default method by its name, and that of joblib's workers is known to joblib alone.
     multiprocessing.set_start_method("forkserver", force=True)
     arguments = (config, job.folder, job.overrides, job.logging, dict(os.environ), os.getcwd())
@@ -202,7 +203,7 @@ def _best(study: "Study") -> str:
     if len(monitors) != 1:
         return ""
     monitor = str(monitors.pop())
-    metric = study.known_metrics[monitor.partition("/")[2]]
+    metric = study.known_metrics[metric_name(monitor)]
     value, label, run = (max if metric.higher_is_better else min)(known, key=lambda score: score[0])
     return f"best {monitor} {value:.{metric.digits}f} ({label}, seed {run.seed})"
 
