@@ -19,12 +19,26 @@ def build_task(config: Mapping[str, Any]) -> Task:
     Raises:
         UserError: a mistake in the config.
     """
-    make: Factory = build(config["task"], "task")
-    names = [name for name in inspect.signature(make.func).parameters if name in config and name not in make.keywords]
-    parts = {name: build(config[name], name) if isinstance(config[name], Mapping) else config[name] for name in names}
+    make, nodes = _task_factory(config)
+    parts = {name: build(node, name) if isinstance(node, Mapping) else node for name, node in nodes.items()}
     _check_kinds(make.func, parts)
     task: Task = make(**parts)
     return task
+
+
+def task_nodes(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a config that a run's task is made from.
+
+    Raises:
+        UserError: a mistake in the node of the task.
+    """
+    return {"task": config["task"], **_task_factory(config)[1]}
+
+
+def _task_factory(config: Mapping[str, Any]) -> tuple[Factory, dict[str, Any]]:
+    make: Factory = build(config["task"], "task")
+    names = [name for name in inspect.signature(make.func).parameters if name in config and name not in make.keywords]
+    return make, {name: config[name] for name in names}
 
 
 def _check_kinds(made: Any, parts: Mapping[str, Any]) -> None:

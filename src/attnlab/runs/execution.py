@@ -1,7 +1,7 @@
 """One run: train, test on the best checkpoint, write down everything."""
 
 import logging
-import os
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -38,7 +38,7 @@ from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, Resumption, RunContext, Throughput
 from attnlab.training.checkpoints import WholeCheckpointIO
-from attnlab.training.loggers import RunInfo, plain_logger
+from attnlab.training.loggers import RunInfo, is_first_process, plain_logger
 from attnlab.training.memory import keep_freed_memory
 from attnlab.training.module import monitored_metric
 
@@ -74,10 +74,11 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         task.prepare()
     model = build_model(config, task)
     module = build_module(config, task, model)
+    _check_interval(config["trainer"], module)
     folder = RunFolder(path)
-    record = _make_record(config, task, overrides)
+    record = make_record(config, task, overrides)
     # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its lock.
-    if int(os.environ.get("LOCAL_RANK", "0")):
+    if not is_first_process():
         return _train_and_test(config, folder.read_record() or record, module, folder, in_sweep=in_sweep)
     with folder.lock():
         record, result = begin_run(folder, record, resume=config["resume"], keep_results=config["keep_results"])
@@ -92,7 +93,27 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         return _train_and_test(config, record, module, folder, in_sweep=in_sweep)
 
 
-def _make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str]) -> RunRecord:
+def _check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
+    """Refuse an interval between validations that no epoch is long enough for, as Lightning does in the midst of the run."""
+    interval, limit = trainer.get("val_check_interval"), trainer.get("limit_train_batches")
+    if not isinstance(interval, int) or trainer.get("check_val_every_n_epoch", 1) is None:
+        return
+    batches = len(module.data.train_dataloader())
+    if limit is not None:
+        batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+    if interval > batches:
+        raise UserError(
+            f"trainer.val_check_interval={interval} is more than the {batches} batches of an epoch: lower it, or add "
+            "trainer.check_val_every_n_epoch=null to count over epochs"
+        )
+
+
+def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str]) -> RunRecord:
+    """Return what a run of a config would be.
+
+    Raises:
+        UserError: data that cannot be read.
+    """
     return RunRecord(
         **identify(config, task)._asdict(),
         task=task.name,
@@ -115,11 +136,11 @@ def _train_and_test(
         _check_launcher(trainer, in_sweep=in_sweep)
         if not record.fit:
             _fit(trainer, module, record, folder, throughput)
-        best = record.fit["checkpoint"]
+        begun, best = time.perf_counter(), record.fit["checkpoint"]
         checkpoint = folder.path / best if best else None
         trainer.test(module, datamodule=module.data, ckpt_path=checkpoint, verbose=False, weights_only=True)
         tests = _evaluate(module, folder, write=trainer.is_global_zero)
-        result = _make_result(record, module, throughput, tests)
+        result = _make_result(record, module, tests, seconds=record.fit["seconds"] + time.perf_counter() - begun)
         if isinstance(logger, Logger):
             logger.log_metrics({**flatten_metrics(tests), "parameters": module.model.size}, step=result.steps)
         if trainer.is_global_zero:
@@ -181,6 +202,7 @@ def _fit(trainer: Trainer, module: SequenceModule, record: RunRecord, folder: Ru
     except SIGTERMException:
         raise StoppedError(f"stopped; the same command goes on from {folder.last_checkpoint}") from None
     kept = next((c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)), None)  # type: ignore[attr-defined]
+    checkpoint = _locate(Path(kept.best_model_path), folder) if kept and kept.best_model_path else None
     record.fit = {
         "epochs": trainer.current_epoch,
         "steps": trainer.global_step,
@@ -188,10 +210,19 @@ def _fit(trainer: Trainer, module: SequenceModule, record: RunRecord, folder: Ru
         "best": float(kept.best_model_score) if kept and kept.best_model_score is not None else None,
         "train_seconds": throughput.seconds,
         "train_tokens_per_second": throughput.rate * trainer.world_size,
-        "checkpoint": Path(kept.best_model_path).name if kept and kept.best_model_path else None,
+        "seconds": throughput.wall,
+        "checkpoint": checkpoint,
     }
     if trainer.is_global_zero:
         folder.write_record(record)
+
+
+def _locate(checkpoint: Path, folder: RunFolder) -> str:
+    """Return where a checkpoint is, seen from the run's folder; one that is kept elsewhere is named in full."""
+    path, own = checkpoint.resolve(), folder.path.resolve()
+    if not path.is_file():
+        raise UserError(f"{path}, the best checkpoint, is gone: train the run again with resume=false")
+    return str(path.relative_to(own) if path.is_relative_to(own) else path)
 
 
 def _evaluate(module: SequenceModule, folder: RunFolder, *, write: bool) -> dict[str, TestEvaluation]:
@@ -213,7 +244,7 @@ def _evaluate(module: SequenceModule, folder: RunFolder, *, write: bool) -> dict
 
 
 def _make_result(
-    record: RunRecord, module: SequenceModule, throughput: Throughput, tests: Mapping[str, TestEvaluation]
+    record: RunRecord, module: SequenceModule, tests: Mapping[str, TestEvaluation], *, seconds: float
 ) -> RunResult:
     fit = {name: value for name, value in record.fit.items() if name != "checkpoint"}
     return RunResult(
@@ -222,10 +253,9 @@ def _make_result(
         code=record.code,
         data=module.task.fingerprint,
         parameters=module.model.size,
-        seconds=throughput.wall,
         restarts=record.restarts,
         tests={name: test.record() for name, test in tests.items()},
-        **fit,
+        **{**fit, "seconds": seconds},
     )
 
 

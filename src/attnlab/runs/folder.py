@@ -22,6 +22,12 @@ State = Literal["done", "running", "failed", "interrupted", "missing"]
 """How far a run is: a running one holds its lock, a failed one left an error, an interrupted one can go on."""
 
 T = TypeVar("T")
+
+
+class DamagedFileError(UserError):
+    """A file of a run that was read, and is not what was written."""
+
+
 SHAPE = "runs/NAME/VARIANT/seed=N"
 
 
@@ -264,7 +270,7 @@ class RunFolder:
         except FileNotFoundError as error:
             raise UserError(f"{self.path} holds no {path.name}: name the folder of a finished run, {SHAPE}") from error
         except UnicodeDecodeError as error:
-            raise UserError(f"{path} is damaged: it is not UTF-8") from error
+            raise DamagedFileError(f"{path} is damaged: it is not UTF-8") from error
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from error
 
@@ -273,7 +279,7 @@ class RunFolder:
         try:
             return parse(json.loads(text))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise UserError(f"{path} is damaged ({brief(error)}): delete it, and start the run again") from error
+            raise DamagedFileError(f"{path} is damaged ({brief(error)}): delete it, and start the run again") from error
 
     def _mapping(self, path: Path) -> dict[str, Any]:
         return self._checked(path, _as_mapping)

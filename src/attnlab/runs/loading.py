@@ -100,8 +100,8 @@ def report_damage(run: Path) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        message = f"{run} was made by another version of attnlab, or its config was edited: {type(error).__name__}: {brief(error)}"
-        raise UserError(message) from error
+        told = f"{type(error).__name__}: {brief(error)}"
+        raise UserError(f"{run} was made by another version of attnlab, or its config was edited: {told}") from error
 
 
 def load_metrics(config: Mapping[str, Any]) -> dict[str, Metric]:

@@ -1,7 +1,6 @@
 """Running a recorded run again, to see whether every figure comes out the same."""
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from attnlab.runs.execution import execute
 from attnlab.runs.folder import SHAPE, RunFolder, read_lines
 from attnlab.runs.identity import hash_run_code
 from attnlab.runs.loading import report_damage
+from attnlab.training.loggers import is_first_process
 
 REPRODUCTION = "reproduced"
 """Folder of the second run, within that of the first."""
@@ -69,7 +69,7 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
     if hash_run_code(config, task) == result.code and task.fingerprint != result.data:
         raise UserError(f"the data is not what {path} was trained on: its fingerprint was {result.data}")
     execute(config, again.path, record.overrides)
-    if int(os.environ.get("LOCAL_RANK", "0")):
+    if not is_first_process():
         return 0, [], []
     before, now = dict(_figures(recorded)), dict(_figures(again))
     return len(before), _differences(before, now), _differences(_origin(recorded), _origin(again))

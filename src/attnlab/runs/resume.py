@@ -1,13 +1,62 @@
 """Beginning a run, or going on with one that was interrupted, and never mixing two of them."""
 
 import shutil
+from dataclasses import dataclass
+from typing import Literal
 
-from attnlab.errors import UserError
-from attnlab.runs.folder import RunFolder
+from attnlab.runs.folder import DamagedFileError, RunFolder
 from attnlab.runs.record import RunRecord, RunResult
 
 REPLACED = ".replaced"
 """Folder beside the variants for runs that another one took the place of."""
+
+OTHER_SETTINGS = "is another one, by its config, data or version"
+OTHER_CODE = "was made by other code"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be done in a run's folder.
+
+    Attributes:
+        deed: nothing, since the run is "done", or since other code did it and its results are "kept"; "resume" goes on with
+            what is there; "begin" sets that aside.
+        previous: what is there; None where that is no run, or none that this version can read.
+        result: of a run that is done or kept.
+        reason: why a run that is there is set aside.
+    """
+
+    deed: Literal["done", "kept", "resume", "begin"]
+    previous: RunRecord | None
+    result: RunResult | None = None
+    reason: str = ""
+
+
+def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: bool) -> Decision:
+    """Decide what is to be done in a run's folder, and change nothing in it.
+
+    Args:
+        folder: the run's own.
+        record: of what shall be run.
+        resume: go on with what is there already, if it is the same run.
+        keep_results: take over the results of a run that differs in its code alone.
+
+    Raises:
+        UserError: a result that cannot be read, although it may be whole.
+    """
+    previous = folder.read_record()
+    if previous is None:
+        return Decision("begin", None)
+    if not resume:
+        return Decision("begin", previous, reason="is not to be gone on with")
+    is_same = previous.id == record.id
+    is_accepted = previous.settings == record.settings and (keep_results or record.code in previous.accepted_code)
+    if (is_same or is_accepted) and (result := _read_result(folder)) is not None:
+        return Decision("done" if is_same else "kept", previous, result)
+    if is_same:
+        goes_on = _is_trained(folder, previous) if previous.fit else folder.last_checkpoint.is_file()
+        return Decision("resume" if goes_on else "begin", previous)
+    return Decision("begin", previous, reason=OTHER_CODE if previous.settings == record.settings else OTHER_SETTINGS)
 
 
 def begin_run(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: bool) -> tuple[RunRecord, RunResult | None]:
@@ -18,42 +67,43 @@ def begin_run(folder: RunFolder, record: RunRecord, *, resume: bool, keep_result
     Args:
         folder: the run's own, locked.
         record: of what shall be run.
-        resume: go on with what is there already, if it is the same run.
-        keep_results: take over the results of a run that differs in its code alone.
+        resume: see :func:`decide`.
+        keep_results: see :func:`decide`.
 
     Returns:
         The record of the run, and its result if it is done already.
+
+    Raises:
+        UserError: a result that cannot be read, although it may be whole.
     """
-    previous = folder.read_record()
-    if previous is not None and resume and is_current(previous, record, keep_results=keep_results):
-        folder.error_file.unlink(missing_ok=True)
-        result = _read_result(folder)
-        if result is not None:
-            _accept_code(folder, previous, record.code)
-            return previous, result
-        if folder.last_checkpoint.is_file() and previous.id == record.id:
-            previous.restarts, previous.process = previous.restarts + 1, record.process
-            folder.write_record(previous)
-            return previous, None
-    _set_aside(folder, previous)
-    if resume:
-        _share_training(folder, record)
-    folder.write_record(record)
-    return record, None
+    decision = decide(folder, record, resume=resume, keep_results=keep_results)
+    previous = decision.previous
+    if previous is None or decision.deed == "begin":
+        _set_aside(folder, previous)
+        if resume:
+            _share_training(folder, record)
+        folder.write_record(record)
+        return record, None
+    folder.error_file.unlink(missing_ok=True)
+    if decision.result is not None:
+        _accept_code(folder, previous, record.code)
+        return previous, decision.result
+    previous.restarts, previous.process = previous.restarts + 1, record.process
+    folder.write_record(previous)
+    return previous, None
 
 
-def is_current(previous: RunRecord, record: RunRecord, *, keep_results: bool) -> bool:
-    """Tell whether what a folder holds is the run that is asked for, or may stand for it."""
-    if previous.id == record.id:
-        return True
-    return previous.settings == record.settings and (keep_results or record.code in previous.accepted_code)
+def _is_trained(folder: RunFolder, record: RunRecord) -> bool:
+    """Tell whether the checkpoint is there that a run's training ended with."""
+    checkpoint = record.fit.get("checkpoint")
+    return checkpoint is not None and (folder.path / checkpoint).is_file()
 
 
 def _read_result(folder: RunFolder) -> RunResult | None:
+    """Return the result, or None where there is none, or one that is damaged and will be written anew."""
     try:
-        return folder.read_result()
-    except UserError:  # not written, or damaged
-        folder.result_file.unlink(missing_ok=True)
+        return folder.read_result() if folder.result_file.is_file() else None
+    except DamagedFileError:
         return None
 
 
@@ -70,10 +120,14 @@ def _share_training(folder: RunFolder, record: RunRecord) -> None:
     for path in sorted(folder.study.glob(f"*/*/{folder.record_file.name}")):
         other = RunFolder(path.parent)
         trained = other.read_record()
-        if trained is None or trained.training != record.training or not trained.fit or path.parent == folder.path.absolute():
+        if trained is None or trained.training != record.training or path.parent == folder.path.absolute():
             continue
-        for source, target in zip(other.files_of_training, folder.files_of_training, strict=True):
-            if source.is_file():
+        if not _is_trained(other, trained):
+            continue
+        for name in {*(file.name for file in other.files_of_training), trained.fit["checkpoint"]}:
+            source, target = other.path / name, folder.path / name
+            if source.is_file() and source != target:  # one that is kept elsewhere is named in full
+                target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
         record.fit = trained.fit
         return

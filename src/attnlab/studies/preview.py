@@ -4,10 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.config import KEYS, compose, settle
-from attnlab.runs.assembly import build_task
+from attnlab.config import compose, quote, settle
+from attnlab.runs.assembly import build_task, task_nodes
+from attnlab.runs.execution import make_record
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.identity import Identity, identify
+from attnlab.runs.record import RunRecord
+from attnlab.runs.resume import OTHER_CODE, decide
 from attnlab.studies.plan import Plan
 from attnlab.tasks.task import Task
 
@@ -20,31 +22,28 @@ def preview(plan: Plan) -> list[str]:
     """
     tasks: dict[str, Task] = {}
     told = []
-    for run in plan.runs:
-        config = settle(compose(plan.config_name, run.overrides, plan.places).config)
-        # What a task is made from: keys of its own, and some of those that every task has. Its data is looked at once.
-        parts = json.dumps({key: config[key] for key in config if key in TASK_KEYS or key not in KEYS}, sort_keys=True)
-        if parts not in tasks:
+    for number, run in enumerate(plan.runs):
+        folder = plan.folder.run(run.folder)
+        job = [f"hydra.job.num={number}", f"hydra.runtime.output_dir={quote(str(folder.path.absolute()))}"]
+        config = settle(compose(plan.config_name, [*run.overrides, *job], plan.places).config)
+        parts = json.dumps(task_nodes(config), sort_keys=True)
+        if parts not in tasks:  # its data is looked at once
             tasks[parts] = build_task(config)
-        told.append(_describe(plan.folder.run(run.folder), config, identify(config, tasks[parts])))
+        told.append(_describe(folder, config, make_record(config, tasks[parts], run.overrides)))
     return told
 
 
-TASK_KEYS = ("task", "data", "batches", "metrics", "cache_dir")
-
-
-def _describe(folder: RunFolder, config: Mapping[str, Any], identity: Identity) -> str:
-    record, state = folder.read_record(), folder.state
+def _describe(folder: RunFolder, config: Mapping[str, Any], record: RunRecord) -> str:
+    state = folder.state
     if state == "running":
         return state
-    if record is None:
+    decision = decide(folder, record, resume=config["resume"], keep_results=config["keep_results"])
+    if decision.deed == "done":
+        return "done"
+    if decision.previous is not None and decision.deed == "kept":
+        is_accepted = record.code in decision.previous.accepted_code
+        return "done, by other code, and kept" if is_accepted else "done, by other code; its results will be kept"
+    if not decision.reason:
         return f"to do ({state})"
-    if record.id == identity.id:
-        return state if state == "done" else f"to do ({state})"
-    if record.settings != identity.settings:
-        return f"to do: the run there ({state}) is another one, by its config, data or version; it will be set aside"
-    if state == "done" and identity.code in record.accepted_code:
-        return "done, by other code, and kept"
-    if state == "done" and config["keep_results"]:
-        return "done, by other code; its results will be kept"
-    return f"to do: the run there ({state}) was made by other code; it will be set aside, unless --keep-results"
+    hint = ", unless --keep-results" if decision.reason == OTHER_CODE and state == "done" else ""
+    return f"to do: the run there ({state}) {decision.reason}; it will be set aside{hint}"

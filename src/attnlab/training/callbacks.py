@@ -70,6 +70,11 @@ class Throughput(Callback):
         self._before = 0.0
         self._begun = time.perf_counter()
         self._started: float | None = None
+        self._is_fitting = False
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Note whether a checkpoint is one to go on from: the test reads one too, when the clock has run further."""
+        self._is_fitting = stage == "fit"
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start the clock."""
@@ -102,7 +107,8 @@ class Throughput(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Count on from a checkpoint."""
-        self.tokens, self.seconds, self._before = (state_dict[name] for name in ("tokens", "seconds", "wall"))
+        if self._is_fitting:
+            self.tokens, self.seconds, self._before = (state_dict[name] for name in ("tokens", "seconds", "wall"))
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start the clock; an epoch that goes on in its midst does not start anew."""
@@ -115,7 +121,7 @@ class Throughput(Callback):
 
     @property
     def wall(self) -> float:
-        """Seconds of everything so far, validation and tests included, and what was done before the last checkpoint."""
+        """Seconds of everything so far, validation included, and of what was done before the last checkpoint."""
         return self._before + time.perf_counter() - self._begun
 
     def _start(self) -> None:
@@ -144,8 +150,12 @@ class MetricsRecorder(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Begin a new file; of a run that is resumed, keep the epochs before the one that it goes on with."""
         lines = self.path.read_text(encoding="utf-8").splitlines() if trainer.ckpt_path and self.path.is_file() else []
+        if lines and not _is_json(lines[-1]):  # the process was killed while it wrote
+            del lines[-1]
         kept = [line for line in lines if json.loads(line)["epoch"] < trainer.current_epoch]
-        self.path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
+        temporary.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        temporary.replace(self.path)
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -154,6 +164,14 @@ class MetricsRecorder(Callback):
         line = {"epoch": trainer.current_epoch, "step": trainer.global_step, **metrics}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 class LossGuard(Callback):

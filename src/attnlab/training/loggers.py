@@ -31,6 +31,11 @@ class RunInfo:
     higher_is_better: Mapping[str, bool]
 
 
+def is_first_process() -> bool:
+    """Tell whether this process is the one of a distributed run that speaks for all; any other run has only that."""
+    return int(os.environ.get("LOCAL_RANK", "0")) == 0
+
+
 @contextmanager
 def wandb_logger(
     run: RunInfo,
@@ -51,7 +56,7 @@ def wandb_logger(
     """
     import wandb
 
-    if int(os.environ.get("LOCAL_RANK", "0")):  # the other processes of a distributed run log nothing
+    if not is_first_process():  # the other processes of a distributed run log nothing
         yield False
         return
     with wandb.init(

@@ -1,0 +1,59 @@
+"""What is recorded beside the training: how long it took, and its curve."""
+
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from lightning import LightningModule
+
+from attnlab.runs import execution
+from attnlab.runs.record import RunResult
+from attnlab.training.callbacks import MetricsRecorder
+from commands import TINY, Cli, cli
+from saboteur import SABOTEUR
+
+__all__ = ["cli"]
+
+
+def test_the_time_of_a_run_is_at_most_what_elapsed(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[float] = []
+
+    def timed(*arguments: Any, **options: Any) -> RunResult:
+        begun = time.perf_counter()
+        try:
+            return carry_out(*arguments, **options)
+        finally:
+            pieces.append(time.perf_counter() - begun)
+
+    carry_out = execution._train_and_test
+    monkeypatch.setattr(execution, "_train_and_test", timed)
+    command = ["train", *TINY, "logger=none", SABOTEUR, "batches.size=16", "trainer.max_epochs=2"]
+    assert cli(*command, "name=once") == 0
+    monkeypatch.setenv("SABOTAGE", "seed=1=interrupt@8")
+    assert cli(*command, "name=stopped") == 130
+    monkeypatch.delenv("SABOTAGE")
+    (checkpoint,) = tmp_path.glob("runs/stopped/*/*/last.ckpt")
+    before = torch.load(checkpoint, weights_only=True)["callbacks"]["Throughput"]["wall"]
+    assert cli(*command, "name=stopped") == 0
+    once, stopped = (
+        json.loads(path.read_text()) for name in ("once", "stopped") for path in tmp_path.glob(f"runs/{name}/*/*/result.json")
+    )
+    assert 0 < once["train_seconds"] < once["seconds"] <= pieces[0]
+    assert max(before, stopped["train_seconds"]) < stopped["seconds"] <= pieces[1] + pieces[2]
+
+
+class Module(LightningModule):
+    pass
+
+
+def test_the_curve_of_a_run_that_was_killed_while_it_wrote_goes_on(tmp_path: Path) -> None:
+    recorder = MetricsRecorder(tmp_path / "metrics.jsonl")
+    recorder.path.write_text('{"epoch": 0}\n{"epoch": 1}\n{"epoch": 2, "val/lo')
+    trainer = SimpleNamespace(ckpt_path="last.ckpt", current_epoch=2)
+    recorder.on_train_start(trainer, Module())  # type: ignore[arg-type]
+    assert recorder.path.read_text() == '{"epoch": 0}\n{"epoch": 1}\n'
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]
