@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from attnlab.runs.names import RUNS
 from conftest import CONF, ROOT
 
 PACKAGE = ROOT / "src" / "attnlab"
@@ -19,9 +21,11 @@ COMPONENTS = set(FLOORS[: FLOORS.index("config")]) - {"errors", "hints", "seedin
 GROUPS = sorted({path.name for path in CONF.iterdir() if path.is_dir()} | {"model", "batches", "objective", "vocabulary"})
 LIGHTNING = {"trainer/global_step"}
 """What Lightning calls the step in its logs."""
-CONFIG_KEY = re.compile(rf"\b({'|'.join(GROUPS)})([./][a-z_]+)*=|\b({'|'.join(GROUPS)})[./][a-z_]+(?!\()\b")
+IN_GROUP = rf"\b({'|'.join(GROUPS)})"
+CONFIG_KEY = re.compile(rf"{IN_GROUP}([./][a-z_]+)*=|{IN_GROUP}[./][a-z_]+(?!\()\b|\b(cache_dir|keep_results)\b")
 RUN_FILES = {"run.json", "result.json", "config.yaml", "environment.json", "task.json", "metrics.jsonl", "attention.json"}
-RUN_FILES |= {"error.txt", "last.ckpt", "hypotheses", "texts", "evaluations"}
+RUN_FILES |= {"error.txt", "best.ckpt", "last.ckpt"}
+RUN_FOLDERS = {"hypotheses", "texts", "evaluations"}
 TEXT_WORDS = re.compile(r"\b(sentences?|bleu)\b", re.IGNORECASE)
 
 
@@ -33,7 +37,8 @@ def imports(path: Path) -> Iterator[str]:
     """Names of the modules that a module imports from, wherever it does."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            yield node.module or ""
+            assert not node.level, "a relative import does not say which room it is from"
+            yield from (node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names))
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
 
@@ -53,7 +58,7 @@ def test_imports_point_downwards(path: Path) -> None:
     if own == "__init__":
         return
     for name in imports(path):
-        if name.startswith("attnlab."):
+        if name.startswith("attnlab.") and name != "attnlab.__version__":
             assert FLOORS.index(name.split(".")[1]) <= FLOORS.index(own), name
     if own == "tasks" and len(path.relative_to(PACKAGE).parts) > 2:  # a task knows no other task
         task = path.relative_to(PACKAGE).parts[1]
@@ -70,8 +75,14 @@ def test_config_alone_imports_the_machinery_of_configs(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=IDS)
 def test_the_run_folder_alone_spells_the_names_of_its_files(path: Path) -> None:
-    if path != PACKAGE / "runs" / "folder.py":
-        assert not RUN_FILES & set(strings(path))
+    if path not in (PACKAGE / "runs" / "folder.py", PACKAGE / "runs" / "names.py"):
+        assert not [text for text in strings(path) if text in RUN_FOLDERS or any(name in text for name in RUN_FILES)]
+
+
+def test_every_config_puts_runs_where_they_are_looked_for() -> None:
+    hydra = yaml.safe_load((CONF / "train.yaml").read_text(encoding="utf-8"))["hydra"]
+    assert hydra["sweep"]["dir"] == f"{RUNS}/${{name}}"
+    assert hydra["run"]["dir"] == f"{hydra['sweep']['dir']}/{hydra['sweep']['subdir']}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=IDS)

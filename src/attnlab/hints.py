@@ -64,7 +64,7 @@ def in_words(hint: Any) -> str:
         return ", ".join((in_words(arguments[0]), *map(str, arguments[1:])))
     if origin in (Union, UnionType):
         told = [in_words(option) for option in arguments]
-        return (", or " if any("," in option for option in told) else " or ").join(told)
+        return (", or " if any(get_origin(option) is Annotated for option in arguments) else " or ").join(told)
     if origin is Literal:
         return " or ".join(map(str, arguments))
     if origin in (Sequence, list, tuple):

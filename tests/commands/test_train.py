@@ -183,6 +183,8 @@ MISTAKES = {
     "transformer": (["decoder=transformer", "attention=none"], "decoder: "),
     "links": ([*TEXT, "auxiliary=supervised"], "has no word alignments"),
     "link file": ([*TEXT, "data.alignments=align"], "no file train.align"),
+    "no threads": (["threads=0"], "threads must be a whole number, from 1 to 1024, or null, not 0"),
+    "interval": (["trainer.val_check_interval=1000"], "is more than the 188 batches of an epoch"),
     "seed": (["seed=one"], "seed must be a whole number, from 0 to 4294967295, not 'one'"),
     "optimizer": (["optimizer.lr=-1"], "optimizer or scheduler: Invalid learning rate: -1"),
     "trainer": (["trainer.precision=13"], "trainer.precision must be"),

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import click
 
-RUNS = "*/*/seed=*"
+from attnlab.runs.names import RUNS
+
+ANY_RUN = "*/*/seed=*"
 
 
 def complete_run(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the folders of runs."""
-    folders = sorted(map(str, Path("runs").glob(RUNS)))
+    folders = sorted(map(str, Path(RUNS).glob(ANY_RUN)))
     return [folder for folder in folders if folder.startswith(incomplete)]
 
 
@@ -53,4 +55,4 @@ def complete_study(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 def complete_study_folder(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return names of folders below runs/."""
-    return sorted(path.name for path in Path("runs").glob("*") if path.is_dir() and path.name.startswith(incomplete))
+    return sorted(path.name for path in Path(RUNS).glob("*") if path.is_dir() and path.name.startswith(incomplete))

@@ -10,12 +10,12 @@ import click
 
 from attnlab.commands._complete import complete_run_or_search
 from attnlab.errors import UserError
+from attnlab.runs.names import BEST, LAST, SHAPE
 
 if TYPE_CHECKING:
     from attnlab.tasks.predictor import Predictor
 
 SEARCH_OVERRIDE = re.compile(r"search([./][\w./]+)?=")
-CHECKPOINT = "best.ckpt"
 FILE = click.Path(path_type=Path)
 """A path that the command checks itself, so that all say alike what is wrong with one."""
 
@@ -58,7 +58,7 @@ class ModelOptions:
             UserError: no run, one that cannot be opened, no such device, or a search that there is not.
         """
         from attnlab.config import build, search_node
-        from attnlab.runs.folder import SHAPE, RunFolder
+        from attnlab.runs.folder import RunFolder
         from attnlab.runs.loading import load, report_damage
 
         if not self.runs:
@@ -98,7 +98,11 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 checkpoint_option = click.option(
-    "--checkpoint", default=CHECKPOINT, show_default=True, metavar="FILE", help="Of the run: best.ckpt or last.ckpt."
+    "--checkpoint",
+    default=BEST,
+    show_default=True,
+    metavar="FILE",
+    help=f"Of the run: {BEST} or {LAST}.",
 )
 
 

@@ -92,7 +92,8 @@ def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: st
 
 def _curves(names: Mapping[str, Path], wanted: str | None) -> "Figure":
     from attnlab.evaluation.plots import plot_curves
-    from attnlab.runs.folder import SHAPE, RunFolder
+    from attnlab.runs.folder import RunFolder
+    from attnlab.runs.names import SHAPE
 
     folders = {name: RunFolder(run) for name, run in names.items()}
     records = {name: folder.read_curve() for name, folder in folders.items()}

@@ -7,6 +7,7 @@ import click
 from attnlab.commands._complete import complete_study_folder
 from attnlab.commands._sweep import show_report
 from attnlab.errors import UserError
+from attnlab.runs.names import RUNS
 
 
 @click.command(short_help="Report the runs of a study, also while they run.")
@@ -14,7 +15,7 @@ from attnlab.errors import UserError
 @click.option("--wandb", is_flag=True, help="Also log the comparison to Weights & Biases, where the runs were logged.")
 def command(name: str, wandb: bool) -> int:
     """Report the runs in runs/NAME, or in the folder NAME, again, or for the first time while they run."""
-    folder = Path(name) if Path(name).is_dir() else Path("runs", name)
+    folder = Path(name) if Path(name).is_dir() else Path(RUNS, name)
     if not folder.is_dir():
         raise UserError(f"no runs of a study {name!r}: there is no folder {folder}")
     show_report(folder, log=wandb)

@@ -23,7 +23,7 @@ def search_node(recorded: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
         UserError: an override of what is not there, or a config without a search.
     """
     if not isinstance(recorded.get("search"), Mapping):
-        raise UserError("the run's config.yaml is damaged: it holds no search")
+        raise UserError("the config of the run is damaged: it holds no search")
     if any(override.startswith("search=") for override in overrides):
         node: dict[str, Any] = compose(MAIN, overrides, [CONF]).value("search")
     else:

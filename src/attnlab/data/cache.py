@@ -61,7 +61,7 @@ def load_or_make(folder: Path, *, make: Callable[[], T], write: Callable[[T, Pat
                 raise
     except OSError as error:
         raise UserError(
-            f"cannot write {folder} ({error.strerror}): set cache_dir or ATTNLAB_CACHE to another folder"
+            f"cannot write {folder} ({error.strerror}): choose another folder for the cache, for example with ATTNLAB_CACHE"
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

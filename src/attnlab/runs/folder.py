@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from attnlab.errors import BusyError, UserError, brief
+from attnlab.runs.names import BEST, LAST, RECORD, SHAPE
 from attnlab.runs.record import RunRecord, RunResult
 
 State = Literal["done", "running", "failed", "interrupted", "missing"]
@@ -26,9 +27,6 @@ T = TypeVar("T")
 
 class DamagedFileError(UserError):
     """A file of a run that was read, and is not what was written."""
-
-
-SHAPE = "runs/NAME/VARIANT/seed=N"
 
 
 class RunFolder:
@@ -43,7 +41,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.record_file = self.path / "run.json"
+        self.record_file = self.path / RECORD
         self.result_file = self.path / "result.json"
         self.config_file = self.path / "config.yaml"
         self.environment_file = self.path / "environment.json"
@@ -52,8 +50,8 @@ class RunFolder:
         self.attention_file = self.path / "attention.json"
         self.error_file = self.path / "error.txt"
         self.lock_file = self.path / ".lock"
-        self.best_checkpoint = self.path / "best.ckpt"
-        self.last_checkpoint = self.path / "last.ckpt"
+        self.best_checkpoint = self.path / BEST
+        self.last_checkpoint = self.path / LAST
         self.heatmaps = self.path / "heatmaps"
         self.evaluations = self.path / "evaluations"
 

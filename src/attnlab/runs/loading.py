@@ -14,7 +14,8 @@ from attnlab.errors import UserError, brief
 from attnlab.evaluation.metric import Metric
 from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_task
-from attnlab.runs.folder import SHAPE, RunFolder
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.names import BEST, SHAPE
 from attnlab.search import Search
 from attnlab.tasks.predictor import Predictor
 from attnlab.tasks.task import Task
@@ -23,7 +24,7 @@ from attnlab.tasks.task import Task
 def load(
     *runs: str | Path,
     search: Search | None = None,
-    checkpoint: str = "best.ckpt",
+    checkpoint: str = BEST,
     device: str | torch.device = "cpu",
     batch_size: int = 64,
     **task_options: Any,

@@ -12,9 +12,10 @@ import torch
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_task
 from attnlab.runs.execution import execute
-from attnlab.runs.folder import SHAPE, RunFolder, read_lines
+from attnlab.runs.folder import RunFolder, read_lines
 from attnlab.runs.identity import hash_run_code
 from attnlab.runs.loading import report_damage
+from attnlab.runs.names import SHAPE
 from attnlab.training.loggers import is_first_process
 
 REPRODUCTION = "reproduced"

@@ -7,6 +7,7 @@ from typing import Any
 
 from attnlab.errors import UserError, brief
 from attnlab.runs.folder import RunFolder, write_atomically
+from attnlab.runs.names import RECORD
 from attnlab.runs.record import Schema
 
 
@@ -82,7 +83,7 @@ class StudyFolder:
     @property
     def runs(self) -> list[RunFolder]:
         """The folders of all runs that began, planned or not."""
-        return [RunFolder(path.parent) for path in sorted(self.path.glob("*/*/run.json"))]
+        return [RunFolder(path.parent) for path in sorted(self.path.glob(f"*/*/{RECORD}"))]
 
     def read_plan(self) -> StudyPlan | None:
         """Return what the study consists of; None for runs that were never planned together.

@@ -23,6 +23,7 @@ from attnlab.config import (
 )
 from attnlab.errors import UserError, nearest, unknown_key
 from attnlab.runs.folder import write_atomically
+from attnlab.runs.names import RUNS
 from attnlab.studies.folder import StudyFolder, StudyPlan
 
 log = logging.getLogger(__name__)
@@ -124,6 +125,8 @@ def plan(root: Path, config_name: str, overrides: Sequence[str], places: Sequenc
     composition = compose(config_name, single, everywhere)
     settings = _settings(composition)
     folder = StudyFolder(composition.value("hydra.sweep.dir"))
+    if composition.value("hydra.sweep.subdir") != _run(single, composition.value("seed")).folder:
+        raise UserError("hydra.sweep.subdir is VARIANT/seed=N in every study, by which its runs are found again: leave it out")
     swept = [override.text for override in parsed]
     if settings["variants"]:
         _write_variants(settings["variants"], everywhere, folder.variant_options / "variant")
@@ -277,7 +280,7 @@ def _files_with_a_question(place: Path) -> Iterator[StudyFile]:
         question = study.get("question") if isinstance(study, dict) else None
         if question:
             name = str(path.relative_to(place).with_suffix("")).removesuffix("/study")
-            yield StudyFile(name, " ".join(str(question).split()), Path("runs", str(content.get("name") or name)))
+            yield StudyFile(name, " ".join(str(question).split()), Path(RUNS, str(content.get("name") or name)))
 
 
 def _read(path: Path) -> dict[str, Any]:

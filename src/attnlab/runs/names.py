@@ -1,0 +1,8 @@
+"""What folders and files of runs are called, for commands that answer before anything heavy is imported."""
+
+RUNS = "runs"
+"""Folder of all studies, as ``conf/train.yaml`` has it."""
+SHAPE = f"{RUNS}/NAME/VARIANT/seed=N"
+RECORD = "run.json"
+BEST = "best.ckpt"
+LAST = "last.ckpt"
