@@ -274,6 +274,22 @@ def test_what_other_code_made_is_kept_on_request(
     assert path.with_name("result.json").stat().st_mtime_ns == before
     assert cli("train", *SMALL_RUN, "--dry-run") == 0
     assert "done, by other code, and kept" in capsys.readouterr().out
+    assert cli("train", *SMALL_RUN, "--dry-run", "resume=false") == 0
+    assert "to do: the run there (done) is not to be gone on with; it will be set aside" in capsys.readouterr().out
+    path.with_name("error.txt").write_text("a mistake made after it was done")
+    assert cli("train", *SMALL_RUN, "--dry-run", "callbacks.samples.examples=0") == 0
+    assert "done, by other code, and kept" in capsys.readouterr().out
+
+
+def test_a_preview_resolves_what_hydra_knows_of_a_run(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("train", *SMALL_RUN, "study.question=${hydra:runtime.output_dir}", "--dry-run") == 0
+    assert "to do (missing)" in capsys.readouterr().out
+
+
+def test_a_run_without_checkpoints_of_its_own_is_tested_on_lightnings(cli: Cli, tmp_path: Path) -> None:
+    assert cli("train", *SMALL_RUN, "~callbacks.checkpoint", "name=theirs") == 0
+    (path,) = tmp_path.glob("runs/theirs/*/*/run.json")
+    assert (path.parent / json.loads(path.read_text())["fit"]["checkpoint"]).parent.name == "checkpoints"
 
 
 def test_the_wheel_works_from_any_folder(tmp_path: Path) -> None:
