@@ -135,6 +135,7 @@ class Override:
     Attributes:
         text: as Hydra takes it, all options that a glob stands for written out.
         key: a key, or a config group.
+        place: the key, or the group and after an @ the part of the config that its option is for, without a sign before it.
         value: of the key, or the option of the group; None where there are several.
         is_choice: whether it chooses an option of a config group.
         is_sweep: whether it has several values, of which each run has one.
@@ -143,6 +144,7 @@ class Override:
 
     text: str
     key: str
+    place: str
     value: Any
     is_choice: bool
     is_sweep: bool
@@ -161,6 +163,7 @@ def parse_overrides(overrides: Sequence[str], places: Sequence[Place]) -> list[O
             Override(
                 _without_glob(parsed),
                 parsed.key_or_group,
+                parsed.get_key_element().lstrip("+~"),
                 None if parsed.is_sweep_override() else parsed.value(),
                 bool(groups.get_group_options(parsed.key_or_group)),
                 parsed.is_sweep_override(),

@@ -203,12 +203,16 @@ def _write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Plac
         choices: list[Any] = []
         keys: dict[str, Any] = {}
         for override in parse_overrides(overrides, places):
-            if override.key in ("seed", "name") or override.key.partition(".")[0] == "hydra":
+            if override.key in ("seed", "name") or re.match(r"hydra\b", override.key):
                 raise UserError(f"study.variants.{name}: {override.key} decides where a run lies: it is no part of a variant")
             if override.is_sweep or override.is_deletion:
                 raise UserError(f"study.variants.{name}: {override.text} is neither one option nor one value")
+            if override.is_choice and override.text.startswith("+"):
+                raise UserError(f"study.variants.{name}: {override.text} adds an option: choose one in place of another, without +")
             if override.is_choice:
-                choices.append({f"override /{override.key}": override.value})
+                choices.append({f"override /{override.place}": override.value})
+            elif override.place != override.key:
+                raise UserError(f"study.variants.{name}: {override.text} chooses no option, which alone may say for what it is")
             else:
                 _set(keys, override.key, override.value)
         content = {"defaults": [*choices, "_self_"], **keys}
