@@ -85,7 +85,7 @@ def write_study(
         question="What does <attention> buy, on short examples & on long ones?",
         baseline=baseline,
         metrics=None if columns is None else [*columns],
-        command=f"attnlab study {folder.name} seed={','.join(map(str, seeds))}",
+        commands=[f"attnlab study {folder.name} seed={','.join(map(str, seeds))}"],
         runs=runs,
     )
     StudyFolder(folder).write_plan(plan)

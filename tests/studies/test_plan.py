@@ -41,3 +41,52 @@ def test_a_variant_chooses_an_option_for_the_part_that_it_names(tmp_path: Path) 
 def test_what_no_variant_can_hold_is_refused(override: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=told):
         planned(tmp_path, f"a: ['{override}']")
+
+
+def test_a_variant_that_the_study_has_not_is_refused_and_its_file_is_removed(tmp_path: Path) -> None:
+    planned(tmp_path, "old: [attention=dot], new: [attention=none]")
+    options = tmp_path / "runs" / "mine" / ".variants" / "variant"
+    assert {path.stem for path in options.iterdir()} == {"old", "new"}
+    with pytest.raises(UserError, match=r"study\.variants has no 'old': there is new"):
+        planned(tmp_path, "new: [attention=none]", "variant=old,new")
+    assert {path.stem for path in options.iterdir()} == {"new"}
+
+
+def test_what_only_looks_writes_nothing_into_the_studys_folder(tmp_path: Path) -> None:
+    study = planned(tmp_path, "a: [attention=dot]", scratch=tmp_path / "scratch")
+    assert [path.name for path in (tmp_path / "scratch" / "variant").iterdir()] == ["a.yaml"]
+    assert len(study.runs) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_plan_keeps_the_commands_and_the_runs_of_the_studys_file(tmp_path: Path) -> None:
+    """Of what an earlier command planned, no run is kept that the file, or what else was set, no longer makes."""
+    axes, more = "a: [attention=dot], b: [attention=none]", "hydra: {sweeper: {params: {seed: '1,2'}}}\n"
+    first = planned(tmp_path, axes, "seed=1", more=more)
+    first.save()
+    second = planned(tmp_path, axes, "variant=b", "seed=2,3", more=more)
+    second.save()
+    second.save()
+    saved = second.folder.read_plan()
+    assert saved is not None
+    assert [run["folder"] for run in saved.runs] == [
+        "variant=a/seed=1",
+        "variant=b/seed=1",
+        "variant=b/seed=2",
+        "variant=b/seed=3",
+    ]
+    assert saved.commands == ["attnlab study mine seed=1", "attnlab study mine variant=b seed=2,3"]
+    planned(tmp_path, "b: [attention=none]", "seed=2", more=more).save()
+    saved = second.folder.read_plan()
+    assert saved is not None
+    assert [run["folder"] for run in saved.runs] == ["variant=b/seed=1", "variant=b/seed=2"]
+    planned(tmp_path, "b: [attention=none]", "model.dropout=0.3", "seed=2", more=more).save()
+    saved = second.folder.read_plan()
+    assert saved is not None
+    assert [run["folder"] for run in saved.runs] == ["model.dropout=0.3,variant=b/seed=2"]
+
+
+def test_a_question_is_text(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("defaults: [train, _self_]\nname: mine\nstudy: {question: [1]}\n")
+    with pytest.raises(UserError, match=r"study.question is text, not \[1\]"):
+        plan(tmp_path, "mine", [], [CONF], command=[])

@@ -11,7 +11,7 @@ import click
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
-    from attnlab.studies.collection import Study
+    from attnlab.studies.collection import Run, Study
     from attnlab.studies.plan import Plan
 
 
@@ -86,17 +86,20 @@ def sweep(
     Returns:
         The exit status.
     """
+    from tempfile import TemporaryDirectory
+
     from attnlab.config import CONF, EXPERIMENTS
     from attnlab.studies.plan import plan
 
     places = [place for place in (options.config_dir, *EXPERIMENTS, CONF) if place and place.is_dir() and place != root]
     words = click.get_current_context().find_root().obj
-    planned = plan(root, config_name, overrides, places, command=["attnlab", *words])
-    if single and len(planned.runs) != 1:
-        raise UserError("several values of a key are a sweep: add -m")
-    if options.show:
-        return _show_config(planned, options)
-    return _dry_run(planned) if dry_run else _run(planned)
+    if not (dry_run or options.show):
+        return _run(plan(root, config_name, overrides, places, command=["attnlab", *words]))
+    with TemporaryDirectory() as scratch:
+        planned = plan(root, config_name, overrides, places, command=["attnlab", *words], scratch=Path(scratch))
+        if single and len(planned.runs) != 1:
+            raise UserError("several values of a key are a sweep: add -m")
+        return _show_config(planned, options) if options.show else _dry_run(planned)
 
 
 def _show_config(planned: "Plan", options: HydraOptions) -> int:
@@ -136,20 +139,22 @@ def _run(planned: "Plan") -> int:
     except Exception as error:  # runs fail in their own processes; a launcher gives up when one that it started is gone
         told = (str(error).strip().splitlines() or [""])[0]
         print(f"attnlab: the launcher gave up ({type(error).__name__}: {told})", file=sys.stderr)
-    return _status(show_report(planned.folder.path, log=True))
+    asked = {run.folder for run in planned.runs}
+    study = show_report(planned.folder.path, log=True)
+    return _status([run for run in study.runs if not asked or run.folder.place in asked])
 
 
-def _status(study: "Study") -> int:
-    """Return 1 if a run of a study crashed or is not done, 2 if all that failed are mistakes in their configs, else 0."""
+def _status(runs: Sequence["Run"]) -> int:
+    """Return 1 if any of some runs crashed or is not done, 2 if all that failed are mistakes in their configs, else 0."""
     from attnlab.studies.collection import tally
 
-    failed = [run for run in study.runs if run.state == "failed"]
+    failed = [run for run in runs if run.state == "failed"]
     if failed:
         name = failed[0].folder.error_file.name
         print(f"attnlab: {len(failed)} runs failed; {name} in a run's folder says how", file=sys.stderr)
         return 1 if any("Traceback" in run.error or run.error.startswith("killed") for run in failed) else 2
-    if study.count("done") < len(study.runs):
-        print(f"attnlab: {tally(run.state for run in study.runs)}; the same command goes on", file=sys.stderr)
+    if any(not run.is_done for run in runs):
+        print(f"attnlab: {tally(run.state for run in runs)}; the same command goes on", file=sys.stderr)
         return 1
     return 0
 

@@ -125,7 +125,7 @@ class Study:
         question: in words; empty for a sweep without one.
         wanted_metrics: names of the metrics that the comparison is to show; empty leaves it to the task.
         baseline: label of the variant that others are compared with, or None.
-        command: what runs it again.
+        commands: what runs it again, one after another.
         axis: what the labels of variants are values of, such as ``attention``, or ``variant``.
         wanted_baseline: what the study calls its baseline, whether or not there is such a variant.
         variants: runs of each variant by its label, in the order of the plan, ordered by seed.
@@ -135,7 +135,7 @@ class Study:
     question: str
     wanted_metrics: tuple[str, ...]
     baseline: str | None
-    command: str
+    commands: tuple[str, ...]
     axis: str
     wanted_baseline: object = None
     variants: dict[str, list[Run]] = field(default_factory=dict)
@@ -221,7 +221,7 @@ def collect(folder: str | Path) -> Study:
         UserError: neither a plan nor a run there, or a file of them that is damaged.
     """
     study = StudyFolder(folder)
-    plan = study.read_plan() or StudyPlan(None, None, None, "", [])
+    plan = study.read_plan() or StudyPlan(None, None, None, [], [])
     runs: dict[str, tuple[Sequence[str], int]] = {
         planned.folder: (planned.overrides, planned.seed) for planned in plan.planned_runs
     }
@@ -243,7 +243,7 @@ def collect(folder: str | Path) -> Study:
         question=plan.question or "",
         wanted_metrics=tuple(plan.metrics or ()),
         baseline=find_variant(plan.baseline, names),
-        command=plan.command,
+        commands=tuple(plan.commands),
         axis=axis,
         wanted_baseline=plan.baseline,
         variants={names[overrides]: sorted(seeds, key=lambda run: run.seed) for overrides, seeds in by_variant.items()},

@@ -34,14 +34,14 @@ class StudyPlan(Schema):
         question: in words; None for a sweep without one.
         baseline: the variant that others are compared with, as the study names it, or None.
         metrics: names of those that the comparison shows, the first being the one that ranks; None leaves it to the task.
-        command: what the user typed.
+        commands: what the user typed, one after another.
         runs: the fields of each :class:`PlannedRun`.
     """
 
     question: str | None
     baseline: Any
     metrics: list[str] | None
-    command: str
+    commands: list[str]
     runs: list[dict[str, Any]]
 
     @property

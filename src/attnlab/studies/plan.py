@@ -3,7 +3,7 @@
 import logging
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ class Plan:
         folder: of the study.
         settings: the node ``study`` of the config.
         runs: what Hydra's own sweeper would run; empty for another one, which decides as it goes.
+        whole: folders of all runs that the study's file has with these settings, also those that were not asked for now.
         command: what the user typed.
     """
 
@@ -68,6 +69,7 @@ class Plan:
     folder: StudyFolder
     settings: dict[str, Any]
     runs: list[RunPlan]
+    whole: list[str]
     command: str
 
     @property
@@ -96,13 +98,30 @@ class Plan:
         return [tuple(variant_overrides(run.overrides)) for run in self.runs]
 
     def save(self) -> None:
-        """Write down what a report needs to know: the question, the baseline, and what is missing."""
-        runs = [{"folder": r.folder, "overrides": variant_overrides(r.overrides), "seed": r.seed} for r in self.runs]
+        """Write down what a report needs to know: the question, the baseline, what was asked for, and what is missing.
+
+        What an earlier command planned is still planned if it is a run of the study's file.
+        """
+        runs = {r.folder: {"folder": r.folder, "overrides": variant_overrides(r.overrides), "seed": r.seed} for r in self.runs}
+        before = self.folder.read_plan()
+        earlier = {str(run["folder"]): run for run in before.runs} if before else {}
+        places = {place: index for index, place in enumerate(self.whole)}
+        runs = {place: run for place, run in earlier.items() if place in places} | runs
+        order = sorted(runs, key=lambda place: places.get(place, len(places)))
+        commands = list(dict.fromkeys([*(before.commands if before else ()), self.command]))
         question, baseline, metrics = (self.settings[key] for key in ("question", "baseline", "metrics"))
-        self.folder.write_plan(StudyPlan(question, baseline, metrics, self.command, runs))
+        self.folder.write_plan(StudyPlan(question, baseline, metrics, commands, [runs[place] for place in order]))
 
 
-def plan(root: Path, config_name: str, overrides: Sequence[str], places: Sequence[Place], *, command: Sequence[str]) -> Plan:
+def plan(
+    root: Path,
+    config_name: str,
+    overrides: Sequence[str],
+    places: Sequence[Place],
+    *,
+    command: Sequence[str],
+    scratch: Path | None = None,
+) -> Plan:
     """Work out what a study runs.
 
     Args:
@@ -111,6 +130,7 @@ def plan(root: Path, config_name: str, overrides: Sequence[str], places: Sequenc
         overrides: from the command line.
         places: further places of configs.
         command: what the user typed.
+        scratch: folder for the files of the variants, where nothing is to be run; None is the study's own.
 
     Raises:
         UserError: a mistake in the study's own node, or a config that does not compose.
@@ -127,14 +147,21 @@ def plan(root: Path, config_name: str, overrides: Sequence[str], places: Sequenc
     folder = StudyFolder(composition.value("hydra.sweep.dir"))
     if composition.value("hydra.sweep.subdir") != _run(single, composition.value("seed")).folder:
         raise UserError("hydra.sweep.subdir is VARIANT/seed=N in every study, by which its runs are found again: leave it out")
+    axes = {key.lstrip("+~") for key in composition.value("hydra.sweeper.params") or {}}
     swept = [override.text for override in parsed]
+    beside = [override.text for override in parsed if override.place not in axes]
     if settings["variants"]:
-        _write_variants(settings["variants"], everywhere, folder.variant_options / "variant")
-        everywhere.append(folder.variant_options)
+        options = scratch or folder.variant_options
+        _write_variants(settings["variants"], everywhere, options / "variant")
+        everywhere.append(options)
+        _check_choice(overrides, settings["variants"], everywhere)
+        all_of_them = f"+variant={','.join(settings['variants'])}"
+        beside = [all_of_them, *(override.text for override in parsed if override.place not in {*axes, "variant"})]
         if not any(override.key == "variant" for override in parsed):
-            swept.insert(0, f"+variant={','.join(settings['variants'])}")
+            swept.insert(0, all_of_them)
     runs = _runs(composition, swept, everywhere)
-    planned = Plan(tuple(everywhere), config_name, swept, folder, settings, runs, shlex.join(command))
+    whole = [run.folder for run in _runs(composition, beside, everywhere)]
+    planned = Plan(tuple(everywhere), config_name, swept, folder, settings, runs, whole, shlex.join(command))
     if not overrides:  # else the baseline may be left out on purpose
         _check_baseline(planned)
     return planned
@@ -145,6 +172,14 @@ def _own_places(path: Path) -> list[Place]:
     hydra = _read(path).get("hydra")
     searched = hydra.get("searchpath") if isinstance(hydra, dict) else None
     return [Path(url.removeprefix("file://")) if url.startswith("file://") else url for url in map(str, searched or ())]
+
+
+def _check_choice(overrides: Sequence[str], variants: Iterable[str], places: Sequence[Place]) -> None:
+    chosen = [override for override in overrides if override.startswith("+variant=")]
+    for (override,) in split_sweep(chosen, places) if chosen else []:
+        name = override.partition("=")[2]
+        if name not in variants:
+            raise UserError(f"study.variants has no {name!r}: {nearest(name, variants)}")
 
 
 def _runs(composition: ComposedConfig, overrides: Sequence[str], places: Sequence[Place]) -> list[RunPlan]:
@@ -172,6 +207,8 @@ def _settings(composition: ComposedConfig) -> dict[str, Any]:
         if key not in KEYS:
             raise unknown_key(str(key), KEYS, "study")
     metrics, known = study["metrics"], composition.value("metrics") or {}
+    if not isinstance(study["question"], str | None):
+        raise UserError(f"study.question is text, not {study['question']!r}")
     if metrics is not None and not (isinstance(metrics, list) and metrics and {*map(str, metrics)} <= {*known}):
         raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {metrics}")
     variants = study["variants"]
@@ -199,6 +236,9 @@ def _check_baseline(planned: Plan) -> None:
 def _write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Place], folder: Path) -> None:
     """Write each variant as an option of a config group, so that every sweeper and launcher can choose among them."""
     folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.yaml"):  # of a variant that the study no longer has
+        if path.stem not in variants:
+            path.unlink()
     for name, overrides in variants.items():
         choices: list[Any] = []
         keys: dict[str, Any] = {}
@@ -208,7 +248,7 @@ def _write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Plac
             if override.is_sweep or override.is_deletion:
                 raise UserError(f"study.variants.{name}: {override.text} is neither one option nor one value")
             if override.is_choice and override.text.startswith("+"):
-                raise UserError(f"study.variants.{name}: {override.text} adds an option: choose one in place of another, without +")
+                raise UserError(f"study.variants.{name}: {override.text} adds an option: leave out the +")
             if override.is_choice:
                 choices.append({f"override /{override.place}": override.value})
             elif override.place != override.key:
