@@ -20,6 +20,7 @@ from attnlab.studies.collection import Study, collect
 from attnlab.studies.comparison import compare_variants, student_interval
 from attnlab.studies.cost import COSTS
 from attnlab.studies.folder import StudyFolder
+from attnlab.studies.launch import describe_progress
 from attnlab.studies.page import page
 from attnlab.studies.publish import publish
 from attnlab.studies.report import report
@@ -196,30 +197,40 @@ def test_results_that_were_kept_although_the_code_changed_are_told(tmp_path: Pat
         ("attention.json", "[1]"),
         ("environment.json", "{"),
         ("statistics/test.npz", "no archive"),
+        ("result.json", "{"),
+        ("hypotheses/test.txt", "\udcff"),
     ],
 )
-def test_a_damaged_file_of_a_run_is_told_in_one_line(name: str, content: str, tmp_path: Path) -> None:
+def test_a_run_with_a_damaged_file_is_a_row_that_says_so(name: str, content: str, tmp_path: Path) -> None:
     folder = write_study(tmp_path / "damaged", seeds=(1, 2), states={})
     path = folder / "attention=dot" / "seed=1" / name
-    path.write_text(content)
-    with pytest.raises(UserError) as told:
-        report(folder)
-    assert path.name in str(told.value)
-    assert "damaged" in str(told.value)
-    assert "\n" not in str(told.value)
+    path.write_text(content, errors="surrogateescape")
+    study, comparison = report(folder)
+    assert comparison is not None
+    (told,) = comparison.pending
+    assert told.startswith("damaged: attention=dot/seed=1 (")
+    assert path.name in told
+    assert "\n" not in told
+    rows = {row[0].text: row[1].text for row in comparison.rows}
+    assert rows == {"additive": "2", "none": "2", "dot": "1 of 2"}
+    assert path.name in study.folder.page_file.read_text(encoding="utf-8")
 
 
 def test_a_run_whose_own_files_are_damaged_is_one_that_the_study_makes_again(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "damaged", seeds=(1, 2), states={})
     run = folder / "attention=dot" / "seed=1"
     (run / "result.json").write_text("{")
-    study, comparison = report(folder)
-    assert (study.count("interrupted"), comparison is not None) == (1, True)
+    assert collect(folder).count("interrupted") == 1
     (run / "run.json").write_text("{")
-    assert report(folder)[0].count("interrupted") == 1, "the plan knows what it is"
+    assert collect(folder).count("interrupted") == 1, "the plan knows what it is"
     (folder / "study.json").unlink()
-    with pytest.raises(UserError, match=r"run\.json is damaged, or another version wrote it"):
-        collect(folder)
+    study, comparison = report(folder)
+    assert comparison is not None
+    assert "run.json is damaged, or another version wrote it" in comparison.pending[0]
+    assert [run.state for run in study.variants["dot"]] == ["damaged", "done"]
+    assert describe_progress(folder).startswith("5 of 6 done, 1 damaged")
+    (folder / "study.json").write_text("{")
+    assert "study.json is damaged" in describe_progress(folder)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"question": 3}', '{"runs": [{"folder": "x"}]}'])
@@ -348,7 +359,7 @@ def test_a_metric_whose_module_is_gone_is_told(tmp_path: Path) -> None:
         report(folder)
 
 
-def test_several_runs_in_one_variant_are_told_from_one_plan_to_the_next(folder: Path) -> None:
+def test_a_study_is_what_its_plan_says(folder: Path) -> None:
     study = collect(folder)
     assert (study.axis, study.baseline, study.count("done"), study.count("failed")) == ("attention", "none", 7, 1)
     assert study.question.startswith("What does <attention>")

@@ -1,11 +1,17 @@
-"""What a study is to run, before anything is run."""
+"""What a study is to run, and where, before anything is run."""
 
+import os
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import torch
+from filelock import FileLock
 
 from attnlab.config import CONF, compose, settle
 from attnlab.errors import UserError
+from attnlab.studies import launch
 from attnlab.studies.plan import Plan, plan
 
 STUDY = "defaults: [train, _self_]\nname: mine\nstudy: {{question: 'Which?', variants: {{{variants}}}}}\n{more}"
@@ -90,3 +96,31 @@ def test_a_question_is_text(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("defaults: [train, _self_]\nname: mine\nstudy: {question: [1]}\n")
     with pytest.raises(UserError, match=r"study.question is text, not \[1\]"):
         plan(tmp_path, "mine", [], [CONF], command=[])
+
+
+def test_a_gpu_is_locked_for_all_users_and_taken_where_one_may_not_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    before = os.umask(0o077)
+    try:
+        with ExitStack() as stack:
+            launch._take_gpu(stack)
+            assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+    finally:
+        os.umask(before)
+    assert (tmp_path / "attnlab-gpu-0.lock").stat().st_mode & 0o777 == 0o666
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    acquire = FileLock.acquire
+
+    def refuse(self: FileLock, *arguments: object, **options: object) -> object:
+        if self.lock_file.endswith("gpu-0.lock"):
+            raise PermissionError(13, "Permission denied", self.lock_file)
+        return acquire(self, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    with ExitStack() as stack:
+        launch._take_gpu(stack)
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"

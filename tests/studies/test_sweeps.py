@@ -342,7 +342,7 @@ def test_seeds_of_different_configs_are_told_apart_and_damaged_results_are_made_
     result = next(tmp_path.glob("runs/mine/*/seed=2/result.json"))
     result.write_text("")
     assert cli("report", "mine") == 0
-    assert "interrupted: " in capfd.readouterr().out
+    assert "damaged: " in capfd.readouterr().out
     assert cli("study", "mine", *SMALL) == 0
     assert "not comparable" not in (tmp_path / "runs" / "mine" / "comparison.md").read_text()
 

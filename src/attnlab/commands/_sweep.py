@@ -125,13 +125,12 @@ def _dry_run(planned: "Plan") -> int:
 
 
 def _run(planned: "Plan") -> int:
-    from attnlab.studies.collection import collect
     from attnlab.studies.launch import describe_progress, run_study
 
     try:
         run_study(planned)
     except KeyboardInterrupt:
-        progress = describe_progress(collect(planned.folder.path))
+        progress = describe_progress(planned.folder.path)
         print(f"attnlab: stopped, with {progress}; the same command goes on", file=sys.stderr)
         return 130
     except UserError:

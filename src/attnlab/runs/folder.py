@@ -19,8 +19,9 @@ from attnlab.errors import BusyError, UserError, brief
 from attnlab.runs.names import BEST, LAST, RECORD, SHAPE
 from attnlab.runs.record import RunRecord, RunResult
 
-State = Literal["done", "running", "failed", "interrupted", "missing"]
-"""How far a run is: a running one holds its lock, a failed one left an error, an interrupted one can go on."""
+State = Literal["done", "running", "failed", "interrupted", "missing", "damaged"]
+"""How far a run is: a running one holds its lock, a failed one left an error, an interrupted one can go on, and
+a damaged one has a file that cannot be read, which a study finds out when it reports."""
 
 T = TypeVar("T")
 

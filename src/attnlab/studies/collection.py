@@ -2,8 +2,8 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,12 +31,14 @@ class Run:
         overrides: what makes its variant.
         seed: of weights, batches and dropout.
         state: how far it was when it was looked at.
+        damage: of a damaged one, what of it cannot be read; none of its files is then.
     """
 
     folder: RunFolder
     overrides: tuple[str, ...]
     seed: int
     state: State
+    damage: str = ""
 
     @property
     def is_done(self) -> bool:
@@ -56,27 +58,47 @@ class Run:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The resolved config; empty for a run that has not come so far."""
-        return self.folder.read_config() if self.folder.config_file.is_file() else {}
+        return self.folder.read_config() if self.folder.config_file.is_file() and not self.damage else {}
 
     @cached_property
     def curve(self) -> list[dict[str, float]]:
         """The metrics of every epoch so far."""
-        return self.folder.read_curve()
+        return [] if self.damage else self.folder.read_curve()
 
     @cached_property
     def attention(self) -> list[dict[str, Any]]:
         """What the attention looks at while a few given targets are read."""
-        return self.folder.read_attention()
+        return [] if self.damage else self.folder.read_attention()
 
     @cached_property
     def environment(self) -> dict[str, Any]:
         """Versions, commit and hardware."""
-        return self.folder.read_environment()
+        return {} if self.damage else self.folder.read_environment()
 
     @property
     def error(self) -> str:
-        """The traceback, or the one line, of a run that failed."""
-        return self.folder.read_error()
+        """The traceback, or the one line, of a run that failed or is damaged."""
+        return self.damage or self.folder.read_error()
+
+    @property
+    def pending(self) -> str:
+        """How far a run is that is not done, in a line."""
+        return f"{self.state}: {self.folder.place}{f' ({self.damage})' if self.damage else ''}"
+
+    def check(self) -> "Run":
+        """Read all files that a report reads, and return the run itself or, if one cannot be read, the run as damaged."""
+        try:
+            _ = self.config, self.curve, self.attention, self.environment, self.error
+            if self.state == "interrupted" and self.folder.result_file.is_file():  # by its state, it is no result
+                _ = self.result
+            for test, found in self.result.tests.items() if self.is_done else ():
+                _ = self.predictions(test), self.sources(test), self.references(test), self._read(test)
+                _ = [self.value(test, metric) for metric in found["metrics"]]
+        except UserError as error:
+            return replace(self, state="damaged", damage=str(error))
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return replace(self, state="damaged", damage=f"{self.folder.result_file} is damaged")
+        return self
 
     def value(self, test: str, metric: str) -> float | None:
         """Return a metric of a test set; None where it was not measured, or is no number."""
@@ -218,25 +240,24 @@ def collect(folder: str | Path) -> Study:
     Runs are those of the plan, which a sweep writes when it starts, and all others that are found there.
 
     Raises:
-        UserError: neither a plan nor a run there, or a file of them that is damaged.
+        UserError: neither a plan nor a run there, or a plan that is damaged.
     """
     study = StudyFolder(folder)
     plan = study.read_plan() or StudyPlan(None, None, None, [], [])
-    runs: dict[str, tuple[Sequence[str], int]] = {
-        planned.folder: (planned.overrides, planned.seed) for planned in plan.planned_runs
+    runs = {
+        planned.folder: Run(run, tuple(planned.overrides), planned.seed, run.state)
+        for planned in plan.planned_runs
+        for run in [study.run(planned.folder)]
     }
     for run in study.runs:
         if run.place not in runs:
             record = run.read_record()
-            if record is None:
-                raise UserError(f"{run.record_file} is damaged, or another version wrote it: move the folder out of the study")
-            runs[run.place] = record.overrides, record.seed
+            runs[run.place] = _unreadable(run) if record is None else Run(run, tuple(record.overrides), record.seed, run.state)
     if not runs:
         raise UserError(f"no run below {folder}: expected {folder}/VARIANT/seed=N")
     by_variant: dict[tuple[str, ...], list[Run]] = defaultdict(list)
-    for place, (overrides, seed) in runs.items():
-        run = study.run(place)
-        by_variant[tuple(overrides)].append(Run(run, tuple(overrides), seed, run.state))
+    for one in runs.values():
+        by_variant[one.overrides].append(one)
     axis, names = variant_labels(list(by_variant))
     return Study(
         folder=study,
@@ -248,6 +269,18 @@ def collect(folder: str | Path) -> Study:
         wanted_baseline=plan.baseline,
         variants={names[overrides]: sorted(seeds, key=lambda run: run.seed) for overrides, seeds in by_variant.items()},
     )
+
+
+def _unreadable(folder: RunFolder) -> Run:
+    """Return a run that neither a plan nor its own record says anything of, as far as its path does."""
+    variant, _, seed = folder.place.partition("/seed=")
+    damage = f"{folder.record_file} is damaged, or another version wrote it: move the folder out of the study"
+    return Run(folder, tuple(variant.split(",")), int(seed) if seed.isdecimal() else 0, "damaged", damage)
+
+
+def check_files(study: Study) -> Study:
+    """Return a study in which a run that a file of cannot be read is a damaged one."""
+    return replace(study, variants={label: [run.check() for run in runs] for label, runs in study.variants.items()})
 
 
 def find_variant(wanted: object, names: Mapping[tuple[str, ...], str]) -> str | None:
@@ -265,5 +298,5 @@ def tally(states: Iterable[State]) -> str:
     counts: dict[State, int] = defaultdict(int)
     for state in states:
         counts[state] += 1
-    order: tuple[State, ...] = ("done", "running", "failed", "interrupted", "missing")
+    order: tuple[State, ...] = ("done", "running", "failed", "damaged", "interrupted", "missing")
     return ", ".join(f"{counts[state]} {state}" for state in order if counts[state])

@@ -59,7 +59,7 @@ def compare_variants(study: Study, *, samples: int = SAMPLES) -> Comparison:
         [study.axis, *(column.name for column in columns)],
         rows,
         notes(study),
-        [f"{run.state}: {run.folder.place}" for run in study.runs if not run.is_done],
+        [run.pending for run in study.runs if not run.is_done],
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
     )
 

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from attnlab.config import HydraJob, resolve, run_hydra, settle
 from attnlab.errors import BusyError, StoppedError, UserError
-from attnlab.runs.folder import RunFolder
+from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import metric_name
 
 if TYPE_CHECKING:
@@ -71,8 +71,6 @@ def run_in_study(job: HydraJob) -> float:
     Raises:
         KeyboardInterrupt: the study was asked to stop, and this run has stopped.
     """
-    from attnlab.studies.collection import collect
-
     folder = RunFolder(job.folder)
     try:
         status = _run_in_process(resolve(job.config), job)
@@ -88,9 +86,9 @@ def run_in_study(job: HydraJob) -> float:
         hint = ": out of memory, or stopped by somebody" if name == "SIGKILL" else ""
         folder.write_error(f"killed by {name}{hint}\n")
     if status in (CRASHED, MISTAKEN) or status < 0:
-        *before, last = folder.read_error().strip().splitlines()
+        *before, last = folder.read_error().strip().splitlines() or [f"ended with status {status}, and did not say why"]
         print(*before, f"attnlab: {folder.place}: {last}", sep="\n", file=sys.stderr, flush=True)
-    print(f"attnlab: {describe_progress(collect(folder.study))}", flush=True)
+    print(f"attnlab: {describe_progress(folder.study)}", flush=True)
     best = folder.read_result().best if status == DONE else None
     return float("nan") if best is None else best
 
@@ -172,19 +170,30 @@ def _take_gpu(stack: ExitStack) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = visible.split(",") if visible else [str(index) for index in range(count)]
     for name in names:
-        try:
-            stack.enter_context(FileLock(Path(tempfile.gettempdir(), f"attnlab-gpu-{name}.lock"), timeout=0))
-        except Timeout:
+        try:  # a mode that is given is that of the file whatever the umask says: other users take GPUs by the same files
+            stack.enter_context(FileLock(Path(tempfile.gettempdir(), f"attnlab-gpu-{name}.lock"), timeout=0, mode=0o666))
+        except (Timeout, PermissionError):
             continue
         os.environ["CUDA_VISIBLE_DEVICES"] = name
         return
     os.environ["CUDA_VISIBLE_DEVICES"] = names[os.getpid() % len(names)]
 
 
-def describe_progress(study: "Study") -> str:
-    """Say in a line how far a study is: runs by state, the best so far on the validation set, and the time left."""
+def describe_progress(folder: Path) -> str:
+    """Say in a line how far the study in a folder is, or why that is not known: it is no reason to end a sweep."""
+    from attnlab.studies.collection import collect
+
+    try:
+        return _in_a_line(collect(folder))
+    except Exception as error:
+        return f"progress unknown: {type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _in_a_line(study: "Study") -> str:
+    """Tell runs by state, the best so far on the validation set, and the time left."""
     parts = [f"{study.count('done')} of {len(study.runs)} done"]
-    parts += [f"{study.count(state)} {state}" for state in ("running", "failed", "interrupted") if study.count(state)]
+    told: tuple[State, ...] = ("running", "failed", "damaged", "interrupted")
+    parts += [f"{study.count(state)} {state}" for state in told if study.count(state)]
     if best := _best(study):
         parts.append(best)
     running = study.count("running")

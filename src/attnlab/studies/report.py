@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from attnlab.studies.collection import Study, collect
+from attnlab.runs.folder import write_atomically
+from attnlab.studies.collection import Study, check_files, collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.page import page
 from attnlab.studies.table import Comparison
@@ -18,12 +19,12 @@ def report(folder: Path) -> tuple[Study, Comparison | None]:
         The study and its table, which it has when a run is finished.
 
     Raises:
-        UserError: no run there.
+        UserError: no run there, or a plan that is damaged.
     """
-    study = collect(folder)
+    study = check_files(collect(folder))
     comparison = compare_variants(study) if study.finished_runs else None
-    study.folder.page_file.write_text(page(study, comparison), encoding="utf-8")
+    write_atomically(study.folder.page_file, page(study, comparison))
     if comparison is not None:
         for form, text in {"md": comparison.markdown(), "csv": comparison.csv(), "tex": comparison.latex()}.items():
-            study.folder.table_file(form).write_text(text, encoding="utf-8")
+            write_atomically(study.folder.table_file(form), text)
     return study, comparison
