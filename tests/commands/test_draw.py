@@ -1,6 +1,7 @@
 """``attnlab draw``."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,27 @@ def test_what_is_drawn_is_the_monitored_metric_unless_another_is_named(
     assert cli("evaluate", run, "--label", "drawn", "--bootstrap", "1", "--test", "val") == 0
     assert cli("draw", "lengths", run, "--label", "drawn", "--test", "val", "--metric", "ter", "--output", "l.svg") == 0
     assert drawn == [("val/bleu", ""), ("BLEU", "test"), ("token accuracy (%)", "test_long"), ("TER (%)", "val")]
+
+
+def test_a_variant_is_drawn_as_the_mean_of_its_seeds(runs: dict[str, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: dict[str, dict[str, list[Any]]] = {}
+    for name in ("plot_curves", "plot_by_length"):
+        draw = getattr(plots, name)
+
+        def spy(data: Any, metric: str, *, title: str = "", draw: Any = draw, name: str = name) -> Any:
+            drawn[name] = {**drawn.get(name, {}), **data}
+            return draw(data, metric, title=title)
+
+        monkeypatch.setattr(plots, name, spy)
+    variant, seeds = runs["plain-1"].parent, [runs["plain-1"], runs["plain-2"]]
+    for what in ("curves", "lengths"):
+        assert cli("draw", what, str(variant), str(runs["none-1"]), "--metric", "accuracy", "--output", "x.svg") == 0
+        assert cli("draw", what, *map(str, seeds), "--metric", "accuracy", "--output", "x.svg") == 0
+    for name, read in {"plot_curves": lambda point: point["val/accuracy"], "plot_by_length": lambda point: point.value}.items():
+        own = next(iter(drawn[name].values()))
+        values = [drawn[name][f"seed={seed}"] for seed in (1, 2)]
+        assert [read(point) for point in own] == pytest.approx([(read(a) + read(b)) / 2 for a, b in zip(*values, strict=True)])
+    assert cli("draw", "heatmaps", str(variant), "--source", "The old man runs .", "--output", "x.svg") == 0
 
 
 def test_a_damaged_curve_is_told(runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,10 +5,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 import pytest
 
+from attnlab.errors import UserError
+from attnlab.runs import evaluations
 from attnlab.runs.folder import LENGTHS, RunFolder, read_statistics
 from attnlab.runs.loading import load_metrics
 from commands import Cli, cli, runs
@@ -62,7 +65,7 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
 
 def test_an_ensemble_is_evaluated(runs: dict[str, Path], cli: Cli) -> None:
     both = [str(runs["plain-1"]), str(runs["plain-2"])]
-    assert cli("evaluate", *both, "--label", "both", "--bootstrap", "1", "test=test") == 0
+    assert cli("evaluate", *both, "--label", "both", "--bootstrap", "1", "--test", "test") == 0
     assert RunFolder(runs["plain-1"]).read_evaluation("both")["others"] == [both[1]]
 
 
@@ -72,9 +75,9 @@ def test_an_evaluation_is_added_to_and_not_lost(
     run = str(runs["copying-1"])
     path = runs["copying-1"] / "evaluations" / "kept.json"
     evaluate = ["evaluate", run, "--bootstrap", "1", "--label", "kept"]
-    assert cli(*evaluate, "test=test") == 0
+    assert cli(*evaluate, "--test", "test") == 0
     first = json.loads(path.read_text())["tests"]["test"]
-    assert cli(*evaluate, "test=val") == 0
+    assert cli(*evaluate, "--test", "val") == 0
     content = path.read_text()
     assert json.loads(content)["tests"]["test"] == first
     assert list(json.loads(content)["tests"]) == ["test", "val"]
@@ -93,6 +96,11 @@ def test_an_evaluation_is_added_to_and_not_lost(
     assert cli(*draw) == 2
     assert "kept.json is damaged" in capsys.readouterr().err
     path.write_text(content)
+    for name, told in {"ids": "trained anew", "code": "other code", "version": "another version"}.items():
+        path.write_text(json.dumps({**json.loads(content), name: ["another"]}))
+        assert cli(*evaluate, "--test", "val") == 2
+        assert told in capsys.readouterr().err
+    path.write_text(content)
     path.with_name("kept.val.npz").write_bytes(b"PK")
     assert cli(*draw) == 2
     assert "kept.val.npz is damaged" in capsys.readouterr().err
@@ -107,9 +115,26 @@ def test_unknown_words_are_replaced_where_the_run_did_so_in_its_test(runs: dict[
     assert reported.strip()
     assert "<unk>" not in reported
     for label, flags in {"own": [], "without": ["--no-replace-unknown"]}.items():
-        assert cli("evaluate", str(run), "test=test", "--bootstrap", "1", "--label", label, *flags) == 0
+        assert cli("evaluate", str(run), "--test", "test", "--bootstrap", "1", "--label", label, *flags) == 0
     assert (run / "evaluations" / "own.test.txt").read_text(encoding="utf-8") == reported
     assert "<unk>" in (run / "evaluations" / "without.test.txt").read_text(encoding="utf-8")
+
+
+def test_what_says_that_there_is_a_test_is_written_last(
+    runs: dict[str, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise UserError("the disk is full")
+
+    run = RunFolder(runs["none-1"])
+    evaluate = ["evaluate", str(run.path), "--bootstrap", "1", "--label", "torn", "--test", "test"]
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluations, "write_statistics", fail)
+        assert cli(*evaluate) == 2
+    assert run.evaluation_hypotheses_file("torn", "test").is_file()
+    assert run.read_evaluation("torn") == {}
+    assert cli(*evaluate) == 0
+    assert list(run.read_evaluation("torn")["tests"]) == ["test"]
 
 
 # comparisons
@@ -121,6 +146,10 @@ def test_compare_asks_for_the_same_seeds(runs: dict[str, Path], cli: Cli, capsys
     shown = capsys.readouterr().out
     assert "+0.00" in shown
     assert "1.0000" in shown
+    values = [RunFolder(runs[name]).read_result().metric("test", "bleu") or 0.0 for name in ("plain-1", "plain-2")]
+    assert f"{mean(values):.2f}" in shown, "as in the report"
+    assert "means over 2 seeds" in shown
+    assert "not comparable" not in shown
     assert cli("compare", str(variant), str(runs["none-1"].parent), "--samples", "100") == 2
     assert "compare the same seeds" in capsys.readouterr().err
 
@@ -157,7 +186,7 @@ def test_only_what_was_tested_alike_is_compared(
     assert cli("compare", one, two, "--samples", "100") == 0  # runs alone may differ in their seeds
     (tmp_path / "short.en").write_text("The old man runs .\nThe woman sings .\n")
     for run, text in ((one, "Der alte Mann rennt .\nDie Frau singt .\n"), (two, "Der alte Mann läuft .\nDie Frau singt .\n")):
-        assert cli("evaluate", run, "--bootstrap", "1", "--label", "short", "test=test", "search=greedy") == 0
+        assert cli("evaluate", run, "--bootstrap", "1", "--label", "short", "--test", "test", "search=greedy") == 0
         (tmp_path / "short.de").write_text(text)
         files = ["--files", "short.en", "short.de", "--label", "files"]
         assert cli("evaluate", run, "--bootstrap", "1", *files) == 0
@@ -180,6 +209,13 @@ def test_only_what_was_tested_alike_is_compared(
     result.write_text(text.replace("case:mixed", "case:lc"))
     refused("bleu is not the same metric in other: ")
     assert cli("compare", one, "other", "--metric", "aer", "--samples", "100") == 0
+    changed = {**json.loads(text), "code": "beef", "data": "f00d"}
+    result.write_text(json.dumps(changed))
+    capsys.readouterr()
+    assert cli("compare", one, "other", "--samples", "100") == 0
+    shown = capsys.readouterr().out
+    for kind in ("code", "data"):
+        assert f"not comparable: these runs differ in {kind} (" in shown
     result.write_text(text)
     (other / "statistics" / "test.npz").unlink()
     capsys.readouterr()

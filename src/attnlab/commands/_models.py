@@ -13,6 +13,7 @@ from attnlab.errors import UserError
 from attnlab.runs.names import BEST, LAST, SHAPE
 
 if TYPE_CHECKING:
+    from attnlab.runs.folder import RunFolder
     from attnlab.tasks.predictor import Predictor
 
 SEARCH_OVERRIDE = re.compile(r"search([./][\w./]+)?=")
@@ -27,7 +28,6 @@ class ModelOptions:
     Attributes:
         runs: folders of runs, several being an ensemble.
         search: overrides of the search of the first.
-        rest: other words.
         checkpoint: name of the file.
         device: for the models.
         batch_size: sources at a time.
@@ -36,7 +36,6 @@ class ModelOptions:
 
     runs: list[Path]
     search: list[str]
-    rest: list[str]
     checkpoint: str
     device: str
     batch_size: int
@@ -44,12 +43,19 @@ class ModelOptions:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> "ModelOptions":
-        """Take them out of the options of a command, leaving the others."""
+        """Take them out of the options of a command, leaving the others.
+
+        Raises:
+            UserError: a word that is neither a run nor about the search.
+        """
         words = given.pop("words")
         search = [word for word in words if SEARCH_OVERRIDE.match(word)]
-        rest = [word for word in words if word.startswith("test=")]
-        runs = [Path(word) for word in words if word not in (*search, *rest)]
-        return cls(runs, search, rest, *(given.pop(name) for name in ("checkpoint", "device", "batch_size", "replace_unknown")))
+        runs = [Path(word) for word in words if word not in search]
+        for run in runs:
+            if "=" in str(run).partition("/")[0] and not run.exists():
+                known = "search=OPTION, search/PART=OPTION and search.KEY=VALUE"
+                raise UserError(f"{run} is no folder of a run, and all that can be set is {known}")
+        return cls(runs, search, *(given.pop(name) for name in ("checkpoint", "device", "batch_size", "replace_unknown")))
 
     def load(self) -> "Predictor":
         """Open the models.
@@ -130,15 +136,35 @@ def check_label(label: str | None) -> None:
         raise UserError(f"--label is part of a file's name: letters, digits, _ . and -, not {label!r}")
 
 
+def list_seeds(folder: Path, holds: Callable[["RunFolder"], bool]) -> list["RunFolder"]:
+    """Return the run that a folder is, or the seeds of the variant that it is, if they hold what is needed."""
+    from attnlab.runs.folder import RunFolder
+
+    own = RunFolder(folder)
+    return [own] if holds(own) else [run for path in sorted(folder.glob("seed=*")) if holds(run := RunFolder(path))]
+
+
+def finished_runs(folder: Path) -> list["RunFolder"]:
+    """Return the finished run that a folder is, or the finished seeds of the variant that it is.
+
+    Raises:
+        UserError: it is neither.
+    """
+    finished = list_seeds(folder, lambda run: run.result_file.is_file())
+    if not finished:
+        raise UserError(f"{folder} holds no finished run")
+    return finished
+
+
 def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
-    """Name runs, briefly, by what tells them apart in their paths, which are NAME/VARIANT/seed=N.
+    """Name runs and variants, briefly, by what tells them apart in their paths, which are NAME/VARIANT/seed=N.
 
     Raises:
         UserError: one is named twice.
     """
     import textwrap
 
-    places = [run.resolve() for run in runs]
+    places = [run.resolve() / "seeds" if any(run.glob("seed=*")) else run.resolve() for run in runs]
     parts = [{*place.parts[-3:-2], *place.parts[-2].split(","), place.name} for place in places]
     shared = set.intersection(*parts) if len(parts) > 1 else parts[0] - {places[0].parent.name}
     names = {}

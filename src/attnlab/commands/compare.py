@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING
 
 import click
 
 from attnlab.commands._complete import complete_run_or_variant
-from attnlab.commands._models import FILE, check_label
-from attnlab.commands._tested import TestedSet, choose_metric, read_tested
+from attnlab.commands._models import FILE, check_label, finished_runs
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
     from attnlab.evaluation.metric import Metric
     from attnlab.evaluation.significance import Difference
-    from attnlab.runs.folder import RunFolder
+    from attnlab.runs.evaluations import TestedSet
 
 
 @click.command(short_help="Is one better than another? Paired significance tests.")
@@ -34,10 +34,13 @@ def command(
 ) -> int:
     """Is a SYSTEM better than the BASELINE? Paired tests on the same examples, with Holm's correction for all comparisons.
 
-    Each is the folder of a run, or of a variant over the same seeds.
+    Each is the folder of a run, or of a variant over the same seeds, whose figures are the means over them.
     """
     check_label(label)
-    tested = {folder: [read_tested(run, test, label) for run in _seeds(folder)] for folder in (baseline, *systems)}
+    from attnlab.runs.evaluations import choose_metric, read_tested
+    from attnlab.studies.notes import differing_origins
+
+    tested = {folder: [read_tested(run, test, label) for run in finished_runs(folder)] for folder in (baseline, *systems)}
     name, measure = choose_metric(tested[baseline][0].run, metric)
     _check_comparable(tested, baseline, name)
     import numpy as np
@@ -46,24 +49,17 @@ def command(
 
     joined = {folder: np.concatenate([one.of(name) for one in found]) for folder, found in tested.items()}
     found = compare_systems(measure, joined[baseline], {str(folder): joined[folder] for folder in systems}, samples=samples)
-    _show(measure, found, title=f"{test}, against {baseline}")
+    means = {str(folder): mean(float(one.measured[name]["value"]) for one in sets) for folder, sets in tested.items()}
+    _show(measure, found, means, str(baseline), title=f"{test}, against {baseline}")
+    if len(tested[baseline]) > 1:
+        print(f"means over {len(tested[baseline])} seeds; p of all their examples")
+    for note in differing_origins([(one.run.read_config(), one.origin) for sets in tested.values() for one in sets]):
+        print(note)
     print(f"paired approximate randomization, {samples} samples; p corrected by Holm over {len(found)} comparisons")
     return 0
 
 
-def _seeds(folder: Path) -> list["RunFolder"]:
-    """Return the finished runs of a folder: the run that it is, or the seeds of a variant."""
-    from attnlab.runs.folder import RunFolder
-
-    own = RunFolder(folder)
-    runs = [own] if own.result_file.is_file() else [RunFolder(path) for path in sorted(folder.glob("seed=*"))]
-    finished = [run for run in runs if run.result_file.is_file()]
-    if not finished:
-        raise UserError(f"{folder} holds no finished run")
-    return finished
-
-
-def _check_comparable(tested: Mapping[Path, Sequence[TestedSet]], baseline: Path, metric: str) -> None:
+def _check_comparable(tested: Mapping[Path, Sequence["TestedSet"]], baseline: Path, metric: str) -> None:
     """Refuse systems that were not tested on the same examples in the same way."""
     first = tested[baseline][0]
     own = [one.run.path.name for one in tested[baseline]]
@@ -84,13 +80,15 @@ def _check_comparable(tested: Mapping[Path, Sequence[TestedSet]], baseline: Path
                 raise UserError(f"{metric} is not the same metric in {other.run.path}: {told}")
 
 
-def _show(metric: "Metric", found: Mapping[str, "Difference"], *, title: str) -> None:
+def _show(
+    metric: "Metric", found: Mapping[str, "Difference"], means: Mapping[str, float], baseline: str, *, title: str
+) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     table = Table("system", escape(metric.title), "difference", "p", "p, corrected", title=escape(title))
     for name, result in found.items():
-        figures = (f"{result.value:.{metric.digits}f}", f"{result.difference:+.{metric.digits}f}")
+        figures = (f"{means[name]:.{metric.digits}f}", f"{means[name] - means[baseline]:+.{metric.digits}f}")
         table.add_row(escape(name), *figures, f"{result.p:.4f}", f"{result.corrected:.4f}")
     Console().print(table)

@@ -1,14 +1,15 @@
 """``attnlab draw``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING
 
 import click
 
-from attnlab.commands._complete import complete_run
+from attnlab.commands._complete import complete_run_or_variant
 from attnlab.commands._io import check_output
-from attnlab.commands._models import FILE, check_label, name_runs
+from attnlab.commands._models import FILE, check_label, finished_runs, list_seeds, name_runs
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,14 +20,18 @@ ENDINGS = (".png", ".svg", ".pdf")
 
 @click.command(short_help="Draw heatmaps, quality by length, or learning curves.")
 @click.argument("what", type=click.Choice(["heatmaps", "lengths", "curves"]))
-@click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN...", shell_complete=complete_run)
+@click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN...", shell_complete=complete_run_or_variant)
 @click.option("--output", type=FILE, required=True, metavar="FILE", help="Ending in .png, .svg or .pdf.")
 @click.option("--source", metavar="TEXT", help="Of heatmaps: what the models read.")
 @click.option("--target", metavar="TEXT", help="Of heatmaps: what they are made to write.  [default: what they predict]")
 @click.option("--links", default="", metavar="'I-J ...'", help="Of heatmaps: known links of tokens from 0, ringed.")
 @click.option("--test", default="test", show_default=True, metavar="NAME", help="Of lengths: the test set.")
 @click.option("--label", help="Of lengths: of an evaluation.  [default: each run's own test]")
-@click.option("--metric", metavar="NAME", help="Of lengths and curves.  [default: what chose the checkpoint of the first run]")
+@click.option(
+    "--metric",
+    metavar="NAME",
+    help="Of lengths and curves.  [default: what chose the checkpoint of the first run]",
+)
 def command(
     what: str,
     runs: tuple[Path, ...],
@@ -40,7 +45,8 @@ def command(
 ) -> int:
     """Draw what trained models do, those of several runs together.
 
-    heatmaps: attention on one example; lengths: a metric by the length of the source; curves: a metric by epoch.
+    heatmaps: attention on one example; lengths: a metric by the length of the source; curves: a metric by epoch. Each RUN
+    is the folder of a run, or of a variant: lengths and curves are then the means over its seeds, heatmaps those of the first.
     """
     if output.suffix not in ENDINGS:
         raise UserError(f"--output ends in .png, .svg or .pdf, not {output.suffix!r}")
@@ -69,7 +75,9 @@ def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links:
 
     known = parse_links(links, place="--links").possible
     maps = {}
-    for name, run in names.items():
+    for name, folder in names.items():
+        seeds = list_seeds(folder, lambda run: run.config_file.is_file())
+        run = seeds[0].path if seeds else folder
         predictor = load(run)
         shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
         check_inside(known, len(shown.source), len(shown.tokens), place=f"--links, {run}")
@@ -78,15 +86,22 @@ def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links:
 
 
 def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: str | None) -> "Figure":
-    from attnlab.commands._tested import choose_metric, read_tested
-    from attnlab.evaluation.measurement import measure_by_length
+    from attnlab.evaluation.measurement import Bucket, measure_by_length
     from attnlab.evaluation.plots import plot_by_length
-    from attnlab.runs.folder import RunFolder
+    from attnlab.runs.evaluations import choose_metric, read_tested
 
-    folders = {name: RunFolder(run) for name, run in names.items()}
-    name, metric = choose_metric(next(iter(folders.values())), wanted)
-    tested = {label_of_run: read_tested(folder, test, label) for label_of_run, folder in folders.items()}
-    buckets = {label_of_run: measure_by_length(metric, one.of(name), one.lengths) for label_of_run, one in tested.items()}
+    seeds = {name: finished_runs(folder) for name, folder in names.items()}
+    metric_name, metric = choose_metric(next(iter(seeds.values()))[0], wanted)
+    buckets = {}
+    for name, runs in seeds.items():
+        by_low: dict[int, list[Bucket]] = {}
+        for tested in (read_tested(run, test, label) for run in runs):
+            for bucket in measure_by_length(metric, tested.of(metric_name), tested.lengths):
+                by_low.setdefault(bucket.low, []).append(bucket)
+        buckets[name] = [
+            Bucket(low, max(one.high for one in found), found[0].examples, mean(one.value for one in found))
+            for low, found in sorted(by_low.items())
+        ]
     return plot_by_length(buckets, metric.title, title=test)
 
 
@@ -95,14 +110,26 @@ def _curves(names: Mapping[str, Path], wanted: str | None) -> "Figure":
     from attnlab.runs.folder import RunFolder
     from attnlab.runs.names import SHAPE
 
-    folders = {name: RunFolder(run) for name, run in names.items()}
-    records = {name: folder.read_curve() for name, folder in folders.items()}
-    for folder, lines in zip(folders.values(), records.values(), strict=True):
+    seeds = {
+        name: list_seeds(folder, lambda run: run.curve_file.is_file()) or [RunFolder(folder)] for name, folder in names.items()
+    }
+    curves = {run: run.read_curve() for runs in seeds.values() for run in runs}
+    for run, lines in curves.items():
         if not lines:
-            raise UserError(f"{folder.path} holds no {folder.curve_file.name}: name the folder of a run, {SHAPE}")
-    metric = wanted or str(next(iter(folders.values())).read_config().get("monitor"))
-    for folder, lines in zip(folders.values(), records.values(), strict=True):
+            raise UserError(f"{run.path} holds no {run.curve_file.name}: name the folder of a run, {SHAPE}")
+    metric = wanted or str(next(iter(curves)).read_config().get("monitor"))
+    if not any(metric in line for lines in curves.values() for line in lines):
+        metric = metric if "/" in metric else f"val/{metric}"
+    for run, lines in curves.items():
         known = sorted({name for line in lines for name in line} - {"epoch", "step"})
         if metric not in known:
-            raise UserError(f"{folder.curve_file} has no metric {metric!r}: there is {', '.join(known)}")
-    return plot_curves(records, metric)
+            raise UserError(f"{run.curve_file} has no metric {metric!r}: there is {', '.join(known)}")
+    return plot_curves({name: _average([curves[run] for run in runs], metric) for name, runs in seeds.items()}, metric)
+
+
+def _average(curves: Sequence[Sequence[Mapping[str, float]]], metric: str) -> list[dict[str, float]]:
+    """Return the means over runs of a metric after each epoch."""
+    values: dict[float, list[float]] = {}
+    for line in (line for curve in curves for line in curve if metric in line):
+        values.setdefault(line["epoch"], []).append(line[metric])
+    return [{"epoch": epoch, metric: mean(found)} for epoch, found in sorted(values.items())]

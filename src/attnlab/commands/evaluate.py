@@ -1,6 +1,6 @@
 """``attnlab evaluate``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,30 +30,34 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
     Each RUN is the folder of a finished run; several are an ensemble, whose evaluation is written into the first one's folder.
     """
     models = ModelOptions.of(options)
+    if files and test is not None:
+        raise UserError("--files are a test set of their own: leave out --test, or --files")
     check_label(label)
     check_input(*(files or ()))
     predictor = models.load()
     from attnlab.runs.evaluation import REPORTED, choose_shifts, evaluate
+    from attnlab.runs.evaluations import describe_origin, read_earlier_tests, write_tests
     from attnlab.runs.folder import RunFolder
 
-    folder = RunFolder(models.runs[0])
-    names = [word.partition("=")[2] for word in models.rest] or ([] if test is None else [test])
-    sets = _read_files(predictor.task, files) if files else _read_tests(predictor.task, names)
-    paths = [str(path.resolve()) for path in files] if files else None
+    folders = [RunFolder(run) for run in models.runs]
+    folder = folders[0]
+    sets = _read_files(predictor.task, files) if files else _read_tests(predictor.task, test)
+    paths = dict.fromkeys(sets, [str(path.resolve()) for path in files] if files else None)
     settings = {
         "others": [str(run.resolve()) for run in models.runs[1:]],
         "search": models.search,
         "checkpoint": models.checkpoint,
         "replace_unknown": models.replace_unknown,
+        **describe_origin(folders, predictor.task),
     }
-    before = _earlier(folder, label, settings, dict.fromkeys(sets, paths))
+    read_earlier_tests(folder, label, settings, paths)
     attends = bool(predictor.models[0].decoder.attention.context_size)
     shift = choose_shifts(predictor).get(REPORTED) if attends and not files else None
     found: dict[str, TestEvaluation] = {}
     for name, examples in sets.items():
         results = predictor.examine(examples)
         found[name] = evaluate(predictor.task, examples, results, occasion="evaluation", shift=shift, samples=bootstrap)
-    _write(folder, label, {"runs": list(map(str, models.runs)), **settings}, before, found, sets, paths)
+    write_tests(folder, label, settings, found, sets, paths)
     _show(predictor.task.metrics, _monitored(folder), found)
     print(f"written to {folder.evaluation_file(label)}")
     return 0
@@ -68,48 +72,8 @@ def _read_files(task: "Task", files: tuple[Path, Path]) -> dict[str, "Examples"]
     return {files[0].stem: task.parse(sources, targets)}
 
 
-def _read_tests(task: "Task", names: Sequence[str]) -> dict[str, "Examples"]:
-    chosen = [name for part in names for name in part.split(",")] or list(task.test_names)
-    return {name: task.examples(name) for name in chosen}
-
-
-def _earlier(
-    folder: "RunFolder", label: str, settings: Mapping[str, Any], sources: Mapping[str, list[str] | None]
-) -> dict[str, dict[str, Any]]:
-    """Return the tests that an evaluation holds already, which a new one adds to."""
-    told = folder.read_evaluation(label)
-    path = folder.evaluation_file(label)
-    for name, value in settings.items():
-        if told and told.get(name) != value:
-            before, now = (", ".join(map(str, v)) or "none" if isinstance(v, list) else v for v in (told.get(name), value))
-            raise UserError(f"{path} was made with other settings ({name}: {before}, and now {now}): choose another --label")
-    tests: dict[str, dict[str, Any]] = told.get("tests", {})
-    for name, files in sources.items():
-        if name in tests and tests[name].get("files") != files:
-            raise UserError(f"{path} holds a test {name!r} of other examples: choose another --label")
-    return tests
-
-
-def _write(
-    folder: "RunFolder",
-    label: str,
-    settings: Mapping[str, Any],
-    before: Mapping[str, Any],
-    found: Mapping[str, "TestEvaluation"],
-    sets: Mapping[str, "Examples"],
-    files: list[str] | None,
-) -> None:
-    from attnlab.commands._tested import hash_lines
-    from attnlab.runs.folder import write_lines, write_statistics
-
-    tests = {
-        name: {**evaluation.record(), "files": files, "references": hash_lines(sets[name].references)}
-        for name, evaluation in found.items()
-    }
-    folder.write_evaluation(label, {**settings, "tests": {**before, **tests}})
-    for name, evaluation in found.items():
-        write_lines(folder.evaluation_hypotheses_file(label, name), evaluation.hypotheses)
-        write_statistics(folder.evaluation_statistics_file(label, name), evaluation.statistics, evaluation.lengths)
+def _read_tests(task: "Task", names: str | None) -> dict[str, "Examples"]:
+    return {name: task.examples(name) for name in (task.test_names if names is None else names.split(","))}
 
 
 def _monitored(folder: "RunFolder") -> str:

@@ -301,7 +301,7 @@ def read_lines(path: Path) -> list[str]:
 def write_lines(path: Path, lines: Sequence[str]) -> None:
     """Write lines of text, making the file's folder where it is missing."""
     path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_atomically(path, "".join(f"{line}\n" for line in lines))
 
 
 LENGTHS = "source_length"
@@ -326,7 +326,10 @@ def write_statistics(path: Path, statistics: Mapping[str, NDArray[np.float64]], 
     """Write what each example adds to each metric, and the length of its source in tokens."""
     path.parent.mkdir(exist_ok=True)
     arrays: dict[str, Any] = {**statistics, LENGTHS: np.asarray(lengths, dtype=np.float64)}
-    np.savez_compressed(path, **arrays)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+    temporary.replace(path)
 
 
 def write_atomically(path: Path, text: str) -> None:

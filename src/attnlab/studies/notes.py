@@ -1,6 +1,6 @@
 """What has to be said below a comparison: what its figures are, and which of them do not compare."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attnlab.studies.collection import Study
@@ -51,19 +51,29 @@ def _of_costs() -> Iterator[str]:
 
 
 def _of_origins(study: Study) -> Iterator[str]:
-    for kind in ("data", "version"):
-        if len(kinds := {getattr(run.result, kind) for run in study.finished_runs}) > 1:
-            yield f"not comparable: these runs differ in {kind} ({', '.join(sorted(kinds))})"
-    # The code of a user's own class is part of that of the runs that name it: only runs that name the same can be of one code.
-    codes: dict[frozenset[str], set[str]] = {}
-    for run in study.finished_runs:
-        codes.setdefault(frozenset(_foreign_targets(run.config)), set()).add(run.result.code)
-    for differing in codes.values():
-        if len(differing) > 1:
-            yield f"not comparable: these runs differ in code ({', '.join(sorted(differing))})"
+    results = [(run.config, run.result) for run in study.finished_runs]
+    kinds = ("data", "version", "code")
+    yield from differing_origins([(config, {kind: getattr(result, kind) for kind in kinds}) for config, result in results])
     for label, runs in study.done().items():
         if len({run.record.recipe for run in runs if run.record}) > 1:
             yield f"not comparable: the seeds of {label} differ in more than their seed; run the study again"
+
+
+def differing_origins(runs: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> Iterator[str]:
+    """Tell in what figures of several runs do not compare.
+
+    Args:
+        runs: of each its config, and what its figures come from by what it is, such as data and code.
+    """
+    for kind in dict.fromkeys(kind for _, origin in runs for kind in origin):
+        found: dict[frozenset[str], set[str]] = {}
+        for config, origin in runs:
+            # The code of a user's own class is part of that of the runs that name it: only these can be of one code.
+            named = frozenset(_foreign_targets(config)) if kind.startswith("code") else frozenset()
+            found.setdefault(named, set()).add(origin[kind])
+        for values in found.values():
+            if len(values) > 1:
+                yield f"not comparable: these runs differ in {kind} ({', '.join(sorted(values))})"
 
 
 def _foreign_targets(node: Any) -> Iterator[str]:

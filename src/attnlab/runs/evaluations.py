@@ -1,0 +1,185 @@
+"""What was written of test sets: by a run's own test, or by ``attnlab evaluate`` under a label, and how that is added to."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import attnlab
+from attnlab.data.examples import Examples
+from attnlab.errors import UserError
+from attnlab.evaluation.metric import Metric
+from attnlab.runs.evaluation import TestEvaluation
+from attnlab.runs.folder import LENGTHS, RunFolder, read_lines, read_statistics, write_lines, write_statistics
+from attnlab.runs.identity import hash_run_code
+from attnlab.runs.loading import load_metrics, report_damage
+from attnlab.runs.record import metric_name
+from attnlab.tasks.task import Task
+
+STALE = {
+    "ids": "has been made of another run, or before the run was trained anew",
+    "code": "was made by other code than there is now",
+    "version": "was made by another version of attnlab",
+}
+"""What a message says of an evaluation that is not added to since this has changed."""
+
+
+@dataclass(frozen=True)
+class TestedSet:
+    """One test set of one run.
+
+    Attributes:
+        run: whose it is.
+        measured: of every metric ``value``, ``signature``, ``low`` and ``high``.
+        statistics: what each example adds to each metric, and ``source_length``.
+        references: a hash of the right targets.
+        origin: what the figures come from, by what it is: data, version and code.
+    """
+
+    run: RunFolder
+    measured: Mapping[str, Mapping[str, Any]]
+    statistics: Mapping[str, NDArray[np.float64]]
+    references: str
+    origin: Mapping[str, str]
+
+    def of(self, metric: str) -> NDArray[np.float64]:
+        """Return what each example adds to a metric.
+
+        Raises:
+            UserError: it was not measured.
+        """
+        if metric not in self.statistics or metric not in self.measured:
+            raise UserError(f"{self.run.path} has no metric {metric!r} of it: there is {', '.join(self.measured) or 'none'}")
+        return self.statistics[metric]
+
+    @property
+    def lengths(self) -> NDArray[np.float64]:
+        """The lengths of the sources, in tokens."""
+        return self.statistics[LENGTHS]
+
+
+def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
+    """Read what was written of a test set.
+
+    Args:
+        run: a finished run.
+        test: name of the test set.
+        label: of the evaluation; None is the run's own test.
+
+    Raises:
+        UserError: nothing was, or a file is damaged.
+    """
+    result = run.read_result()
+    origin = {"data": result.data, "version": result.version, "code": result.code}
+    if label is None:
+        tests = result.tests
+        path, where = run.statistics_file(test), "test set"
+        references = hash_lines(read_lines(run.references_file(test)))
+    else:
+        evaluation = run.read_evaluation(label)
+        tests = evaluation.get("tests", {})
+        if not tests:
+            raise UserError(f"{run.path} has no evaluation {label!r}: attnlab evaluate {run.path} --label {label}")
+        path, where = run.evaluation_statistics_file(label, test), f"test set in its evaluation {label!r}"
+        references = str(tests.get(test, {}).get("references", ""))
+        origin |= {"version of the evaluation": str(evaluation.get("version")), "code of the evaluation": _code_of(evaluation)}
+    if test not in tests:
+        raise UserError(f"{run.path} has no {where} {test!r}: there is {', '.join(tests) or 'none at all'}")
+    if not path.is_file():
+        raise UserError(f"{run.path} holds no {path.relative_to(run.path)}, which tells how each example was done")
+    return TestedSet(run, tests[test]["metrics"], read_statistics(path), references, origin)
+
+
+def _code_of(evaluation: Mapping[str, Any]) -> str:
+    return " ".join(map(str, evaluation.get("code") or ["unknown"]))
+
+
+def hash_lines(lines: Sequence[str]) -> str:
+    """Return a hash of lines of text."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def choose_metric(run: RunFolder, name: str | None) -> tuple[str, Metric]:
+    """Return the metric of a name, or else the one that chose the run's checkpoint.
+
+    Raises:
+        UserError: the run declares none of that name.
+    """
+    config = run.read_config()
+    name = name or metric_name(str(config.get("monitor", "")))
+    with report_damage(run.path):
+        metrics = load_metrics(config)
+    if name not in metrics:
+        raise UserError(f"--metric: {run.path} has no metric {name!r}: there is {', '.join(metrics)}")
+    return name, metrics[name]
+
+
+def describe_origin(runs: Sequence[RunFolder], task: Task) -> dict[str, Any]:
+    """Return what an evaluation says of the runs that it evaluates, and of the code that does it."""
+    records = [run.read_record() for run in runs]
+    return {
+        "ids": [record.id if record else "unknown" for record in records],
+        "code": [hash_run_code(run.read_config(), task) for run in runs],
+        "version": attnlab.__version__,
+    }
+
+
+def read_earlier_tests(
+    folder: RunFolder, label: str, settings: Mapping[str, Any], files: Mapping[str, list[str] | None]
+) -> dict[str, dict[str, Any]]:
+    """Return the tests that an evaluation holds already, which a new one adds to.
+
+    Args:
+        folder: of the run.
+        label: of the evaluation.
+        settings: of the new one, all of which are to be those of the earlier one.
+        files: that each test set is read from; None is the run's data.
+
+    Raises:
+        UserError: it was made in another way, of other examples, of another run or by other code.
+    """
+    told = folder.read_evaluation(label)
+    path = folder.evaluation_file(label)
+    for name, value in settings.items():
+        if told and told.get(name) != value:
+            if name in STALE:
+                raise UserError(f"{path} {STALE[name]}: choose another --label, or remove that file")
+            before, now = (", ".join(map(str, v)) or "none" if isinstance(v, list) else v for v in (told.get(name), value))
+            raise UserError(f"{path} was made with other settings ({name}: {before}, and now {now}): choose another --label")
+    tests: dict[str, dict[str, Any]] = told.get("tests", {})
+    for name, own in files.items():
+        if name in tests and tests[name].get("files") != own:
+            raise UserError(f"{path} holds a test {name!r} of other examples: choose another --label")
+    return tests
+
+
+def write_tests(
+    folder: RunFolder,
+    label: str,
+    settings: Mapping[str, Any],
+    found: Mapping[str, TestEvaluation],
+    sets: Mapping[str, Examples],
+    files: Mapping[str, list[str] | None],
+) -> None:
+    """Add tests to an evaluation: what each example came to first, and last the file that says that there is a test.
+
+    Raises:
+        UserError: a file cannot be written, or the evaluation has become another one.
+    """
+    try:
+        folder.evaluations.mkdir(exist_ok=True)
+        for name, evaluation in found.items():
+            write_lines(folder.evaluation_hypotheses_file(label, name), evaluation.hypotheses)
+            write_statistics(folder.evaluation_statistics_file(label, name), evaluation.statistics, evaluation.lengths)
+    except OSError as error:
+        raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
+    tests = {
+        name: {**evaluation.record(), "files": files[name], "references": hash_lines(sets[name].references)}
+        for name, evaluation in found.items()
+    }
+    # Read again: another process may have added to it.
+    before = read_earlier_tests(folder, label, settings, files)
+    folder.write_evaluation(label, {**settings, "tests": {**before, **tests}})
