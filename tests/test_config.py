@@ -1,6 +1,5 @@
 """How a config is composed, checked and built, with components made up for it."""
 
-import ast
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,11 +9,10 @@ from typing import Any, Literal
 import pytest
 
 from attnlab import config
-from attnlab.config import CONF, Factory, build, check, component_errors, library_errors, settle
+from attnlab.config import Factory, build, check, component_errors, library_errors, settle
 from attnlab.config import variant_labels as labels
 from attnlab.config import variant_name as name
 from attnlab.errors import UserError
-from conftest import ROOT
 
 HERE = __name__
 
@@ -299,16 +297,14 @@ def test_another_search_is_the_recorded_one_changed_or_one_chosen_anew() -> None
     assert RECORDED["search"]["width"] == 3
     for override, told in {
         "search.widht=3": "no key 'widht' in 'search': did you mean 'width'?",
-        "search.width=0": "",
         "search.width=[": "a value is no YAML",
         "search=gredy": "no option 'gredy' of search: did you mean 'greedy'?",
         "search/length_penalti=gnmt": "length_penalti",
     }.items():
-        if told:
-            with pytest.raises(UserError) as refusal:
-                config.search_node(RECORDED, [override])
-            assert told in str(refusal.value)
-            assert "\n" not in str(refusal.value)
+        with pytest.raises(UserError) as refusal:
+            config.search_node(RECORDED, [override])
+        assert told in str(refusal.value)
+        assert "\n" not in str(refusal.value)
     with pytest.raises(UserError, match="holds no search"):
         config.search_node({}, ["search.width=3"])
 
@@ -367,14 +363,3 @@ def test_variants_are_called_by_what_tells_them_apart() -> None:
     assert labels([("a=1", "b=x"), ("a=2", "b=x")]) == ("a", {("a=1", "b=x"): "1", ("a=2", "b=x"): "2"})
     assert labels([("a=1",), ()])[1] == {("a=1",): "a=1", (): "default"}
     assert labels([("a=1", "b=1"), ("a=2", "b=2")])[0] == "variant"
-
-
-def test_hydra_is_imported_by_one_room_alone() -> None:
-    for path in (ROOT / "src" / "attnlab").rglob("*.py"):
-        names = set()
-        for item in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names |= {item.module or ""} if isinstance(item, ast.ImportFrom) and not item.level else set()
-            names |= {alias.name for alias in item.names} if isinstance(item, ast.Import) else set()
-        hydra = {name for name in names if name.partition(".")[0] in ("hydra", "omegaconf")}
-        assert not hydra or path.parent.name == "config", path
-    assert CONF == ROOT / "conf"

@@ -59,6 +59,13 @@ def test_a_metric_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monk
     assert "test first word |" in header
 
 
+def test_a_logger_of_lightnings_own(cli: Cli, tmp_path: Path) -> None:
+    written("conf/logger/table.yaml", tmp_path)
+    (command,) = [shlex.split(command) for command in shown_commands() if "logger=table" in command]
+    assert cli(*command[1:], *TINY) == 0
+    assert "val/loss" in next(tmp_path.glob("logs/table/*/metrics.csv")).read_text()
+
+
 def test_the_numbers_are_sorted(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commands = [shlex.split(command)[1:] for command in shown_commands() if "task=pointing" in command]
     assert len(commands) == 2
@@ -68,7 +75,9 @@ def test_the_numbers_are_sorted(cli: Cli, tmp_path: Path, capsys: pytest.Capture
     (run,) = tmp_path.glob("runs/train/*/seed=1")
     (tmp_path / "numbers.txt").write_text("0.5 0.25 0.75\n")
     assert cli("translate", str(run), "--input", "numbers.txt") == 0
-    assert set(capsys.readouterr().out.split()) <= {"0", "1", "2"}
+    positions = capsys.readouterr().out.split()
+    assert positions
+    assert set(positions) <= {"0", "1", "2"}
 
 
 def test_a_trained_model_in_python(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +105,8 @@ def test_every_command_that_is_shown_is_one() -> None:
 def test_every_config_that_is_shown_composes(
     command: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("myscores.py", "mymetrics.py", "conf/attention/score/distance.yaml", "conf/metrics/mine.yaml"):
+    configs = ("conf/attention/score/distance.yaml", "conf/metrics/mine.yaml", "conf/logger/table.yaml")
+    for name in ("myscores.py", "mymetrics.py", *configs):
         written(name, tmp_path)
     words = shlex.split(command)[1:]
     assert cli(*words, *([] if "--help" in words else ["--cfg", "job"])) == 0

@@ -72,7 +72,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"translate {RUN} search/length_penalty=g", ["search/length_penalty=gnmt"]),
         (f"translate {RUN} attention=do", []),
         ("compare runs/demo/attention=d", ["runs/demo/attention=dot", RUN]),
-        (f"draw heatmaps {RUN} runs/demo/attention=n", [OTHER]),
+        (f"draw heatmaps {RUN} runs/demo/attention=n", [str(Path(OTHER).parent), OTHER]),
         (f"align {RUN} --reverse runs/demo/attention=n", [OTHER]),
         ("trian x", []),
     ],

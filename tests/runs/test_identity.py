@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from attnlab import source
-from attnlab.config import build
 from attnlab.runs import identity
 from attnlab.runs.assembly import build_task
 from attnlab.runs.identity import Identity, identify
@@ -137,4 +136,3 @@ def test_a_task_that_the_user_wrote_is_code_of_the_run(tmp_path: Path, monkeypat
     with (tmp_path / "mytask.py").open("a") as file:
         file.write("\n\nFACTOR = 2\n")
     assert identify(config, build_task(config)).code != before
-    assert build(config["data"], "data") is not None

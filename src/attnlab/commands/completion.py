@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-SHELLS = ("bash", "zsh", "fish")
+from attnlab.commands._shells import SHELLS, script
 
 
 @click.command(short_help="Print a script that lets the shell complete words.")
-@click.argument("shell", type=click.Choice(SHELLS), required=False)
+@click.argument("shell", type=click.Choice([*SHELLS]), required=False)
 def command(shell: str | None) -> int:
     """Print a script for SHELL, by default your own, after which Tab completes verbs, options, overrides, runs and studies.
 
@@ -19,7 +19,6 @@ def command(shell: str | None) -> int:
     fish, in ~/.config/fish/config.fish:   attnlab completion fish | source
     """
     from attnlab.commands import COMPLETION
-    from attnlab.commands._shells import script
 
     own = Path(os.environ.get("SHELL", "")).name
     print(script(shell or (own if own in SHELLS else "bash"), COMPLETION), end="")
