@@ -1,6 +1,7 @@
 """What is told in one line: mistakes that the user can fix, and what is no mistake at all."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -17,6 +18,11 @@ class BusyError(Exception):
 
 class StoppedError(Exception):
     """Asked to stop, a run has written a checkpoint and stopped; the same command goes on from there."""
+
+
+def printable(text: str) -> str:
+    """Show control characters but tabs and ends of lines, such as those of a terminal's escape sequences, as ``\\x1b``."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def unknown_key(key: str, known: Iterable[object], where: str = "") -> UserError:

@@ -12,8 +12,10 @@ import pytest
 from attnlab import commands
 from attnlab.commands import main, verbs
 from attnlab.errors import BusyError, StoppedError, UserError
+from attnlab.runs import reproduction
 from commands import Cli, cli
 from conftest import ROOT
+from studies.folders import write_study
 
 __all__ = ["cli"]
 
@@ -163,3 +165,31 @@ def test_python_runs_the_package() -> None:
     environment = {**os.environ, "COLUMNS": "100"}
     done = subprocess.run([sys.executable, "-m", "attnlab", "--version"], capture_output=True, text=True, env=environment)
     assert done.stdout.startswith("attnlab ")
+
+
+def test_what_nobody_can_tell_is_not_told(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A comparison that was logged nowhere, and the figures that another process of a distributed run compares."""
+    write_study(tmp_path / "runs" / "quiet", seeds=(1,), states={})
+    assert cli("report", "quiet") == 0
+    assert cli("report", "quiet", "--wandb") == 2
+    assert "was logged to Weights & Biases" in capsys.readouterr().err
+    assert (tmp_path / "runs" / "quiet" / "report.html").is_file()
+    monkeypatch.setattr(reproduction, "reproduce", lambda run: (0, [], []))
+    assert cli("reproduce", "anything") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_question_and_an_error_are_shown_as_they_are(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "odd.yaml").write_text("name: odd\nstudy: {question: '[/b] Which :smile:?'}\n")
+    assert cli("study") == 0
+    assert "[/b] Which :smile:?" in capsys.readouterr().out
+    assert cli("report", "\x1b]0;owned\x07") == 2
+    told = capsys.readouterr().err
+    assert "\\x1b" in told
+    assert not {"\x1b", "\x07"} & set(told)

@@ -13,7 +13,9 @@ import torch
 import attnlab
 from attnlab.commands import translate
 from attnlab.errors import UserError
+from attnlab.evaluation.evidence import Prediction
 from attnlab.search import BeamSearch, GNMTPenalty, GreedySearch, NoPenalty
+from attnlab.tasks.predictor import Predictor
 from commands import Cli, cli, runs
 from conftest import options
 
@@ -220,3 +222,18 @@ def test_an_unknown_word_can_be_replaced_by_what_was_looked_at(runs: dict[str, P
     assert set(plain.tokens[:-1]) == {"<unk>"}
     largest = plain.weights[:-1, :4].argmax(-1).tolist()
     assert replaced.tokens[:-1] == [["The", "old", "man", "."][j] for j in largest]
+
+
+def test_a_terminal_is_shown_control_characters_and_a_file_is_given_them(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Prediction(0, "\x1b[2J ja", ["ja", "</s>"], ["yes", "</s>"], torch.ones(2, 2), 0.0, 0.0)
+    monkeypatch.setattr(Predictor, "n_best", lambda self, lines: [[found] for _ in lines])
+    (tmp_path / "in.txt").write_text("yes\n")
+    translate = ["translate", str(runs["plain-1"]), "--input", "in.txt"]
+    assert cli(*translate, "--output", "out.txt") == 0
+    assert (tmp_path / "out.txt").read_text() == "\x1b[2J ja\n"
+    capsys.readouterr()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert cli(*translate) == 0
+    assert capsys.readouterr().out == "\\x1b[2J ja\n"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import wandb
 
+from attnlab.commands._terminal import Terminal
 from attnlab.errors import UserError
 from attnlab.evaluation import significance
 from attnlab.runs.folder import RunFolder
@@ -24,7 +25,7 @@ from attnlab.studies.launch import describe_progress
 from attnlab.studies.page import page
 from attnlab.studies.publish import publish
 from attnlab.studies.report import report
-from attnlab.studies.table import Comparison
+from attnlab.studies.table import Cell, Comparison
 from studies.folders import FACTS, METRICS, SKILLS, write_run, write_study
 
 
@@ -113,6 +114,30 @@ def test_latex_compiles(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert "\\textbf{" in table
+
+
+def test_whatever_a_variant_is_called_does_nothing_where_it_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    names = ["=1+1", "@sum", "+a", "-b", "\tc", "<img src=x>", "&lt;", "[/b]", "\x1b]0;owned\x07\x9b", "two\nlines"]
+    cells = [[Cell(name, name, best=name == "[/b]")] for name in names]
+    table = Comparison("a\nb\x1b[2J", ["=key[/i]"], cells, ["note\nmore"], ["<b>[/u]"], [0])
+    written = [row[0] for row in csv.reader(io.StringIO(table.csv()))]
+    assert written == ["'=key[/i]", "'=1+1", "'@sum", "'+a", "'-b", "'\tc", *names[5:]]
+    assert "\n| \\<img src=x> |\n| \\&lt; |\n" in table.markdown()
+    assert "- \\<b>[/u]" in table.markdown()
+    assert table.latex().splitlines()[1] == "\\begin{tabular}{l}"
+    assert "% note more\n" in table.latex()
+    assert "two lines" in table.latex()
+    Terminal().print(table.rich())
+    shown = capsys.readouterr().out
+    for text in ("[/b]", "=key[/i]", "<b>[/u]", "\\x1b]0;owned\\x07\\x9b", "\\x1b[2J"):
+        assert text in shown
+    assert not set("\x07\x9b") & set(shown)
+    assert "\x1b]" not in shown
+    assert "\x1b[2J" not in shown
 
 
 def changed(run: RunFolder, **fields: object) -> None:

@@ -14,7 +14,7 @@ import click
 from typing_extensions import override
 
 import attnlab
-from attnlab.errors import BusyError, StoppedError, UserError, nearest
+from attnlab.errors import BusyError, StoppedError, UserError, nearest, printable
 
 COMPLETION = "_ATTNLAB_COMPLETE"
 """The variable by which a shell asks what a word may become; see :mod:`attnlab.commands._shells`."""
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except (Exception, KeyboardInterrupt) as error:
         message, status = _describe_error(error, words)
-        print(f"attnlab: {message}", file=sys.stderr)
+        print(f"attnlab: {printable(message)}", file=sys.stderr)
         return status
 
 

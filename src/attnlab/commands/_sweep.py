@@ -112,15 +112,15 @@ def _show_config(planned: "Plan", options: HydraOptions) -> int:
 
 
 def _dry_run(planned: "Plan") -> int:
-    from rich.console import Console
     from rich.table import Table
 
+    from attnlab.commands._terminal import Terminal
     from attnlab.studies.preview import preview
 
     table = Table(planned.axis, "seed", "", title=f"{planned.folder.path}: {len(planned.runs)} runs", title_justify="left")
     for run, label, told in zip(planned.runs, planned.labels, preview(planned), strict=True):
         table.add_row(label, str(run.seed), told)
-    Console().print(table)
+    Terminal().print(table)
     return 0
 
 
@@ -139,7 +139,7 @@ def _run(planned: "Plan") -> int:
         told = (str(error).strip().splitlines() or [""])[0]
         print(f"attnlab: the launcher gave up ({type(error).__name__}: {told})", file=sys.stderr)
     asked = {run.folder for run in planned.runs}
-    study = show_report(planned.folder.path, log=True)
+    study, _ = show_report(planned.folder.path, log=True)
     return _status([run for run in study.runs if not asked or run.folder.place in asked])
 
 
@@ -158,26 +158,26 @@ def _status(runs: Sequence["Run"]) -> int:
     return 0
 
 
-def show_report(folder: Path, *, log: bool) -> "Study":
-    """Write the report of a study, print its table, and return what was reported.
+def show_report(folder: Path, *, log: bool) -> tuple["Study", bool]:
+    """Write the report of a study, and print its table.
 
     Args:
         folder: of the study.
         log: also log the comparison where the runs were logged.
-    """
-    from rich.console import Console
 
+    Returns:
+        What was reported, and whether it was logged.
+    """
+    from attnlab.commands._terminal import Terminal
     from attnlab.studies.publish import publish
     from attnlab.studies.report import report
 
     study, comparison = report(folder)
-    console, page = Console(), study.folder.page_file
+    console, page = Terminal(), study.folder.page_file
     if comparison is None:
         console.print(f"no run is finished; what there is: {page}", soft_wrap=True, highlight=False)
-        return study
+        return study, False
     console.print(comparison.rich())
     table = study.folder.table_file("md").name
     console.print(f"written to {page}, and the table to {table}, .csv and .tex beside it", soft_wrap=True, highlight=False)
-    if log:
-        publish(study, comparison)
-    return study
+    return study, log and publish(study, comparison)

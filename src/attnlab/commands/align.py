@@ -193,9 +193,9 @@ def _symmetrise(found: Mapping[str, Alignment], back: Alignment, how: str) -> di
 
 
 def _show(found: Mapping[str, Alignment], gold: list["Gold"]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from attnlab.commands._terminal import Terminal
     from attnlab.evaluation.alignment import score
 
     table = Table("", "AER", "precision", "recall", "links", "row t is about token")
@@ -203,4 +203,4 @@ def _show(found: Mapping[str, Alignment], gold: list["Gold"]) -> None:
         result = score(alignment.links, gold)
         shares = (f"{share:.1%}" for share in (result.aer, result.precision, result.recall))
         table.add_row(name, *shares, f"{result.links:,}", alignment.token)
-    Console().print(table)
+    Terminal().print(table)

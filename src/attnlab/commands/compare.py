@@ -83,12 +83,12 @@ def _check_comparable(tested: Mapping[Path, Sequence["TestedSet"]], baseline: Pa
 def _show(
     metric: "Metric", found: Mapping[str, "Difference"], means: Mapping[str, float], baseline: str, *, title: str
 ) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
-    table = Table("system", escape(metric.title), "difference", "p", "p, corrected", title=escape(title))
+    from attnlab.commands._terminal import Terminal
+
+    table = Table("system", metric.title, "difference", "p", "p, corrected", title=title)
     for name, result in found.items():
         figures = (f"{means[name]:.{metric.digits}f}", f"{means[name] - means[baseline]:+.{metric.digits}f}")
-        table.add_row(escape(name), *figures, f"{result.p:.4f}", f"{result.corrected:.4f}")
-    Console().print(table)
+        table.add_row(name, *figures, f"{result.p:.4f}", f"{result.corrected:.4f}")
+    Terminal().print(table)

@@ -83,19 +83,18 @@ def _monitored(folder: "RunFolder") -> str:
 
 
 def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "TestEvaluation"]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
+    from attnlab.commands._terminal import Terminal
     from attnlab.evaluation.measurement import measure_by_length
 
-    table = Table("", *map(escape, found))
+    table = Table("", *found)
     table.add_row("examples", *(f"{len(evaluation.hypotheses):,}" for evaluation in found.values()))
     signatures: dict[str, list[str]] = {}
     for name, metric in metrics.items():
         measured = [evaluation.measurements.get(name) for evaluation in found.values()]
         if any(one is not None for one in measured):
-            table.add_row(escape(metric.title), *("" if one is None else _in_words(metric, one) for one in measured))
+            table.add_row(metric.title, *("" if one is None else _in_words(metric, one) for one in measured))
             told = sorted({one.signature for one in measured if one is not None and one.signature})
             signatures.setdefault(", ".join(told), []).append(metric.label)
     if monitored in metrics:
@@ -109,16 +108,16 @@ def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "
             else ""
             for evaluation in found.values()
         ]
-        table.add_row(escape(f"{metric.title}\nby source length (examples)"), *cells)
-    console = Console()
+        table.add_row(f"{metric.title}\nby source length (examples)", *cells)
+    console = Terminal()
     console.print(table)
     for signature, labels in signatures.items():
         if signature:
-            console.print(f"{', '.join(labels)}: {signature}", soft_wrap=True, markup=False, highlight=False)
+            console.print(f"{', '.join(labels)}: {signature}", soft_wrap=True, highlight=False)
     if any(one.low is not None for evaluation in found.values() for one in evaluation.measurements.values()):
-        console.print("[ ] is the 95 % confidence interval by bootstrap", markup=False, highlight=False)
+        console.print("[ ] is the 95 % confidence interval by bootstrap", highlight=False)
 
 
 def _in_words(metric: "Metric", one: Any) -> str:
-    ends = "" if one.low is None else f"  \\[{one.low:.{metric.digits}f}, {one.high:.{metric.digits}f}]"
+    ends = "" if one.low is None else f"  [{one.low:.{metric.digits}f}, {one.high:.{metric.digits}f}]"
     return f"{one.value:.{metric.digits}f}{ends}"

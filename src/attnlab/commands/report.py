@@ -18,5 +18,7 @@ def command(name: str, wandb: bool) -> int:
     folder = Path(name) if Path(name).is_dir() else Path(RUNS, name)
     if not folder.is_dir():
         raise UserError(f"no runs of a study {name!r}: there is no folder {folder}")
-    show_report(folder, log=wandb)
+    _, logged = show_report(folder, log=wandb)
+    if wandb and not logged:
+        raise UserError(f"--wandb: no finished run in {folder} was logged to Weights & Biases, so the comparison is not either")
     return 0

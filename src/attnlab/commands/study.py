@@ -36,9 +36,9 @@ def command(
 
 
 def _list() -> int:
-    from rich.console import Console
     from rich.table import Table
 
+    from attnlab.commands._terminal import Terminal
     from attnlab.config import EXPERIMENTS
     from attnlab.studies.collection import collect, tally
     from attnlab.studies.plan import list_studies
@@ -50,5 +50,5 @@ def _list() -> int:
         except UserError:
             done = "not begun"
         table.add_row(study.name, study.question, done)
-    Console().print(table)
+    Terminal().print(table)
     return 0

@@ -2,15 +2,15 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from attnlab.commands._io import check_input, check_output, open_output, read_chunks
 from attnlab.commands._models import FILE, ModelOptions, model_options
-from attnlab.errors import UserError
+from attnlab.errors import UserError, printable
 
 if TYPE_CHECKING:
     from attnlab.evaluation.evidence import Prediction
@@ -48,16 +48,20 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
     if live:
         print("one line each; Ctrl-D ends", file=sys.stderr)
     with open_output(output) as out:
+
+        def write(text: str) -> None:  # a file and a pipe are given what was found
+            out.write(printable(text) if out.isatty() else text)
+
         for first, chunk in read_chunks(source, 1 if live else CHUNK):
             try:
                 predictor.check_lines(chunk, place="line", first=first)
             except UserError as error:
                 if not live:
                     raise
-                print(f"attnlab: {error}", file=sys.stderr)
+                print(f"attnlab: {printable(str(error))}", file=sys.stderr)
                 continue
             for line, found in zip(chunk, predictor.n_best(chunk), strict=True):
-                _write(out, line, found[:n_best], n_best, **options)
+                _write(write, line, found[:n_best], n_best, **options)
             out.flush()
     return 0
 
@@ -72,7 +76,14 @@ def _check_n_best(count: int, search: "Search") -> None:
 
 
 def _write(
-    out: IO[str], line: str, found: Sequence["Prediction"], count: int, *, scores: bool, alignments: bool, as_json: bool
+    write: Callable[[str], object],
+    line: str,
+    found: Sequence["Prediction"],
+    count: int,
+    *,
+    scores: bool,
+    alignments: bool,
+    as_json: bool,
 ) -> None:
     if as_json:
         told = [
@@ -85,15 +96,15 @@ def _write(
             }
             for prediction in found
         ]
-        out.write(json.dumps({"source": line, "translations": told}, ensure_ascii=False) + "\n")
+        write(json.dumps({"source": line, "translations": told}, ensure_ascii=False) + "\n")
         return
     for prediction in found:
         score = f"{prediction.score:.4f}\t" if scores else ""
         links = "\t" + " ".join(f"{i}-{j}" for i, j in sorted(_links(line, prediction))) if alignments else ""
-        out.write(f"{score}{prediction.text}{links}\n")
+        write(f"{score}{prediction.text}{links}\n")
     # Line i * N + k belongs to source i, whatever was found; nothing is what an empty line is translated as.
     nothing = ("-inf\t" if scores else "") + ("\t" if alignments else "")
-    out.write(f"{nothing}\n" * (count - len(found)))
+    write(f"{nothing}\n" * (count - len(found)))
 
 
 def _links(line: str, prediction: "Prediction") -> set[tuple[int, int]]:

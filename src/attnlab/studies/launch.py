@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from attnlab.config import HydraJob, resolve, run_hydra, settle
-from attnlab.errors import BusyError, StoppedError, UserError
+from attnlab.errors import BusyError, StoppedError, UserError, printable
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import metric_name
 
@@ -87,7 +87,7 @@ def run_in_study(job: HydraJob) -> float:
         folder.write_error(f"killed by {name}{hint}\n")
     if status in (CRASHED, MISTAKEN) or status < 0:
         *before, last = folder.read_error().strip().splitlines() or [f"ended with status {status}, and did not say why"]
-        print(*before, f"attnlab: {folder.place}: {last}", sep="\n", file=sys.stderr, flush=True)
+        print(printable("\n".join([*before, f"attnlab: {folder.place}: {last}"])), file=sys.stderr, flush=True)
     print(f"attnlab: {describe_progress(folder.study)}", flush=True)
     best = folder.read_result().best if status == DONE else None
     return float("nan") if best is None else best

@@ -18,8 +18,9 @@ def publish(study: Study, comparison: Comparison) -> bool:
     Returns:
         Whether its runs were logged there.
     """
-    logger = study.finished_runs[0].config.get("logger") or {}
-    if not str(logger.get("_target_", "")).endswith(".wandb_logger"):
+    loggers = [run.config.get("logger") or {} for run in study.finished_runs]
+    logger = next((one for one in loggers if str(one.get("_target_", "")).endswith(".wandb_logger")), None)
+    if logger is None:
         return False
     # Weights & Biases would take the texts of spreads for other columns than the numbers; the text is what is read there.
     data: list[list[Any]] = [[cell.text for cell in row] for row in comparison.rows]

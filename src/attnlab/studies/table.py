@@ -2,12 +2,15 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rich import box
-from rich.markup import escape
+from rich.styled import Styled
 from rich.table import Table
+
+from attnlab.errors import printable
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,11 @@ class Comparison:
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
-        rows = [[f"**{_pipe(cell.text)}**" if cell.best else _pipe(cell.text) for cell in row] for row in self.rows]
-        lines = [self.header, ["---", *["---:"] * (len(self.header) - 1)], *rows]
+        rows = [[f"**{_markdown(cell.text)}**" if cell.best else _markdown(cell.text) for cell in row] for row in self.rows]
+        lines = [[*map(_markdown, self.header)], ["---", *["---:"] * (len(self.header) - 1)], *rows]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return "\n".join([f"# {self.title}\n", table, "", *(f"- {note}" for note in [*self.notes, *self.pending]), ""])
+        notes = [f"- {_markdown(note)}" for note in [*self.notes, *self.pending]]
+        return "\n".join([f"# {_markdown(self.title)}\n", table, "", *notes, ""])
 
     def csv(self) -> str:
         """Return the table as comma-separated values: numbers to the last digit, spreads in columns of their own."""
@@ -67,17 +71,17 @@ class Comparison:
         writer = csv.writer(written, lineterminator="\n")
         endings = [list(dict.fromkeys(e for row in self.rows for e in row[i].more)) for i in range(len(self.header))]
         writer.writerow(
-            n for name, more in zip(self.header, endings, strict=True) for n in (name, *(f"{name} {e}" for e in more))
+            _csv(n) for name, more in zip(self.header, endings, strict=True) for n in (name, *(f"{name} {e}" for e in more))
         )
         for row in self.rows:
             cells = zip(row, endings, strict=True)
-            writer.writerow(v for cell, more in cells for v in (cell.value, *(cell.more.get(e) for e in more)))
+            writer.writerow(_csv(v) for cell, more in cells for v in (cell.value, *(cell.more.get(e) for e in more)))
         return written.getvalue()
 
     def latex(self) -> str:
         """Return the table as a LaTeX tabular for the package booktabs."""
         lines = [
-            f"% {self.title}: needs \\usepackage{{booktabs}}",
+            f"% {_one_line(self.title)}: needs \\usepackage{{booktabs}}",
             f"\\begin{{tabular}}{{l{'r' * (len(self.brief) - 1)}}}",
             "\\toprule",
             " & ".join(_tex(self.header[i]) for i in self.brief) + " \\\\",
@@ -86,24 +90,34 @@ class Comparison:
         for row in self.rows:
             cells = (f"\\textbf{{{_tex(row[i].brief)}}}" if row[i].best else _tex(row[i].brief) for i in self.brief)
             lines.append(" & ".join(cells) + " \\\\")
-        lines += ["\\bottomrule", "\\end{tabular}", *(f"% {note}" for note in [*self.notes, *self.pending])]
+        lines += ["\\bottomrule", "\\end{tabular}", *(f"% {_one_line(note)}" for note in [*self.notes, *self.pending])]
         return "\n".join(lines) + "\n"
 
     def rich(self) -> Table:
-        """Return the table for a terminal."""
-        notes = escape("\n".join([*self.notes, *self.pending]))
+        """Return the table for a terminal that takes no text for markup."""
+        notes = "\n".join([*self.notes, *self.pending])
         table = Table(
             title=self.title, caption=notes, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
         )
         for i in self.brief:
-            table.add_column(escape(self.header[i]), justify="right" if i else "left", no_wrap=not i)
+            table.add_column(self.header[i], justify="right" if i else "left", no_wrap=not i)
         for row in self.rows:
-            table.add_row(*(f"[bold]{escape(row[i].brief)}[/]" if row[i].best else escape(row[i].brief) for i in self.brief))
+            table.add_row(*(Styled(row[i].brief, "bold") if row[i].best else row[i].brief for i in self.brief))
         return table
 
 
-def _pipe(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|")
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+def _markdown(text: str) -> str:
+    """Return a text that ends no cell, and in which nothing begins HTML."""
+    return re.sub(r"[\\|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)", r"\\\g<0>", _one_line(text))
+
+
+def _csv(value: float | str | None) -> float | str | None:
+    """Return a cell that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 TEX = {
@@ -119,4 +133,4 @@ TEX = {
 
 
 def _tex(text: str) -> str:
-    return "".join(TEX.get(character, character) for character in text)
+    return "".join(TEX.get(character, character) for character in _one_line(text))

@@ -25,6 +25,7 @@ from rich.table import Table
 from typing_extensions import override
 
 from attnlab.data.batches import Batch
+from attnlab.errors import printable
 from attnlab.evaluation.evidence import Prediction
 from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.plots import save
@@ -329,7 +330,7 @@ class Samples(Callback):
             self._draw(trainer)
         table = Table("source", "reference", "prediction", title="validation examples, after the last epoch")
         for row in self._rows(pl_module):
-            table.add_row(*map(escape, row))
+            table.add_row(*(escape(printable(text)) for text in row))
         Console().print(table)
 
     def _draw(self, trainer: Trainer) -> None:
