@@ -287,7 +287,7 @@ def test_a_preview_resolves_what_hydra_knows_of_a_run(cli: Cli, capsys: pytest.C
 
 
 def test_a_run_without_checkpoints_of_its_own_is_tested_on_lightnings(cli: Cli, tmp_path: Path) -> None:
-    assert cli("train", *SMALL_RUN, "~callbacks.checkpoint", "name=theirs") == 0
+    assert cli("train", *SMALL_RUN, "~callbacks.checkpoint", "~callbacks.last_checkpoint", "name=theirs") == 0
     (path,) = tmp_path.glob("runs/theirs/*/*/run.json")
     assert (path.parent / json.loads(path.read_text())["fit"]["checkpoint"]).parent.name == "checkpoints"
 

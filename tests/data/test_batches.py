@@ -73,7 +73,7 @@ class TestBucketSampler:
         left_out = 503 - sum(len(batch) for share in shares for batch in share)
         assert left_out > 0
         assert f"left out {left_out} of 503 training examples in each epoch" in caplog.text
-        with pytest.raises(UserError, match=r"no training batch has an example for each of 600 processes: raise batches\.size"):
+        with pytest.raises(UserError, match=r"no training batch has an example for each of 600 processes: make batches larger"):
             epoch(sampler(**by, world_size=600), 0)
 
 

@@ -190,7 +190,7 @@ class BucketSampler(Sampler[list[int]]):
         batches = split_batches(order, self.longer, self.size, self.by)
         kept = [batch for batch in batches if len(batch) >= self.world_size]
         if not kept:
-            raise UserError(f"no training batch has an example for each of {self.world_size} processes: raise batches.size")
+            raise UserError(f"no training batch has an example for each of {self.world_size} processes: make batches larger")
         if len(kept) < len(batches) and self._drawn is None and self.rank == 0:
             left_out = len(order) - sum(map(len, kept))
             told = "their batches have fewer than there are processes"

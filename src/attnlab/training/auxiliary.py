@@ -82,8 +82,11 @@ class CoverageLoss(AuxiliaryLoss):
 
     The mean over target tokens. It goes with every attention; the paper's has the coverage in its score too
     (the history ``coverage_sum``), and is trained without this loss first: from the first step on it keeps an attention from
-    learning where to look (section 5). ``auxiliary=coverage`` begins late for that reason.
+    learning where to look (section 5). By default it begins late for that reason.
     """
+
+    def __init__(self, *, weight: float = 1.0, start: float = 0.7, ramp: float = 0.1) -> None:
+        super().__init__(weight=weight, start=start, ramp=ramp)
 
     @override
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:

@@ -27,7 +27,7 @@ LOSS = "val/loss"
 class BestCheckpoint(ModelCheckpoint):
     """Keeps the checkpoint with the best value of what is monitored; of equal ones that with the lowest loss.
 
-    A metric such as BLEU is exactly 0 in every weak epoch, the first of which would be kept for ever. What a checkpoint holds
+    A metric may be exactly 0 in every weak epoch, the first of which would be kept for ever. What a checkpoint holds
     of this does not depend on where the run's folder is.
     """
 

@@ -92,8 +92,8 @@ class SequenceModule(LightningModule):
         late = [name for name, loss in self.objective.auxiliary.items() if loss.start or loss.ramp]
         if late and math.isinf(self.total_steps):
             raise UserError(
-                f"the auxiliary loss {late[0]} begins after a share of the training, which has no end: set trainer.max_epochs, "
-                "or set start and ramp to 0"
+                f"the auxiliary loss {late[0]} begins after a share of the training, which has no end: give it a number of "
+                "epochs or steps, or let the loss begin at once, without a ramp"
             )
 
     @override

@@ -159,7 +159,10 @@ def test_content_is_what_decides_the_problems(tmp_path: Path) -> None:
             ["head=pointing", "data.train_size=50"],
             "a PointingHead writes positions of the source, which the targets here are not",
         ),
-        (["task=pointing", "attention/score@head.score=location"], "a pointing head finds a position by what is there"),
+        (
+            ["task=pointing", "attention/score@head.score=location"],
+            "head: a Location score does not look at keys, but positions to point at need",
+        ),
         (["task=pointing", "objective.label_smoothing=0.1"], "label smoothing"),
         (["task=pointing", "model.tied_embeddings=target"], "leave them untied"),
         (["task=pointing", "data.min_length=9"], "min_length <= max_length"),
