@@ -1,13 +1,20 @@
 """What a config that somebody else wrote may build."""
 
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+import attnlab
 from attnlab.config.trust import UntrustedError, validate_targets
+from commands import TINY, Cli, cli, runs
 from composing import composed
 from conftest import options
+
+__all__ = ["cli", "runs"]
 
 HARMFUL: dict[str, Any] = {
     "function": {"tokenizer": {"_target_": "torch.utils.collect_env.run", "command": "id"}},
@@ -47,3 +54,57 @@ def test_components_of_libraries_may_be_built() -> None:
         "lightning.pytorch.loggers.MLFlowLogger",
     ):
         validate_targets({"any": [{"_target_": target}]}, "config.yaml")
+
+
+VERBS = {
+    "translate": ["translate", "RUN", "--input", "in.txt"],
+    "evaluate": ["evaluate", "RUN"],
+    "align": ["align", "RUN", "--files", "in.txt", "in.txt"],
+    "draw": ["draw", "heatmaps", "RUN", "--source", "a", "--output", "x.svg"],
+    "reproduce": ["reproduce", "RUN"],
+    "compare": ["compare", "RUN", "RUN"],
+    "report": ["report", "STUDY"],
+}
+
+
+@pytest.mark.parametrize("part", ["tokenizer", "search", "metrics", "attention"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_opening_a_run_runs_none_of_its_code_unless_it_is_trusted(
+    verb: str, part: str, runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it names instead writes a file, which is how this test knows."""
+    run = tmp_path / "runs" / "somebody" / "attention=dot" / "seed=1"
+    shutil.copytree(runs["plain-1"], run)
+    (run / "digests.json").unlink(missing_ok=True)
+    (tmp_path / "in.txt").write_text("a dog\n")
+    proof = tmp_path / "proof"
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    harm = {"_target_": "pathlib.Path.touch", "_args_": [{"_target_": "pathlib.Path", "_args_": [str(proof)]}]}
+    config[part] = {"harm": harm} if part == "metrics" else harm
+    (run / "config.yaml").write_text(yaml.safe_dump(config))
+    command = [word.replace("RUN", str(run)).replace("STUDY", str(run.parents[1])) for word in VERBS[verb]]
+    builds = {"compare": ["metrics"], "report": ["metrics"]}.get(verb, ["tokenizer", "search", "metrics", "attention"])
+    status = cli(*command)
+    told = capsys.readouterr().err
+    assert not proof.exists()
+    if part in builds:
+        assert (status, "add --trust" in told, "Traceback" in told) == (2, True, False)
+        assert "pathlib.Path" in told
+        cli(*command, "--trust")
+        assert proof.exists() or part in ("metrics", "search")  # which a verb may have no use for
+
+
+def test_classes_of_ones_own_are_used_when_they_are_trusted(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text("from attnlab.attention.scores import Additive\nclass Own(Additive):\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert cli("train", *TINY, "logger=none", "attention.score._target_=mine.Own") == 0
+    (run,) = tmp_path.glob("runs/train/*/seed=1")
+    (tmp_path / "in.txt").write_text("a dog\n")
+    assert cli("translate", str(run), "--input", "in.txt") == 2
+    assert "builds mine.Own, which is no component of attnlab" in capsys.readouterr().err
+    assert cli("translate", str(run), "--input", "in.txt", "--trust") == 0
+    with pytest.raises(UntrustedError):
+        attnlab.load(run)
+    assert attnlab.load(run, trust=True).models

@@ -27,7 +27,7 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
     assert cli("evaluate", str(run.path), "--bootstrap", "50") == 0
     shown = capsys.readouterr().out
     told, recorded = run.read_evaluation("default")["tests"], run.read_result().tests
-    metrics = load_metrics(run.read_config())
+    metrics = load_metrics(run.read_config()["metrics"], run.path)
     for name, metric in metrics.items():
         assert (f"│ {metric.title} " in shown) == (name in told["test"]["metrics"])
     assert "confidence interval" in shown
@@ -167,7 +167,7 @@ def test_systems_are_compared_by_any_metric(
     command = ["compare", str(first.path), str(second.path), str(other.path), "--metric", metric]
     assert cli(*command, "--samples", "200") == 0
     shown = capsys.readouterr().out
-    declared = load_metrics(first.read_config())[metric]
+    declared = load_metrics(first.read_config()["metrics"], first.path)[metric]
     assert declared.title in shown
     for run in (second, other):
         values = [one.read_result().metric("test", metric) or 0.0 for one in (run, first)]

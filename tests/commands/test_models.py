@@ -26,7 +26,7 @@ MISTAKES = {
     "device": (["translate", "RUN", "--device", "abacus"], "--device abacus"),
     "checkpoint": (["translate", "RUN", "--checkpoint", "first.ckpt"], "holds no first.ckpt"),
     "test set": (["evaluate", "RUN", "--test", "exam"], "no test set 'exam': there is train, val, test, test_long"),
-    "label": (["evaluate", "RUN", "--label", "a/b"], "--label is part of a file's name"),
+    "label": (["evaluate", "RUN", "--label", "a/b"], "--label: 'a/b' cannot be part of a path"),
     "files": (["evaluate", "RUN", "--files", "a", "b"], "no file a"),
     "unequal files": (["evaluate", "RUN", "--files", "a.en", "one"], "a.en has 2 lines but one has 1"),
     "heads without gold": (["align", "RUN", "--files", "a", "b", "--heads"], "add --gold FILE"),

@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
@@ -14,6 +15,7 @@ import pytest
 import wandb
 
 from attnlab.commands._terminal import Terminal
+from attnlab.config import trust
 from attnlab.errors import UserError
 from attnlab.evaluation import significance
 from attnlab.runs.folder import RunFolder
@@ -331,14 +333,15 @@ class Brevity(Ratio):
 
 
 @pytest.fixture
-def own_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+def own_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
     """A study that ranks by a metric from outside the package."""
     (tmp_path / "brevity.py").write_text(MINE)
     monkeypatch.syspath_prepend(tmp_path)
     declared = {**METRICS, "words": {"_target_": "brevity.Brevity"}}
     logger = {"_target_": "attnlab.training.loggers.wandb_logger", "project": "p", "entity": None, "mode": "offline"}
     study = write_study(tmp_path / "own", columns=["words", "bleu"], seeds=(1, 2), states={}, metrics=declared, logger=logger)
-    return collect(study)
+    with trust(["brevity.Brevity"]):
+        yield collect(study)
 
 
 def test_a_metric_from_outside_the_package_is_in_table_page_csv_and_at_wandb(
@@ -380,7 +383,9 @@ def test_a_metric_whose_module_is_gone_is_told(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "own", states={}, seeds=(1,))
     run = RunFolder(folder / "attention=dot" / "seed=1")
     run.write_config(run.read_config() | {"metrics": {**METRICS, "gone": {"_target_": "nowhere.Gone"}}})
-    with pytest.raises(UserError, match=r"own was made by another version of attnlab.*nowhere\.Gone"):
+    with pytest.raises(UserError, match=r"own builds nowhere\.Gone, which is no component of attnlab"):
+        report(folder)
+    with trust(None), pytest.raises(UserError, match=r"own was made by another version of attnlab.*nowhere\.Gone"):
         report(folder)
 
 

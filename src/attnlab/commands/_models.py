@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from attnlab.commands._complete import complete_run_or_search
+from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 from attnlab.runs.names import BEST, LAST, SHAPE
 
@@ -65,7 +66,7 @@ class ModelOptions:
         """
         from attnlab.config import build, search_node
         from attnlab.runs.folder import RunFolder
-        from attnlab.runs.loading import load, report_damage
+        from attnlab.runs.loading import load, read_trusted_config, report_damage
 
         if not self.runs:
             raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
@@ -74,7 +75,7 @@ class ModelOptions:
         search = None
         if self.search and first.config_file.is_file():  # opening the run tells what is wrong with one that has none
             with report_damage(first.path):
-                search = build(search_node(first.read_config(), self.search), "search")
+                search = build(search_node(read_trusted_config(first), self.search), "search")
         return load(
             *self.runs,
             search=search,
@@ -90,6 +91,7 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
     options = [
         click.argument("words", nargs=-1, required=True, metavar="RUN... [search...]", shell_complete=complete_run_or_search),
         checkpoint_option,
+        trust_option,
         click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps."),
         click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Sources at a time."),
         click.option(
@@ -132,8 +134,13 @@ def check_label(label: str | None) -> None:
     Raises:
         UserError: it cannot.
     """
-    if label is not None and not re.fullmatch(r"[\w.-]+", label):
-        raise UserError(f"--label is part of a file's name: letters, digits, _ . and -, not {label!r}")
+    from attnlab.config import path_part
+
+    if label is not None:
+        try:
+            path_part(label)
+        except UserError as error:
+            raise UserError(f"--label: {error}") from error
 
 
 def list_seeds(folder: Path, holds: Callable[["RunFolder"], bool]) -> list["RunFolder"]:

@@ -125,6 +125,7 @@ def _dry_run(planned: "Plan") -> int:
 
 
 def _run(planned: "Plan") -> int:
+    from attnlab.config import trust
     from attnlab.studies.launch import describe_progress, run_study
 
     try:
@@ -139,7 +140,8 @@ def _run(planned: "Plan") -> int:
         told = (str(error).strip().splitlines() or [""])[0]
         print(f"attnlab: the launcher gave up ({type(error).__name__}: {told})", file=sys.stderr)
     asked = {run.folder for run in planned.runs}
-    study, _ = show_report(planned.folder.path, log=True)
+    with trust(planned.targets()):
+        study, _ = show_report(planned.folder.path, log=True)
     return _status([run for run in study.runs if not asked or run.folder.place in asked])
 
 

@@ -11,6 +11,7 @@ import click
 from attnlab.commands._complete import complete_run
 from attnlab.commands._io import check_input, check_output, open_output
 from attnlab.commands._models import FILE, checkpoint_option
+from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Alignment:
 @click.option("--gold-transposed", is_flag=True, help="These have the target first.")
 @click.option("--heads", is_flag=True, help="Tell every head of every layer; needs --gold.")
 @checkpoint_option
+@trust_option
 def command(
     run: Path,
     files: tuple[Path, Path],

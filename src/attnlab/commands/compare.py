@@ -9,6 +9,7 @@ import click
 
 from attnlab.commands._complete import complete_run_or_variant
 from attnlab.commands._models import FILE, check_label, finished_runs
+from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--metric", metavar="NAME", help="What is compared.  [default: what chose the baseline's checkpoint]")
 @click.option("--label", help="Compare what attnlab evaluate wrote under this label, and not each run's own test.")
 @click.option("--samples", type=click.IntRange(100), default=10_000, show_default=True, help="Exchanges.")
+@trust_option
 def command(
     baseline: Path,
     systems: tuple[Path, ...],

@@ -10,6 +10,7 @@ import click
 from attnlab.commands._complete import complete_run_or_variant
 from attnlab.commands._io import check_output
 from attnlab.commands._models import FILE, check_label, finished_runs, list_seeds, name_runs
+from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ ENDINGS = (".png", ".svg", ".pdf")
     metavar="NAME",
     help="Of lengths and curves.  [default: what chose the checkpoint of the first run]",
 )
+@trust_option
 def command(
     what: str,
     runs: tuple[Path, ...],

@@ -6,6 +6,7 @@ import click
 
 from attnlab.commands._complete import complete_study_folder
 from attnlab.commands._sweep import show_report
+from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 from attnlab.runs.names import RUNS
 
@@ -13,6 +14,7 @@ from attnlab.runs.names import RUNS
 @click.command(short_help="Report the runs of a study, also while they run.")
 @click.argument("name", shell_complete=complete_study_folder)
 @click.option("--wandb", is_flag=True, help="Also log the comparison to Weights & Biases, where the runs were logged.")
+@trust_option
 def command(name: str, wandb: bool) -> int:
     """Report the runs in runs/NAME, or in the folder NAME, again, or for the first time while they run."""
     folder = Path(name) if Path(name).is_dir() else Path(RUNS, name)

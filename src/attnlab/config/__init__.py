@@ -18,7 +18,8 @@ from attnlab.config.composition import (
     split_sweep,
 )
 from attnlab.config.search import search_node
-from attnlab.config.variants import WITHOUT_EFFECT, variant_labels, variant_name, variant_overrides
+from attnlab.config.trust import UntrustedError, targets, trust, validate_targets
+from attnlab.config.variants import WITHOUT_EFFECT, path_part, variant_labels, variant_name, variant_overrides
 
 __all__ = [
     "CONF",
@@ -31,6 +32,7 @@ __all__ = [
     "HydraJob",
     "Override",
     "Place",
+    "UntrustedError",
     "build",
     "check",
     "complete",
@@ -38,6 +40,7 @@ __all__ = [
     "compose",
     "library_errors",
     "parse_overrides",
+    "path_part",
     "quote",
     "resolve",
     "run_hydra",
@@ -46,6 +49,9 @@ __all__ = [
     "settle",
     "show_hydra",
     "split_sweep",
+    "targets",
+    "trust",
+    "validate_targets",
     "variant_labels",
     "variant_name",
     "variant_overrides",

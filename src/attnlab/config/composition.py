@@ -20,7 +20,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from attnlab.config.variants import variant_name
+from attnlab.config.variants import path_part, variant_name
 from attnlab.errors import UserError, nearest, unknown_key
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -37,6 +37,7 @@ Place = Path | str
 """A folder of configs, or whatever else Hydra searches, such as ``pkg://PACKAGE``."""
 
 OmegaConf.register_new_resolver("variant", variant_name, replace=True)
+OmegaConf.register_new_resolver("path_part", path_part, replace=True)
 
 
 class ComposedConfig:
@@ -229,6 +230,9 @@ def _one_line(error: BaseException) -> str:
         if cause.key not in cause.parent_node:
             return str(unknown_key(str(cause.key), cause.parent_node, where))
     told = " ".join(" ".join(str(e).split()) for e in (error, cause) if e is not None and str(e))
+    refused = re.match(r"UserError raised while resolving interpolation: (.*) full_key: ", told)
+    if refused:
+        return refused[1]
     absent = re.match(r"Could not override '((.+)/.+?)'\. No match in the defaults list\. To append", told)
     if absent:  # Hydra's own advice, to append it, would give a key that nothing reads
         part, group = absent.groups()

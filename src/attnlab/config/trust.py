@@ -1,6 +1,8 @@
 """What a config that somebody else may have written is allowed to build."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -19,8 +21,26 @@ FAMILIES = {
 """Packages of libraries, and the base classes of what may be built from each."""
 
 
+_trusted: ContextVar[frozenset[str] | None] = ContextVar("trusted", default=frozenset())
+
+
 class UntrustedError(UserError):
     """A config names a class that attnlab does not know to be harmless."""
+
+
+@contextmanager
+def trust(further: Iterable[str] | None) -> Iterator[None]:
+    """Let configs build further targets.
+
+    Args:
+        further: such as those of the config that the user runs; None is whatever a config names.
+    """
+    before = _trusted.get()
+    token = _trusted.set(None if further is None or before is None else before | frozenset(further))
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
 
 
 def validate_targets(config: Any, place: str) -> None:
@@ -35,11 +55,14 @@ def validate_targets(config: Any, place: str) -> None:
     Raises:
         UntrustedError: another ``_target_``, or an interpolation, which could make one.
     """
+    trusted = _trusted.get()
+    if trusted is None:
+        return
     for text in _texts(config):
         if "${" in text:
             raise UntrustedError(f"{place} holds the interpolation {text!r:.80}, which no config that a run wrote does")
     for target in targets(config):
-        if not isinstance(target, str) or not (target in _shipped_targets() or _is_component(target)):
+        if not isinstance(target, str) or not (target in trusted | _shipped_targets() or _is_component(target)):
             raise UntrustedError(
                 f"{place} builds {target}, which is no component of attnlab: if it is your own, or you trust whoever wrote it, "
                 "add --trust (in Python trust=True)"

@@ -4,6 +4,8 @@ import hashlib
 import re
 from collections.abc import Sequence
 
+from attnlab.errors import UserError
+
 WITHOUT_EFFECT = ["logger", "study", "resume", "keep_results", "cache_dir"]
 WITHOUT_EFFECT += ["batches.num_workers", "callbacks.samples", "trainer.enable_progress_bar"]
 """Parts of a config that decide no number of a run."""
@@ -26,6 +28,20 @@ def variant_name(overrides: Sequence[str]) -> str:
         parts.append(f"{key.replace('/', '.')}={_path_safe(value)}" if value else key)
     name = ",".join(parts) or "default"
     return name if len(name) <= 150 else f"{name[:140]}-{_hash(name)}"
+
+
+def path_part(value: object) -> str:
+    """Return what the user calls something, as one part of a path.
+
+    Raises:
+        UserError: it cannot be one, or would lead elsewhere.
+    """
+    if not re.fullmatch(r"\w[\w .,=+@-]{0,99}", text := str(value)):
+        raise UserError(
+            f"{text[:40]!r} cannot be part of a path: take letters, digits and any of _ . , = + @ - and spaces, at most 100, a "
+            "letter or a digit first"
+        )
+    return text
 
 
 def variant_overrides(overrides: Sequence[str]) -> list[str]:

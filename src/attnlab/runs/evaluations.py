@@ -111,7 +111,7 @@ def choose_metric(run: RunFolder, name: str | None) -> tuple[str, Metric]:
     config = run.read_config()
     name = name or metric_name(str(config.get("monitor", "")))
     with report_damage(run.path):
-        metrics = load_metrics(config)
+        metrics = load_metrics(config.get("metrics", {}), run.config_file)
     if name not in metrics:
         raise UserError(f"--metric: {run.path} has no metric {name!r}: there is {', '.join(metrics)}")
     return name, metrics[name]

@@ -1,7 +1,7 @@
 """Opening the models of finished runs."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.config import build
+from attnlab.config import build, validate_targets
+from attnlab.config import trust as trust_all
 from attnlab.errors import UserError, brief
 from attnlab.evaluation.metric import Metric
 from attnlab.model import Seq2Seq
@@ -27,6 +28,7 @@ def load(
     checkpoint: str = BEST,
     device: str | torch.device = "cpu",
     batch_size: int = 64,
+    trust: bool = False,
     **task_options: Any,
 ) -> Predictor:
     """Open trained models.
@@ -37,6 +39,7 @@ def load(
         checkpoint: which one, ``best.ckpt`` or ``last.ckpt``.
         device: where the models shall be.
         batch_size: sources in a batch, fewer if they are very long.
+        trust: also use classes that are not attnlab's, as the runs may name: their code is executed.
         task_options: settings of the first run's task to be changed, such as ``replace_unknown=True``.
 
     Returns:
@@ -44,8 +47,21 @@ def load(
 
     Raises:
         UserError: a folder that holds no finished run, a file in it that is damaged or not of this model, a run of another
-            version of attnlab, or runs whose targets are others than those of the first.
+            version of attnlab, one that names a class which is not trusted, or runs whose targets are others than those of the
+            first.
     """
+    with trust_all(None) if trust else nullcontext():
+        return _load(runs, search, checkpoint, device, batch_size, task_options)
+
+
+def _load(
+    runs: Sequence[str | Path],
+    search: Search | None,
+    checkpoint: str,
+    device: str | torch.device,
+    batch_size: int,
+    task_options: Mapping[str, Any],
+) -> Predictor:
     if not runs:
         raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
     folders = [RunFolder(Path(run).expanduser()) for run in runs]
@@ -60,7 +76,7 @@ def load(
             )
         models.append(_load_model(folder, task, checkpoint).to(device).eval())
     with report_damage(folders[0].path):
-        search = search or build(folders[0].read_config()["search"], "search")
+        search = search or build(read_trusted_config(folders[0])["search"], "search")
     if models[0].needs_copy_ids:
         task.serve_copy_ids()
     return task.predictor(models, search, batch_size=batch_size)
@@ -76,7 +92,7 @@ def load_task(folder: RunFolder, **options: Any) -> Task:
     Raises:
         UserError: no finished run there, or a file that is damaged.
     """
-    config, state = _require_config(folder), folder.read_task()
+    config, state = read_trusted_config(folder), folder.read_task()
     changed = {name: value for name, value in options.items() if value is not None}
     with report_damage(folder.path):
         if unknown := changed.keys() - config["task"].keys():
@@ -105,22 +121,31 @@ def report_damage(run: Path) -> Iterator[None]:
         raise UserError(f"{run} was made by another version of attnlab, or its config was edited: {told}") from error
 
 
-def load_metrics(config: Mapping[str, Any]) -> dict[str, Metric]:
+def load_metrics(nodes: Mapping[str, Any], path: Path) -> dict[str, Metric]:
     """Make the metrics that a run was measured by, by name.
 
     Args:
-        config: of the run.
+        nodes: of the run's config.
+        path: where they were read.
 
     Raises:
-        UserError: a metric that cannot be made.
+        UserError: a metric that cannot be made, or one that is not trusted.
     """
-    return {name: build(node, f"metrics.{name}") for name, node in config.get("metrics", {}).items()}
+    validate_targets(dict(nodes), str(path))
+    return {name: build(node, f"metrics.{name}") for name, node in nodes.items()}
 
 
-def _require_config(folder: RunFolder) -> dict[str, Any]:
+def read_trusted_config(folder: RunFolder) -> dict[str, Any]:
+    """Return a run's config, from which something is to be built.
+
+    Raises:
+        UserError: none there, one of an older version, or one that names a class which is not trusted.
+    """
     if (folder.path / "text.json").is_file():
         raise UserError(f"{folder.path} was made by attnlab 0.1, whose checkpoints this version cannot read: train it again")
-    return folder.read_config()
+    config = folder.read_config()
+    validate_targets(config, str(folder.config_file))
+    return config
 
 
 def _require(folder: RunFolder, checkpoint: str) -> None:
@@ -131,7 +156,7 @@ def _require(folder: RunFolder, checkpoint: str) -> None:
 
 def _load_model(folder: RunFolder, task: Task, checkpoint: str) -> Seq2Seq:
     with report_damage(folder.path):
-        model = build_model(folder.read_config(), task)
+        model = build_model(read_trusted_config(folder), task)
     model.load_state_dict(_read_weights(folder.path / checkpoint, model))
     return model
 

@@ -14,7 +14,7 @@ from attnlab.runs.assembly import build_task
 from attnlab.runs.execution import execute
 from attnlab.runs.folder import RunFolder, read_lines
 from attnlab.runs.identity import hash_run_code
-from attnlab.runs.loading import report_damage
+from attnlab.runs.loading import read_trusted_config, report_damage
 from attnlab.runs.names import SHAPE
 from attnlab.training.loggers import is_first_process
 
@@ -58,7 +58,7 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
     if record is None or not recorded.is_finished:
         raise UserError(f"{path} holds no finished run: name a folder with {recorded.result_file.name}, {SHAPE}")
     result = recorded.read_result()
-    config = recorded.read_config()
+    config = read_trusted_config(recorded)
     config["logger"] = {"_target_": "attnlab.training.loggers.no_logger", "_partial_": True}
     if config["threads"] is None:
         torch.set_num_threads(recorded.read_environment().get("threads", torch.get_num_threads()))

@@ -210,7 +210,7 @@ class Study:
         for run in self.finished_runs:
             nodes = {**(run.config.get("metrics") or {}), **nodes}
         with report_damage(self.folder.path):
-            return load_metrics({"metrics": nodes})
+            return load_metrics(nodes, self.folder.path)
 
     @cached_property
     def metrics(self) -> "dict[str, Metric]":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from attnlab.config import HydraJob, resolve, run_hydra, settle
+from attnlab.config import HydraJob, resolve, run_hydra, settle, targets, trust
 from attnlab.errors import BusyError, StoppedError, UserError, printable
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import metric_name
@@ -72,8 +72,11 @@ def run_in_study(job: HydraJob) -> float:
         KeyboardInterrupt: the study was asked to stop, and this run has stopped.
     """
     folder = RunFolder(job.folder)
+    own: list[Any] = []
     try:
-        status = _run_in_process(resolve(job.config), job)
+        config = resolve(job.config)
+        own += targets(config)
+        status = _run_in_process(config, job)
     except UserError as error:
         folder.write_error(f"{error}\n")
         status = MISTAKEN
@@ -88,7 +91,8 @@ def run_in_study(job: HydraJob) -> float:
     if status in (CRASHED, MISTAKEN) or status < 0:
         *before, last = folder.read_error().strip().splitlines() or [f"ended with status {status}, and did not say why"]
         print(printable("\n".join([*before, f"attnlab: {folder.place}: {last}"])), file=sys.stderr, flush=True)
-    print(f"attnlab: {describe_progress(folder.study)}", flush=True)
+    with trust(own):
+        print(f"attnlab: {describe_progress(folder.study)}", flush=True)
     best = folder.read_result().best if status == DONE else None
     return float("nan") if best is None else best
 

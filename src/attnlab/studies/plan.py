@@ -15,8 +15,10 @@ from attnlab.config import (
     Place,
     compose,
     parse_overrides,
+    resolve,
     search_path,
     split_sweep,
+    targets,
     variant_labels,
     variant_name,
     variant_overrides,
@@ -81,6 +83,14 @@ class Plan:
     def arguments(self) -> list[str]:
         """What Hydra is told, beside options."""
         return [*self.overrides, search_path(self.places[1:])]
+
+    def targets(self) -> list[str]:
+        """Return the classes that the first run's config names: the user's own, of whom a report may make metrics."""
+        try:
+            config = resolve(compose(self.config_name, self.runs[0].overrides, self.places).config)
+        except (IndexError, UserError):  # another sweeper than Hydra's own, or a mistake that the run tells of
+            return []
+        return list(targets(config))
 
     @property
     def axis(self) -> str:
