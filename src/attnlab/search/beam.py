@@ -9,7 +9,7 @@ from typing_extensions import override
 from attnlab.errors import UserError
 from attnlab.layers.trees import select
 from attnlab.search.penalties import AveragePenalty, LengthPenalty
-from attnlab.search.search import Hypothesis, Model, Search, unbatch
+from attnlab.search.search import Hypothesis, Model, Search, score_dtype, unbatch
 
 
 @dataclass(kw_only=True, eq=False)
@@ -72,7 +72,7 @@ class BeamSearch(Search):
         sources = torch.arange(len(source), device=device)
         tokens = torch.full((len(source),), bos, device=device)
         history = torch.empty(len(source), 1, 0, dtype=torch.long, device=device)
-        scores = torch.zeros(len(source), 1, dtype=torch.float32, device=device)
+        scores = torch.zeros(len(source), 1, dtype=score_dtype(device), device=device)
         places = torch.full((len(source),), width, device=device)
         finished = FinishedHypotheses()
 

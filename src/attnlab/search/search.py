@@ -159,6 +159,11 @@ def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:
     return list(torch.split(torch.cat(list(steps))[order].cpu(), whose.bincount().tolist()))
 
 
+def score_dtype(device: torch.device) -> torch.dtype:
+    """Return what log-probabilities are summed in: in single precision the rounding of a long sentence shows in its score."""
+    return torch.float32 if device.type == "mps" else torch.float64  # which that device lacks
+
+
 def force_token(allowed: Tensor, log_probabilities: Tensor, token: int, rows: Tensor) -> Tensor:
     """Forbid every token but one in some rows.
 

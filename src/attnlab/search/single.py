@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.layers.trees import select
-from attnlab.search.search import Hypothesis, Model, Search, unbatch
+from attnlab.search.search import Hypothesis, Model, Search, score_dtype, unbatch
 from attnlab.seeding import derive_seed
 
 
@@ -51,8 +51,7 @@ class SinglePathSearch(Search):
             memory, state = select(memory, rows // paths), select(state, rows // paths)
         tokens = torch.full((len(rows),), bos, device=source.device)
         chosen = torch.full((len(rows), longest), eos, device=source.device)
-        # Not the default dtype, which half precision changes.
-        scores = torch.zeros(len(rows), dtype=torch.float32, device=source.device)
+        scores = torch.zeros(len(rows), dtype=score_dtype(source.device), device=source.device)
         weights: list[Tensor] = []
         owners: list[Tensor] = []
         for step in range(longest):
