@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
 from attnlab.errors import UserError
+from attnlab.hints import Range
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,9 @@ class Search(ABC):
     unless nothing else is possible. A factor of 0 makes the limit an absolute one.
 
     Attributes:
-        max_length_factor: target tokens allowed for a source token.
-        max_length_offset: target tokens allowed beside them; at least 1.
+        max_length_factor: target tokens allowed for a source token; a config takes at most 100, since a model that never ends
+            writes so many.
+        max_length_offset: target tokens allowed beside them; at least 1, and from a config at most 10,000.
         min_length_factor: target tokens demanded for a source token.
         min_length_offset: target tokens demanded beside them.
         no_repeat_ngram: no hypothesis has the same n tokens in a row twice, n being this; 0 allows all (Paulus et al. 2018,
@@ -61,8 +63,8 @@ class Search(ABC):
         UserError: limits that allow no token, that no hypothesis can meet, or that every hypothesis meets.
     """
 
-    max_length_factor: float = 2.0
-    max_length_offset: int = 10
+    max_length_factor: Annotated[float, Range(0, 100)] = 2.0
+    max_length_offset: Annotated[int, Range(1, 10_000)] = 10
     min_length_factor: float = 0.0
     min_length_offset: int = 0
     no_repeat_ngram: int = 0
