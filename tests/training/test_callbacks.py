@@ -1,6 +1,7 @@
 """What is recorded beside the training: how long it took, and its curve."""
 
 import json
+import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +11,13 @@ import pytest
 import torch
 from lightning import LightningModule
 
+from attnlab.data.batches import Batch
 from attnlab.runs import execution
 from attnlab.runs.record import RunResult
 from attnlab.training.callbacks import MetricsRecorder
+from attnlab.training.finite import describe_origin
 from commands import TINY, Cli, cli
+from composing import model, sentences
 from saboteur import SABOTEUR
 
 __all__ = ["cli"]
@@ -57,3 +61,31 @@ def test_the_curve_of_a_run_that_was_killed_while_it_wrote_goes_on(tmp_path: Pat
     recorder.on_train_start(trainer, Module())  # type: ignore[arg-type]
     assert recorder.path.read_text() == '{"epoch": 0}\n{"epoch": 1}\n'
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["optimizer.lr=1e30"], "val/perplexity is inf at step"),
+        ([SABOTEUR], r"train/loss is nan at step .*the parameters .* and \d+ more are no longer finite"),
+    ],
+)
+def test_a_training_that_diverges_ends_by_name(
+    overrides: list[str], message: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SABOTAGE", "seed=1=nan@2")
+    assert cli("train", *TINY, "logger=none", "trainer.max_epochs=2", "batches.size=16", *overrides) == 1
+    (path,) = tmp_path.glob("runs/train/*/seed=1/error.txt")
+    assert re.search(message, path.read_text())
+    assert not (path.parent / "result.json").exists()
+    assert "Infinity" not in (path.parent / "metrics.jsonl").read_text()
+
+
+def test_the_first_module_that_makes_what_is_not_finite_is_named() -> None:
+    broken = model(dtype=torch.float32)
+    source, lengths = sentences([5, 3])
+    target, target_lengths = sentences([4, 6])
+    batch = Batch(source, lengths, target, target_lengths, target[:, 1:], torch.tensor([0, 1]), None, None)
+    assert describe_origin(broken, batch) == "all modules make what is finite"
+    broken.head.register_forward_hook(lambda module, inputs, output: output * float("inf"))
+    assert describe_origin(broken, batch) == "head is the first to make what is not finite"

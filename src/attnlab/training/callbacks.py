@@ -30,6 +30,7 @@ from attnlab.evaluation.evidence import Prediction
 from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.plots import save
 from attnlab.seeding import derive_seed
+from attnlab.training.finite import describe_origin
 from attnlab.training.module import SequenceModule
 
 
@@ -176,41 +177,46 @@ def _is_json(line: str) -> bool:
 
 
 class LossGuard(Callback):
-    """Ends a training whose loss is no number any more, instead of letting it go on in vain.
+    """Ends a training whose loss is no number any more, or a metric infinite, instead of letting it go on in vain.
 
     Args:
         every: steps from one look to the next, since a look waits for the device.
 
     Raises:
-        FloatingPointError: the loss is NaN or infinite.
+        FloatingPointError: it is; the message says which parameters, or which module, are not finite.
     """
 
     def __init__(self, every: int = 20) -> None:
         self.every = every
-        self._last = torch.zeros(())
+        self._loss = torch.zeros(())
+        self._batch: Batch | None = None
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
     ) -> None:
         """Look at the loss."""
         assert isinstance(outputs, Mapping)
-        self._last = outputs["loss"]
+        self._loss, self._batch = outputs["loss"], batch
         if batch_idx % self.every == 0:
-            self._refuse("train/loss", self._last, trainer)
+            self._refuse("train/loss", self._loss, trainer, pl_module)
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look at the loss, before it is asked for predictions."""
-        self._refuse("train/loss", self._last, trainer)
+        self._refuse("train/loss", self._loss, trainer, pl_module)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Look at the loss of the validation set."""
-        if "val/loss" in trainer.callback_metrics:
-            self._refuse("val/loss", trainer.callback_metrics["val/loss"], trainer)
+        """Look at the metrics of the validation set."""
+        for name, value in trainer.callback_metrics.items():
+            if name == "val/loss" or (name.startswith("val/") and bool(value.isinf())):
+                self._refuse(name, value, trainer, pl_module)
 
-    def _refuse(self, name: str, loss: torch.Tensor, trainer: Trainer) -> None:
-        if not bool(torch.isfinite(loss)):
-            at = f"{name} is {float(loss)} at step {trainer.global_step}"
-            raise FloatingPointError(f"{at}: a lower learning rate or stronger clipping of gradients may help")
+    def _refuse(self, name: str, value: torch.Tensor, trainer: Trainer, module: LightningModule) -> None:
+        if bool(torch.isfinite(value)):
+            return
+        assert isinstance(module, SequenceModule)
+        where = f" ({describe_origin(module.model, self._batch)})" if self._batch is not None else ""
+        at = f"{name} is {float(value)} at step {trainer.global_step}{where}"
+        raise FloatingPointError(f"{at}: a lower learning rate or stronger clipping of gradients may help")
 
 
 class Resumption(Callback):
