@@ -1,6 +1,7 @@
 """What is told in one line: mistakes that the user can fix, and what is no mistake at all."""
 
 import difflib
+import errno
 import re
 from collections.abc import Iterable
 
@@ -18,6 +19,24 @@ class BusyError(Exception):
 
 class StoppedError(Exception):
     """Asked to stop, a run has written a checkpoint and stopped; the same command goes on from there."""
+
+
+SYSTEM = frozenset(
+    {errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EPERM, errno.EROFS}
+)
+"""What an operating system refuses for reasons of its own, such as a full disk: no bug, and no mistake in a config."""
+
+
+def refusal(error: OSError, place: object) -> UserError | None:
+    """Return what to tell of an error of the operating system, or None if it may be a bug.
+
+    Args:
+        error: what was raised.
+        place: what it is about where it does not say so itself.
+    """
+    if error.errno not in SYSTEM:
+        return None
+    return UserError(f"{error.filename or place}: {error.strerror}")
 
 
 def printable(text: str) -> str:

@@ -1,5 +1,7 @@
 """A run's folder: what is written is read, and what is damaged is told in one line."""
 
+import errno
+import fcntl
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -123,3 +125,40 @@ def test_a_record_of_another_version_is_none(folder: RunFolder) -> None:
     assert folder.read_record() is None
     folder.write_record(replace(RECORD, restarts=2))
     assert folder.read_record() == replace(RECORD, restarts=2)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_refused_in_a_line(
+    number: int, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.lock_file.touch()
+
+    def flock(*arguments: object) -> None:
+        raise OSError(number, "no locks")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(UserError, match="has no locks"), folder.lock():
+        pass
+    assert not folder.is_locked
+    assert folder.state == "missing"
+
+
+def test_what_a_killed_writer_left_is_removed_but_for_evaluations_which_are_written_without_the_lock(folder: RunFolder) -> None:
+    left = [folder.path / f"{name}.123.tmp" for name in ("result.json", "last.ckpt", "statistics/test.npz")]
+    kept = [folder.evaluations / "default.json.123.tmp", folder.config_file]
+    for path in (*left, *kept):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    folder.remove_leftovers()
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in kept)
+
+
+def test_nothing_is_left_beside_a_file_that_cannot_be_written(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace_(self: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", replace_)
+    with pytest.raises(OSError, match="No space left"):
+        folder.write_record(RECORD)
+    assert not list(folder.path.iterdir())

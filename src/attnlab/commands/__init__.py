@@ -14,7 +14,7 @@ import click
 from typing_extensions import override
 
 import attnlab
-from attnlab.errors import BusyError, StoppedError, UserError, nearest, printable
+from attnlab.errors import BusyError, StoppedError, UserError, nearest, printable, refusal
 
 COMPLETION = "_ATTNLAB_COMPLETE"
 """The variable by which a shell asks what a word may become; see :mod:`attnlab.commands._shells`."""
@@ -85,8 +85,8 @@ def _describe_error(error: BaseException, words: Sequence[str]) -> tuple[str, in
             return str(error), 2
         case click.ClickException():
             return _describe_usage(error, words), 2
-        case PermissionError():
-            return f"{error.strerror}: {error.filename}", 2
+        case OSError() if told := refusal(error, "a file"):
+            return str(told), 2
         case BusyError():
             return str(error), 1
         case StoppedError():

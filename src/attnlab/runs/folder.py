@@ -1,5 +1,6 @@
 """The folder of a run: every file, its name, its reader and its writer."""
 
+import errno
 import fcntl
 import json
 import os
@@ -236,6 +237,8 @@ class RunFolder:
             return False
         except BlockingIOError:
             return True
+        except OSError:  # a file system without locks, on which no run begins
+            return False
         return False
 
     @contextmanager
@@ -244,14 +247,30 @@ class RunFolder:
 
         Raises:
             BusyError: another process works on this run.
+            UserError: the file system has no locks, or the folder cannot be written.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        # Whoever only looks whether a lock is held holds it for a moment.
+        lock = FileLock(self.lock_file, timeout=1.0, poll_interval=0.1)
         try:
-            # Whoever only looks whether a lock is held holds it for a moment.
-            with FileLock(self.lock_file, timeout=1.0, poll_interval=0.1):
-                yield
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
         except Timeout:
             raise BusyError(f"another process works on {self.path}") from None
+        except NotImplementedError as error:
+            raise UserError(_without_locks(self.path)) from error
+        except OSError as error:
+            lacks = error.errno in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+            raise UserError(_without_locks(self.path) if lacks else f"cannot write {self.path}: {error.strerror}") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def remove_leftovers(self) -> None:
+        """Remove what writers that were killed left beside their files; nobody else writes while the lock is held."""
+        for path in [*self.path.glob("*.tmp"), *self.path.glob("*/*.tmp")]:
+            if path.parent != self.evaluations:  # which are written without the lock
+                path.unlink(missing_ok=True)
 
     @property
     def files_of_training(self) -> tuple[Path, ...]:
@@ -326,17 +345,30 @@ def write_statistics(path: Path, statistics: Mapping[str, NDArray[np.float64]], 
     """Write what each example adds to each metric, and the length of its source in tokens."""
     path.parent.mkdir(exist_ok=True)
     arrays: dict[str, Any] = {**statistics, LENGTHS: np.asarray(lengths, dtype=np.float64)}
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    with _replacement(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
-    temporary.replace(path)
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that whoever reads it finds all of it or nothing."""
+    with _replacement(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _replacement(path: Path) -> Iterator[Path]:
+    """Give a file beside another one, whose place it takes once it is written; nothing is left of one that is not."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _without_locks(path: Path) -> str:
+    told = f"the file system of {path} has no locks (flock), without which two processes could do the same run"
+    return f"{told}: run in a folder on a local disk, or have it mounted with locks"
 
 
 def _as_mapping(content: Any) -> dict[str, Any]:
