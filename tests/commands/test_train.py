@@ -177,7 +177,7 @@ MISTAKES = {
     "heads": (["attention=multihead", "attention.heads=3"], "attention: "),
     "too long": (
         ["attention=location", "attention.score.max_length=9"],
-        "the attention looks at 9 source positions at most, but the longest source of train has 21 tokens",
+        "the attention looks at 9 source positions at most, but the longest source of train has 21 tokens (example ",
     ),
     "copying": (["head=pointer_generator", "attention=mocha"], "sum to one"),
     "transformer": (["decoder=transformer", "attention=none"], "decoder: "),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnlab.data.batches import BucketSampler, LengthSampler, split_batches
+from attnlab.data.batches import BucketSampler, LengthSampler, memory_errors, split_batches, split_evaluation
 from attnlab.data.examples import Examples
 from attnlab.data.ragged import Ragged
 from attnlab.errors import UserError
@@ -96,6 +96,26 @@ def test_evaluation_leaves_out_empty_sources() -> None:
 def test_batches_of_tokens() -> None:
     lengths = np.array([3, 3, 9, 50, 2, 2])
     assert split_batches(np.arange(6), lengths, 20, "tokens") == [[0, 1], [2], [3], [4, 5]]
+
+
+def test_a_line_of_thousands_stands_alone_in_evaluation_and_leaves_the_other_batches_as_they_were() -> None:
+    source, target = np.full(40, 20), np.full(40, 20)
+    usual = split_evaluation(np.arange(40), source, target, 16)
+    assert usual == split_batches(np.arange(40), source, 16, "examples")
+    source[5], target[20] = 5000, 5000
+    cut = split_evaluation(np.arange(40), source, target, 16)
+    assert [index for batch in cut for index in batch] == list(range(40))
+    assert [5] in cut
+    assert [20] in cut
+    assert cut[-1] == usual[-1]
+
+
+def test_memory_that_is_not_enough_is_told_in_a_line() -> None:
+    told = r"out of memory with 8 by 9 \(.*DefaultCPUAllocator.*\): lower it"
+    with pytest.raises(UserError, match=told), memory_errors(lambda: "8 by 9", "lower it"):
+        torch.zeros(2**50)
+    with pytest.raises(RuntimeError, match="another"), memory_errors(lambda: "", ""):
+        raise RuntimeError("another")
 
 
 class Plain(Examples):

@@ -1,7 +1,8 @@
 """Batches: which examples stand together, and in which order."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from attnlab.errors import UserError
+from attnlab.errors import UserError, brief
 from attnlab.seeding import derive_seed
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ class BatchOptions:
     Attributes:
         size: of training batches, in examples or in tokens.
         by: what ``size`` counts: "examples", or "tokens" (padded, of a batch's longer side).
-        eval_size: examples in a batch of validation and test.
+        eval_size: examples in a batch of validation and test, fewer where they are very long.
         max_length: leave out training examples with a side of more tokens; None keeps all.
         num_workers: processes that load batches.
 
@@ -73,6 +74,12 @@ class Batch:
     links: Tensor | None = None
     copy_ids: Tensor | None = None
 
+    @property
+    def shape(self) -> str:
+        """How large it is, in words."""
+        rows, source, target = len(self.source), self.source.shape[1], self.target.shape[1]
+        return f"a batch of {rows} examples, {source:,} source by {target:,} target tokens with padding"
+
     def to(self, device: torch.device, non_blocking: bool = False) -> "Batch":
         """Return the batch with all but lengths and positions on a device."""
         moved = {
@@ -105,6 +112,59 @@ def split_batches(
             longest = int(lengths[index])
         batches[-1].append(index)
     return batches
+
+
+TOKENS = 128
+"""An evaluation batch of at most n examples holds at most n times as many tokens of a side, and n times the square as many cells of
+source by target, padding included: a line of thousands, such as a text without line ends, stands alone and does not make all others
+as long as itself."""
+
+
+def split_evaluation(
+    order: NDArray[np.int64], source_lengths: NDArray[np.int64], target_lengths: NDArray[np.int64], size: int
+) -> list[list[int]]:
+    """Cut an order of examples into batches of a size, and these where they would hold too much padding; see :data:`TOKENS`.
+
+    Args:
+        order: positions of examples.
+        source_lengths: by position, tokens of an example's source.
+        target_lengths: by position, tokens of its target.
+        size: examples in a batch at most.
+    """
+    batches: list[list[int]] = []
+    for together in split_batches(order, source_lengths, size, "examples"):
+        longest = (0, 0)
+        for place, index in enumerate(together):
+            source, target = max(longest[0], int(source_lengths[index])), max(longest[1], int(target_lengths[index]))
+            count = len(batches[-1]) + 1 if place else 1
+            fits = count * max(source, target) <= size * TOKENS and count * source * target <= size * TOKENS**2
+            if not place or not fits:
+                batches.append([])
+                source, target = int(source_lengths[index]), int(target_lengths[index])
+            longest = source, target
+            batches[-1].append(index)
+    return batches
+
+
+@contextmanager
+def memory_errors(shape: Callable[[], str], remedy: str) -> Iterator[None]:
+    """Tell in one line of memory that is not enough.
+
+    Args:
+        shape: says what it was not enough for.
+        remedy: what to lower.
+
+    Raises:
+        UserError: instead of what a library raises.
+    """
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        told = str(error)
+        is_ours = isinstance(error, torch.OutOfMemoryError | MemoryError)
+        if not is_ours and "DefaultCPUAllocator" not in told and "not enough memory" not in told:
+            raise
+        raise UserError(f"out of memory with {shape()} ({brief(error)}): {remedy}") from error
 
 
 class BucketSampler(Sampler[list[int]]):
@@ -206,7 +266,7 @@ class LengthSampler(Sampler[list[int]]):
     Args:
         source_lengths: tokens in each source.
         target_lengths: tokens in each target.
-        size: examples in a batch.
+        size: examples in a batch, fewer where they are very long.
         rank: of this process.
         world_size: processes.
     """
@@ -222,7 +282,7 @@ class LengthSampler(Sampler[list[int]]):
     ) -> None:
         order = np.lexsort((target_lengths, source_lengths))
         order = order[source_lengths[order] > 1][rank::world_size]
-        self._batches = split_batches(order, source_lengths, size, "examples")
+        self._batches = split_evaluation(order, source_lengths, target_lengths, size)
 
     def __len__(self) -> int:
         """Return the number of batches."""

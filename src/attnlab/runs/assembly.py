@@ -1,8 +1,12 @@
 """From a resolved config to a task, a model and what trains it: the one place where a run's parts are wired to each other."""
 
 import inspect
+import logging
+import os
 from collections.abc import Mapping
 from typing import Any, Protocol, get_type_hints
+
+import numpy as np
 
 from attnlab.config import Factory, build, component_errors, library_errors
 from attnlab.errors import UserError
@@ -11,6 +15,8 @@ from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.model import Seq2Seq
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
+
+log = logging.getLogger(__name__)
 
 
 def build_task(config: Mapping[str, Any]) -> Task:
@@ -111,15 +117,35 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
     return module
 
 
+LONG = 1000
+"""Tokens of a side from which on an example is told of: an attention needs memory for each source by each target token."""
+
+
 def _check_lengths(task: Task, model: Seq2Seq) -> None:
+    """Refuse what the model cannot read or this machine not hold, and tell of what is very long, before the training."""
     limit = model.max_source_length
-    if limit is None:
-        return
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for split in ("train", "val", *task.test_names):
-        longest = int(task.examples(split).source.lengths.max())
-        if longest > limit:
+        examples = task.examples(split)
+        source, target = examples.source.lengths, examples.target.lengths
+        place, longest = task.place(split, int(source.argmax())), int(source.max())
+        if limit is not None and longest > limit:
             hint = f", or batches.max_length={limit - 1} to leave out longer examples" if split == "train" else ""
             raise UserError(
                 f"the attention looks at {limit} source positions at most, but the longest source of {split} has {longest} "
-                f"tokens: raise the max_length of its score to {longest}{hint}"
+                f"tokens ({place}): raise the max_length of its score to {longest}{hint}"
             )
+        worst = int((source * target).argmax())
+        told = _describe(task, split, worst)
+        remedy = "set batches.max_length" if split == "train" else "shorten the line, or leave it out"
+        if 4 * int(source[worst]) * int(target[worst]) > memory:
+            raise UserError(f"{told}: the weights of an attention alone need more memory than there is: {remedy}")
+        if int(np.maximum(source, target).max()) > LONG:
+            told = _describe(task, split, int(np.maximum(source, target).argmax()))
+            log.warning("%s is very long and may need more memory than there is: %s", told, remedy)
+
+
+def _describe(task: Task, split: str, index: int) -> str:
+    examples = task.examples(split)
+    source, target = int(examples.source.lengths[index]), int(examples.target.lengths[index])
+    return f"{task.place(split, index)}: an example of {source:,} source by {target:,} target tokens"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import collect_head_weights
-from attnlab.data.batches import Batch, split_batches
+from attnlab.data.batches import Batch, memory_errors, split_evaluation
 from attnlab.data.examples import Examples
 from attnlab.data.symbols import BOS, EOS, PAD
 from attnlab.errors import UserError
@@ -17,9 +17,7 @@ from attnlab.model import Seq2Seq
 from attnlab.search import Ensemble, Search, average
 from attnlab.tasks.task import Task
 
-TOKENS = 128
-"""A batch of n sources holds at most n times as many tokens, padding included: a line of thousands, such as a text without line
-ends, stands alone and does not make all others as long as itself."""
+REMEDY = "lower batches.eval_size or search.width of a run, --batch-size or --search of a command, or shorten the longest lines"
 
 
 def predict_nothing(index: int) -> Prediction:
@@ -118,7 +116,8 @@ class Predictor:
 
     def search_batch(self, batch: Batch, examples: Examples) -> list[list[Prediction]]:
         """Return all predictions that the search keeps for each source of a batch, best first."""
-        found = self.search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=batch.copy_ids)
+        with memory_errors(lambda: batch.shape, REMEDY):
+            found = self.search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=batch.copy_ids)
         indices = batch.indices.tolist()
         return [
             [self.task.read(hypothesis, examples, index) for hypothesis in hypotheses]
@@ -130,6 +129,10 @@ class Predictor:
         """Let the models write the targets of a batch."""
         if heads and len(self.models) > 1:
             raise UserError("heads are those of one model, not of an ensemble")
+        with memory_errors(lambda: batch.shape, REMEDY):
+            return self._force_batch(batch, examples, heads)
+
+    def _force_batch(self, batch: Batch, examples: Examples, heads: bool) -> list[ForcedDecoding]:
         real = batch.labels != PAD
         collection: AbstractContextManager[dict[str, list[Tensor]]] = nullcontext({})
         with collect_head_weights(self.models[0].decoder) if heads else collection as collected:
@@ -201,6 +204,5 @@ class Predictor:
         lengths = examples.source.lengths
         order = lengths.argsort(kind="stable")
         order = order[lengths[order] > 1]  # a source of nothing but its end element has nothing to predict
-        for together in split_batches(order, lengths, self.batch_size, "examples"):
-            for rows in split_batches(np.array(together), lengths, self.batch_size * TOKENS, "tokens"):
-                yield examples[rows].to(device)
+        for rows in split_evaluation(order, lengths, examples.target.lengths, self.batch_size):
+            yield examples[rows].to(device)

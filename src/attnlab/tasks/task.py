@@ -90,6 +90,10 @@ class Task(ABC):
     def examples(self, split: str) -> Examples:
         """Return the examples of "train", "val" or a test set."""
 
+    def place(self, split: str, index: int) -> str:
+        """Say where an example comes from, for a message."""
+        return f"example {index + 1} of {split}"
+
     @abstractmethod
     def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> Examples:
         """Turn lines of text into examples.

@@ -44,6 +44,7 @@ class SequenceModule(LightningModule):
     Attributes:
         data: the task's examples in batches.
         results: after a test, the results of each test set, in the order of its examples.
+        shape: of the last training batch, in words.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class SequenceModule(LightningModule):
         self.model = model
         self.task = task
         self.seed = seed
+        self.shape = "no batch"
         self.objective = objective
         self.total_steps = math.inf
         self.make_optimizer = optimizer
@@ -113,6 +115,7 @@ class SequenceModule(LightningModule):
     @override
     def training_step(self, batch: Batch, batch_index: int) -> Tensor:
         """Return the loss of a batch: the mean over its target tokens, and the auxiliary losses."""
+        self.shape = batch.shape
         memory, state = self.model.encode(batch.source, batch.source_lengths, batch.copy_ids)
         decoded = self._decode(batch.target[:, :-1], memory, state)
         real = batch.labels != PAD

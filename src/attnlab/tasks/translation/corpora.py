@@ -58,6 +58,10 @@ class Corpus(ABC):
     def fingerprint(self) -> str:
         """Return a hash of everything that decides the corpus' content: files and options, not paths."""
 
+    def place(self, split: str, index: int) -> str:
+        """Say from which line of which file a pair comes; empty where that is not known."""
+        return ""
+
     @abstractmethod
     def load(self) -> dict[str, ParallelText]:
         """Return the splits by name.

@@ -130,6 +130,10 @@ class Translation(Task):
             pairs.links = pairs.gold_links()
         return pairs
 
+    @override
+    def place(self, split: str, index: int) -> str:
+        return self.corpus.place(split, index) or super().place(split, index)
+
     @cached_property
     def _texts(self) -> dict[str, ParallelText]:
         return self.corpus.load()
