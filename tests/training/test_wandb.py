@@ -1,6 +1,7 @@
 """Weights & Biases, offline: one run for each job, told apart, and a crash recorded. Read with W&B's own inspection."""
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -43,7 +44,9 @@ def test_a_sweep_logs_one_run_for_each_job(cli: Cli, tmp_path: Path) -> None:
     assert all("attention" in run["summary"] for run in with_attention)
 
 
-def test_a_crash_is_recorded_as_failed(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_recorded_as_failed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     from attnlab.training import SequenceModule
 
     def crash(*arguments: object) -> None:
@@ -53,6 +56,7 @@ def test_a_crash_is_recorded_as_failed(cli: Cli, tmp_path: Path, monkeypatch: py
     assert cli("train", *TINY) == 1
     (run,) = inspected(tmp_path)
     assert (run["state"], run["exit_code"]) == ("failed", 1)
+    assert capfd.readouterr().err.count("Traceback") == 1
 
 
 @pytest.mark.exhaustive
@@ -79,3 +83,31 @@ def test_a_run_that_goes_on_is_the_same_run_there(cli: Cli, tmp_path: Path, monk
     first, second = inspected(tmp_path)
     assert first["run_id"] == second["run_id"]
     assert "test/bleu" in second["summary"]
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_a_server_that_does_not_answer_is_told_in_a_line_before_the_training(
+    listens: bool, cli: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("attnlab.training.loggers.PATIENCE", 0.5)
+    monkeypatch.setenv("WANDB_API_KEY", 40 * "0")
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if listens:
+            server.listen()
+        monkeypatch.setattr("attnlab.training.loggers._address", lambda: f"http://127.0.0.1:{server.getsockname()[1]}")
+        assert cli("train", *TINY, "logger.mode=online", f"name=listens-{listens}") == 2
+    captured = capfd.readouterr()
+    assert "does not answer at http" in captured.err
+    assert "Traceback" not in captured.out + captured.err
+
+
+def test_a_key_that_is_missing_is_told_in_a_line(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("attnlab.training.loggers._check_server", lambda address: None)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cli("train", *TINY, "logger.mode=online") == 2
+    captured = capfd.readouterr()
+    assert "run wandb login" in captured.err
+    assert "Traceback" not in captured.out + captured.err

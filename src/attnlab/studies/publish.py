@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from attnlab.evaluation import plots
 from attnlab.studies.collection import Study
 from attnlab.studies.table import Comparison
+from attnlab.training.loggers import wandb_session
 
 
 def publish(study: Study, comparison: Comparison) -> bool:
@@ -24,18 +25,15 @@ def publish(study: Study, comparison: Comparison) -> bool:
         return False
     # Weights & Biases would take the texts of spreads for other columns than the numbers; the text is what is read there.
     data: list[list[Any]] = [[cell.text for cell in row] for row in comparison.rows]
-    with wandb.init(
+    with wandb_session(
+        mode=logger.get("mode"),
         project=logger["project"],
         entity=logger.get("entity"),
-        mode=logger.get("mode"),
         id=hashlib.sha256(f"report of {study.name}".encode()).hexdigest()[:16],
-        resume="allow",
         group=study.name,
         name=f"{study.name}: comparison",
         job_type="report",
         dir=study.folder.path.resolve(),
-        settings=wandb.Settings(silent=True, console="off"),
-        reinit="finish_previous",
     ) as run:
         table = wandb.Table(columns=list[Any](comparison.header), data=data)
         run.log({"comparison": table, **{name: wandb.Image(figure) for name, figure in figures(study).items()}})

@@ -1,13 +1,21 @@
 """Loggers: where curves, tables and pictures go. Each is a context that knows whether the run inside it crashed."""
 
 import os
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
+
+from attnlab.errors import UserError, brief
+
+if TYPE_CHECKING:
+    import wandb
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,67 @@ def is_first_process() -> bool:
     return int(os.environ.get("LOCAL_RANK", "0")) == 0
 
 
+PATIENCE = 10.0
+"""Seconds for a server of Weights & Biases to answer at all."""
+
+
+@contextmanager
+def wandb_session(*, mode: str | None, **settings: Any) -> Iterator["wandb.Run"]:
+    """Open a run at Weights & Biases, and tell it how what is done within ended; its own context would print a traceback.
+
+    Args:
+        mode: see :func:`wandb_logger`.
+        settings: further arguments of ``wandb.init``.
+
+    Raises:
+        UserError: it is to be online, and there is no key or no answer.
+    """
+    import wandb
+
+    if mode in ("online", "shared"):
+        _check_server(_address())
+    try:
+        run = wandb.init(
+            mode=mode,  # type: ignore[arg-type]
+            resume="allow",
+            settings=wandb.Settings(silent=True, console="off"),
+            reinit="finish_previous",
+            **settings,
+        )
+    except wandb.errors.Error as error:
+        remedy = "run wandb login, set WANDB_API_KEY, or use logger.mode=offline or logger=none"
+        raise UserError(f"Weights & Biases refuses ({brief(error)}): {remedy}") from error
+    try:
+        yield run
+    except BaseException:
+        run.finish(exit_code=1)
+        raise
+    run.finish(exit_code=0)
+
+
+def _address() -> str:
+    import wandb
+
+    return str(wandb.setup().settings.base_url)
+
+
+def _check_server(address: str) -> None:
+    """Refuse a server that does not answer; W&B itself would ask again for a minute and a half.
+
+    Raises:
+        UserError: it does not.
+    """
+    try:
+        urlopen(address, timeout=PATIENCE).close()
+    except HTTPError:  # an answer
+        pass
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        if not isinstance(reason, ssl.SSLCertVerificationError):  # W&B may know other certificates
+            remedy = "use logger.mode=offline, and wandb sync later"
+            raise UserError(f"Weights & Biases does not answer at {address} ({brief(reason)}): {remedy}") from error
+
+
 @contextmanager
 def wandb_logger(
     run: RunInfo,
@@ -54,25 +123,20 @@ def wandb_logger(
         mode: "offline", "online", "disabled" or "shared".
         tags: labels of the run.
     """
-    import wandb
-
     if not is_first_process():  # the other processes of a distributed run log nothing
         yield False
         return
-    with wandb.init(
+    with wandb_session(
+        mode=mode,
         project=project,
         entity=entity,
-        mode=mode,  # type: ignore[arg-type]
         tags=list(tags),
         id=run.id,
-        resume="allow",
         group=run.group,
         name=run.name,
         job_type="train",
         dir=run.folder,
         config=dict(run.config),
-        settings=wandb.Settings(silent=True, console="off"),
-        reinit="finish_previous",
     ) as wandb_run:
         wandb_run.define_metric("epoch")
         wandb_run.define_metric("*", step_metric="trainer/global_step")
