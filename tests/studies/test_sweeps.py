@@ -89,6 +89,16 @@ def test_whatever_ends_a_run_the_others_run_on_and_a_second_start_does_what_is_m
     assert "failed" not in (folder / "comparison.md").read_text()
 
 
+def test_memory_that_ends_in_a_training_is_told_in_a_line(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SABOTAGE", "seed=1=exhaust@2")
+    assert cli("train", *SMALL, SABOTEUR) == 2
+    captured = capfd.readouterr()
+    assert "out of memory with a batch of 16 examples" in captured.err
+    assert "Traceback" not in captured.out + captured.err
+
+
 def test_a_run_that_another_process_works_on_is_left_to_it(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     sweep = ["train", "-m", *SMALL, "name=twice", "attention=none,dot"]
     assert cli(*sweep, "--dry-run") == 0
@@ -183,6 +193,42 @@ def test_a_sweep_whose_process_is_killed_leaves_a_run_that_stops_and_goes_on(tmp
         process.wait()
     wait_for(lambda: collect(tmp_path / "runs" / "orphan").runs[0].state == "interrupted")
     assert (folder / "last.ckpt").stat().st_mtime_ns > before
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_parallel_sweep_whose_process_dies_leaves_no_run_training(number: int, tmp_path: Path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=orphans", "trainer.max_epochs=10000"]
+    command += ["seed=1,2,3", "hydra/launcher=parallel", "hydra.launcher.n_jobs=2"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: len(list(tmp_path.glob("runs/orphans/*/*/last.ckpt"))) == 2)
+        begun = [path.parent for path in tmp_path.glob("runs/orphans/*/*/last.ckpt")]
+        before = [(folder / "last.ckpt").stat().st_mtime_ns for folder in begun]
+    finally:
+        process.send_signal(number)
+        process.wait()
+    wait_for(lambda: all(RunFolder(folder).state == "interrupted" for folder in begun))
+    assert all((f / "last.ckpt").stat().st_mtime_ns > at for f, at in zip(begun, before, strict=True))
+    time.sleep(3)
+    assert len(list(tmp_path.glob("runs/orphans/*/*/run.json"))) == 2, "the third run began without its study"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_run_with_a_logger_that_is_asked_to_stop_writes_a_checkpoint_and_one_line(number: int, tmp_path: Path) -> None:
+    small = [override for override in SMALL if not override.startswith("logger")]
+    command = [sys.executable, "-m", "attnlab", "train", *small, "name=stop", "trainer.max_epochs=10000"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait_for(lambda: any(tmp_path.glob("runs/stop/*/*/last.ckpt")))
+    before = next(tmp_path.glob("runs/stop/*/*/last.ckpt")).stat().st_mtime_ns
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 130, out
+    assert "goes on from" in out.splitlines()[-1]
+    assert "Traceback" not in out
+    assert next(tmp_path.glob("runs/stop/*/*/last.ckpt")).stat().st_mtime_ns > before
 
 
 def test_ctrl_c_ends_a_sweep_with_a_checkpoint_and_the_same_command_goes_on(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 import logging
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,8 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 import attnlab
 from attnlab.config import build, component_errors, library_errors, variant_name, variant_overrides
-from attnlab.errors import StoppedError, UserError
+from attnlab.data.batches import memory_errors
+from attnlab.errors import StoppedError, UserError, refusal
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.runs.environment import environment
 from attnlab.runs.evaluation import (
@@ -61,10 +62,20 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         What ``result.json`` holds.
 
     Raises:
-        UserError: a mistake in the config or the files, or components that do not go together.
+        UserError: a mistake in the config or the files, components that do not go together, or a file that cannot be written,
+            as on a full disk.
         BusyError: another process does this run.
         StoppedError: the run was asked to stop, and can go on.
     """
+    try:
+        return _execute(config, path, overrides, in_sweep=in_sweep)
+    except OSError as error:
+        if told := refusal(error, path):
+            raise UserError(f"{told}; once that is mended, the same command goes on") from error
+        raise
+
+
+def _execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, in_sweep: bool) -> RunResult:
     if config["threads"] is not None:
         torch.set_num_threads(config["threads"])
     keep_freed_memory()
@@ -81,6 +92,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
     if not is_first_process():
         return _train_and_test(config, folder.read_record() or record, module, folder, in_sweep=in_sweep)
     with folder.lock():
+        folder.remove_leftovers()
         record, result = begin_run(folder, record, resume=config["resume"], keep_results=config["keep_results"])
         if result is not None:
             log.info("%s seed=%s: done before, in %s", record.variant, record.seed, path)
@@ -138,7 +150,8 @@ def _train_and_test(
             _fit(trainer, module, record, folder, throughput)
         begun, best = time.perf_counter(), record.fit["checkpoint"]
         checkpoint = folder.path / best if best else None
-        trainer.test(module, datamodule=module.data, ckpt_path=checkpoint, verbose=False, weights_only=True)
+        with _stopping(folder):
+            trainer.test(module, datamodule=module.data, ckpt_path=checkpoint, verbose=False, weights_only=True)
         tests = _evaluate(module, folder, write=trainer.is_global_zero)
         result = _make_result(record, module, tests, seconds=record.fit["seconds"] + time.perf_counter() - begun)
         if isinstance(logger, Logger):
@@ -197,10 +210,9 @@ def build_callbacks(config: Mapping[str, Any], folder: RunFolder, task: Task) ->
 
 def _fit(trainer: Trainer, module: SequenceModule, record: RunRecord, folder: RunFolder, throughput: Throughput) -> None:
     last = folder.last_checkpoint if record.restarts else None
-    try:
+    remedy = "lower batches.size, or leave out long examples with batches.max_length"
+    with _stopping(folder), memory_errors(lambda: module.shape, remedy):
         trainer.fit(module, datamodule=module.data, ckpt_path=last, weights_only=True)
-    except SIGTERMException:
-        raise StoppedError(f"stopped; the same command goes on from {folder.last_checkpoint}") from None
     kept = next((c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)), None)  # type: ignore[attr-defined]
     checkpoint = _locate(Path(kept.best_model_path), folder) if kept and kept.best_model_path else None
     record.fit = {
@@ -215,6 +227,15 @@ def _fit(trainer: Trainer, module: SequenceModule, record: RunRecord, folder: Ru
     }
     if trainer.is_global_zero:
         folder.write_record(record)
+
+
+@contextmanager
+def _stopping(folder: RunFolder) -> Iterator[None]:
+    """Tell of a run that was asked to stop that it can go on."""
+    try:
+        yield
+    except SIGTERMException:
+        raise StoppedError(f"stopped; the same command goes on from {folder.last_checkpoint}") from None
 
 
 def _locate(checkpoint: Path, folder: RunFolder) -> str:

@@ -4,18 +4,20 @@ import logging.config
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from attnlab.config import HydraJob, resolve, run_hydra, settle, targets, trust
 from attnlab.errors import BusyError, StoppedError, UserError, printable
@@ -40,13 +42,23 @@ def run_single(job: HydraJob) -> None:
     """
     from attnlab.runs.execution import execute  # torch and Lightning: seconds
 
+    logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
     try:
         execute(settle(job.config), job.folder, job.overrides)
     except (BusyError, StoppedError):
         raise
     except Exception as error:
-        RunFolder(job.folder).write_error(f"{error}\n" if isinstance(error, UserError) else traceback.format_exc())
+        _note(RunFolder(job.folder), f"{error}\n" if isinstance(error, UserError) else traceback.format_exc())
         raise
+
+
+def _note(folder: RunFolder, text: str) -> bool:
+    """Write down how a run failed, if there is a place for it."""
+    try:
+        folder.write_error(text)
+    except OSError:
+        return False
+    return True
 
 
 def run_study(plan: "Plan") -> None:
@@ -57,13 +69,48 @@ def run_study(plan: "Plan") -> None:
         KeyboardInterrupt: the study was asked to stop, and its runs have stopped.
     """
     plan.save()
-    run_hydra(["--multirun", "--config-dir", str(plan.root), *plan.arguments], plan.config_name, run_in_study)
+    work = partial(run_in_study, owner=Owner(socket.gethostname(), os.getpid()))
+    run_hydra(["--multirun", "--config-dir", str(plan.root), *plan.arguments], plan.config_name, work)
 
 
-def run_in_study(job: HydraJob) -> float:
+class Owner(NamedTuple):
+    """The process of a study, which a launcher's worker may outlive.
+
+    Attributes:
+        host: that it is on.
+        process: its number there.
+    """
+
+    host: str
+    process: int
+
+    def is_gone(self) -> bool:
+        """Tell whether it died; never of one on another host, nor to a job of SLURM, which is meant to go on without it."""
+        if self.process == os.getpid() or self.host != socket.gethostname() or "SLURM_JOB_ID" in os.environ:
+            return False
+        if self.process == _PARENT:
+            return os.getppid() != _PARENT
+        try:
+            os.kill(self.process, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:  # of another user
+            pass
+        return False
+
+
+_PARENT = os.getppid()
+
+
+def run_in_study(job: HydraJob, owner: Owner) -> float:
     """Carry out one run of a study; Hydra's launchers call it.
 
-    A failure is written down in the run's folder, and is not raised: what ends a sweep differs from launcher to launcher.
+    A failure is written down in the run's folder, and is not raised: what ends a sweep differs from launcher to launcher. Once
+    the study's process is gone, the run is stopped, and the worker of a launcher that called this ends.
+
+    Args:
+        job: the run.
+        owner: the process of the study.
 
     Returns:
         The best of what the run monitored on the validation set, for a sweeper that wants to know; NaN if it failed.
@@ -76,9 +123,10 @@ def run_in_study(job: HydraJob) -> float:
     try:
         config = resolve(job.config)
         own += targets(config)
-        status = _run_in_process(config, job)
-    except UserError as error:
-        folder.write_error(f"{error}\n")
+        status = _run_in_process(config, job, owner)
+    except (UserError, OSError) as error:
+        if not _note(folder, f"{error}\n"):
+            print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
         status = MISTAKEN
     if status == STOPPED:
         print(f"attnlab: {folder.place}: stopped, with a checkpoint", flush=True)
@@ -87,7 +135,7 @@ def run_in_study(job: HydraJob) -> float:
     elif status < 0:
         name = signal.Signals(-status).name
         hint = ": out of memory, or stopped by somebody" if name == "SIGKILL" else ""
-        folder.write_error(f"killed by {name}{hint}\n")
+        _note(folder, f"killed by {name}{hint}\n")
     if status in (CRASHED, MISTAKEN) or status < 0:
         *before, last = folder.read_error().strip().splitlines() or [f"ended with status {status}, and did not say why"]
         print(printable("\n".join([*before, f"attnlab: {folder.place}: {last}"])), file=sys.stderr, flush=True)
@@ -97,8 +145,10 @@ def run_in_study(job: HydraJob) -> float:
     return float("nan") if best is None else best
 
 
-def _run_in_process(config: Mapping[str, Any], job: HydraJob) -> int:
+def _run_in_process(config: Mapping[str, Any], job: HydraJob, owner: Owner) -> int:
     """Run in a child, and return how it ended: an exit status, or minus the signal that killed it."""
+    if owner.is_gone():
+        os._exit(STOPPED)
     # A fork of this process would inherit threads that no longer run; the server imports what is heavy once for all runs.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["attnlab.runs.preload"])
@@ -109,7 +159,11 @@ def _run_in_process(config: Mapping[str, Any], job: HydraJob) -> int:
     process.start()
     while process.is_alive():
         try:
-            process.join()
+            process.join(timeout=1.0)
+            if owner.is_gone():
+                process.terminate()
+                process.join()
+                os._exit(STOPPED)  # the launcher would begin the next run
         except KeyboardInterrupt:  # it has reached the child too, which writes a checkpoint
             print(
                 "attnlab: stopping as soon as a checkpoint is written; once more to stop at once", file=sys.stderr, flush=True
@@ -136,6 +190,7 @@ def _work(
     os.environ.update(environment)
     os.chdir(directory)
     logging.config.dictConfig(logs)
+    logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
     threading.Thread(target=_follow_parent, daemon=True).start()
     from attnlab.runs.execution import execute
 
@@ -149,10 +204,12 @@ def _work(
     except (StoppedError, KeyboardInterrupt):
         sys.exit(STOPPED)
     except UserError as error:
-        folder.write_error(f"{error}\n")
+        if not _note(folder, f"{error}\n"):
+            print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
         sys.exit(MISTAKEN)
-    except Exception:
-        folder.write_error(traceback.format_exc())
+    except Exception as error:
+        if not _note(folder, traceback.format_exc()):
+            traceback.print_exception(error)
         sys.exit(CRASHED)
 
 
@@ -176,7 +233,7 @@ def _take_gpu(stack: ExitStack) -> None:
     for name in names:
         try:  # a mode that is given is that of the file whatever the umask says: other users take GPUs by the same files
             stack.enter_context(FileLock(Path(tempfile.gettempdir(), f"attnlab-gpu-{name}.lock"), timeout=0, mode=0o666))
-        except (Timeout, PermissionError):
+        except OSError:  # it is taken, or belongs to another user, or there are no locks
             continue
         os.environ["CUDA_VISIBLE_DEVICES"] = name
         return

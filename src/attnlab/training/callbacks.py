@@ -223,7 +223,8 @@ class Resumption(Callback):
     """Lets a run that was stopped go on as if it had not been, to the last bit on a CPU.
 
     Random numbers of an epoch start from (seed, epoch, process); a checkpoint in the midst of an epoch holds where they were.
-    Ctrl-C or SIGTERM lets the current batch end, writes a checkpoint and stops; asked twice, the run stops at once.
+    Ctrl-C, SIGTERM, or SIGHUP unless it is ignored as under nohup, lets the current batch end, writes a checkpoint and stops;
+    asked twice, the run stops at once.
 
     Args:
         checkpoint: the file to be written when the run is asked to stop.
@@ -234,7 +235,7 @@ class Resumption(Callback):
         self.checkpoint = Path(checkpoint)
         self.seed = seed
         self._states: dict[str, Any] = {}
-        self._handler: Any = None
+        self._handlers: dict[int, Any] = {}
         self._asked = False
 
     def state_dict(self) -> dict[str, Any]:
@@ -246,18 +247,21 @@ class Resumption(Callback):
         self._states = state_dict
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Let Ctrl-C stop the run between two batches, where signals are this thread's to handle."""
-        if threading.current_thread() is threading.main_thread():
-            self._handler = signal.signal(signal.SIGINT, self._stop)
-            if trainer.world_size > 1:  # Lightning would speak to the others from within its handler, and wait for ever
-                signal.signal(signal.SIGINT, self._note)
-                signal.signal(signal.SIGTERM, self._note)
+        """Let signals stop the run between two batches, where they are this thread's to handle."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        asking = [signal.SIGINT, *([signal.SIGHUP] if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else [])]
+        # Of several processes, Lightning would speak to the others from within its handler of SIGTERM, and wait for ever.
+        stop = self._note if trainer.world_size > 1 else self._stop
+        self._handlers = {number: signal.signal(number, stop) for number in asking}
+        if trainer.world_size > 1:
+            signal.signal(signal.SIGTERM, self._note)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Give Ctrl-C back."""
-        if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
-            self._handler = None
+        """Give the signals back."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._handlers = {}
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Go on in the midst of an epoch with the random numbers that would have come next."""
@@ -280,16 +284,17 @@ class Resumption(Callback):
                 raise SIGTERMException
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Write a checkpoint when the run was asked to stop."""
-        if isinstance(exception, SIGTERMException):
+        """Write a checkpoint when the run was asked to stop; of a test there is none, and the model is the best one."""
+        if isinstance(exception, SIGTERMException) and trainer.state.fn == TrainerFn.FITTING:
             trainer.save_checkpoint(self.checkpoint)
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
-        signal.signal(signum, signal.SIG_DFL)
+        signal.signal(signum, signal.SIG_IGN if signum == signal.SIGHUP else signal.SIG_DFL)
         self._asked = True
 
     def _stop(self, signum: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        # A terminal that is closed may say so several times.
+        signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_IGN)
         os.kill(os.getpid(), signal.SIGTERM)  # which Lightning waits for, to stop between two batches
 
 
