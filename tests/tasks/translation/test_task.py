@@ -69,6 +69,25 @@ class TestBatches:
         with pytest.raises(UserError, match="max_length=1 leaves no training pair"):
             make(max_length=1).prepare()
 
+    def test_pairs_that_are_in_training_too_are_told_also_from_the_cache(
+        self, make: Make, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Overlapping(MadeCorpus):
+            def load(self) -> dict[str, ParallelText]:
+                pairs = [(f"source {n}", f"target {n}") for n in range(20)]
+                train, val = (ParallelText(*map(list, zip(*part, strict=True))) for part in (pairs[:10], pairs[8:18]))
+                return {"train": train, "val": val, "first": train, "second": train}
+
+        for _ in range(2):
+            caplog.clear()
+            prepared(make(data=Overlapping()))
+            assert "2 of 10 pairs of val (20.0 %) are in train too" in caplog.text
+            assert "10 of 10 pairs of first (100.0 %) are in train too" in caplog.text
+
+    def test_a_vocabulary_of_special_symbols_alone_is_refused(self, make: Make) -> None:
+        with pytest.raises(UserError, match="min_frequency=1000000 leaves no type of the source side: lower it"):
+            make(min_frequency=1_000_000).prepare()
+
     @pytest.mark.parametrize("rank", [0, 1])
     def test_rank_comes_from_the_trainer(self, make: Make, rank: int) -> None:
         whole, part = served(make()), served(make())

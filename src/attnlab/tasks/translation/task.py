@@ -1,6 +1,7 @@
 """The task of translation."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -28,6 +29,7 @@ from attnlab.tasks.translation.pairs import SentencePairs
 from attnlab.tasks.translation.tokenization import (
     TokenizedCorpus,
     VocabularyOptions,
+    count_overlap,
     encode_sources,
     encode_targets,
     read_corpus,
@@ -37,6 +39,8 @@ from attnlab.tasks.translation.tokenization import (
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.translator import Translator
 from attnlab.tasks.translation.vocabulary import Vocabulary
+
+log = logging.getLogger(__name__)
 
 
 class Translation(Task):
@@ -111,6 +115,11 @@ class Translation(Task):
         for tokenizer, state in zip(self.tokenizers, self._tokenized.tokenizer_states, strict=True):
             tokenizer.load_state(state)
         self._vocabularies = self._tokenized.vocabularies
+        for split, count in count_overlap(self._tokenized.text).items():
+            if count:
+                size = len(self._tokenized.text[split].source)
+                told = "figures on them tell what was learned by heart"
+                log.warning("%d of %d pairs of %s (%.1f %%) are in train too: %s", count, size, split, 100 * count / size, told)
 
     @override
     def examples(self, split: str) -> SentencePairs:

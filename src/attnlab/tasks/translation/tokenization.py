@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from attnlab.data.pharaoh import Gold
 from attnlab.data.ragged import Ragged
-from attnlab.data.symbols import BOS, EOS
+from attnlab.data.symbols import BOS, EOS, RESERVED
 from attnlab.errors import UserError
 from attnlab.tasks.translation.corpora import Corpus, ParallelText
 from attnlab.tasks.translation.tokenizers import Tokenizer
@@ -75,8 +75,8 @@ def tokenize(
         max_length: leave out training pairs with a side of more tokens; None keeps all.
 
     Raises:
-        UserError: an empty split, sides or alignments of unequal length, a sentence of two lines, or no training pair short
-            enough.
+        UserError: an empty split, sides or alignments of unequal length, a sentence of two lines, no training pair short
+            enough, or no type frequent enough.
     """
     text = corpus.load()
     for split, pairs in text.items():
@@ -99,11 +99,23 @@ def tokenize(
     if options.shared:
         sides = [[*tokens["train"][0], *tokens["train"][1]]] * 2
     source, target = (Vocabulary.build(side, min_frequency=options.min_frequency, max_size=options.max_size) for side in sides)
+    for side, vocabulary in zip(SIDES, (source, target), strict=True):
+        if len(vocabulary) == RESERVED:
+            raise UserError(f"min_frequency={options.min_frequency} leaves no type of the {side} side: lower it")
     ids = {
         split: (encode_sources(source_tokens, source), encode_targets(target_tokens, target))
         for split, (source_tokens, target_tokens) in tokens.items()
     }
     return TokenizedCorpus(text, ids, (source, target), (tokenizers[0].state(), tokenizers[1].state()))
+
+
+def count_overlap(text: Mapping[str, ParallelText]) -> dict[str, int]:
+    """Count the pairs of each other split that stand in training too, word by word the same; empty ones do not count."""
+    pairs = {split: [pair for pair in zip(own.source, own.target, strict=True) if any(pair)] for split, own in text.items()}
+    train = pairs.pop("train")
+    sought = {pair for own in pairs.values() for pair in own}
+    found = sought.intersection(train)
+    return {split: sum(pair in found for pair in own) for split, own in pairs.items()}
 
 
 def _check_split(split: str, text: ParallelText) -> None:
