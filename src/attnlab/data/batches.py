@@ -115,9 +115,9 @@ def split_batches(
 
 
 TOKENS = 128
-"""An evaluation batch of at most n examples holds at most n times as many tokens of a side, and n times the square as many cells of
-source by target, padding included: a line of thousands, such as a text without line ends, stands alone and does not make all others
-as long as itself."""
+"""An evaluation batch of at most n examples holds at most n times as many tokens of a side, and n times the square as many
+cells of source by target, with padding: a line of thousands, such as a text without line ends, stands alone and does not make
+all others as long as itself."""
 
 
 def split_evaluation(

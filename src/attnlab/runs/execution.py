@@ -67,42 +67,46 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         BusyError: another process does this run.
         StoppedError: the run was asked to stop, and can go on.
     """
+    with _system_errors(path):
+        if config["threads"] is not None:
+            torch.set_num_threads(config["threads"])
+        keep_freed_memory()
+        task = build_task(config)
+        monitored_metric(config["monitor"], task.metrics)
+        with component_errors("data"):
+            task.prepare()
+        model = build_model(config, task)
+        module = build_module(config, task, model)
+        _check_interval(config["trainer"], module)
+        folder = RunFolder(path)
+        record = make_record(config, task, overrides)
+        # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its
+        # lock.
+        if not is_first_process():
+            return _train_and_test(config, folder.read_record() or record, module, folder, in_sweep=in_sweep)
+        with folder.lock():
+            folder.remove_leftovers()
+            record, result = begin_run(folder, record, resume=config["resume"], keep_results=config["keep_results"])
+            if result is not None:
+                log.info("%s seed=%s: done before, in %s", record.variant, record.seed, path)
+                return result
+            folder.write_config(config)
+            folder.write_task({"version": attnlab.__version__, "task": task.name, "state": task.state()})
+            folder.write_environment(environment())
+            place = f", going on from {folder.last_checkpoint}" if record.restarts else f", in {path}"
+            log.info("%s seed=%s: %s parameters%s", record.variant, record.seed, f"{model.size:,}", place)
+            return _train_and_test(config, record, module, folder, in_sweep=in_sweep)
+
+
+@contextmanager
+def _system_errors(path: Path) -> Iterator[None]:
+    """Tell in one line of a file that the operating system refuses to write or to open."""
     try:
-        return _execute(config, path, overrides, in_sweep=in_sweep)
+        yield
     except OSError as error:
         if told := refusal(error, path):
             raise UserError(f"{told}; once that is mended, the same command goes on") from error
         raise
-
-
-def _execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, in_sweep: bool) -> RunResult:
-    if config["threads"] is not None:
-        torch.set_num_threads(config["threads"])
-    keep_freed_memory()
-    task = build_task(config)
-    monitored_metric(config["monitor"], task.metrics)
-    with component_errors("data"):
-        task.prepare()
-    model = build_model(config, task)
-    module = build_module(config, task, model)
-    _check_interval(config["trainer"], module)
-    folder = RunFolder(path)
-    record = make_record(config, task, overrides)
-    # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its lock.
-    if not is_first_process():
-        return _train_and_test(config, folder.read_record() or record, module, folder, in_sweep=in_sweep)
-    with folder.lock():
-        folder.remove_leftovers()
-        record, result = begin_run(folder, record, resume=config["resume"], keep_results=config["keep_results"])
-        if result is not None:
-            log.info("%s seed=%s: done before, in %s", record.variant, record.seed, path)
-            return result
-        folder.write_config(config)
-        folder.write_task({"version": attnlab.__version__, "task": task.name, "state": task.state()})
-        folder.write_environment(environment())
-        place = f", going on from {folder.last_checkpoint}" if record.restarts else f", in {path}"
-        log.info("%s seed=%s: %s parameters%s", record.variant, record.seed, f"{model.size:,}", place)
-        return _train_and_test(config, record, module, folder, in_sweep=in_sweep)
 
 
 def _check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:

@@ -17,7 +17,7 @@ from attnlab.model import Seq2Seq
 from attnlab.search import Ensemble, Search, average
 from attnlab.tasks.task import Task
 
-REMEDY = "lower batches.eval_size or search.width of a run, --batch-size or --search of a command, or shorten the longest lines"
+REMEDY = "make evaluation batches smaller or the beam narrower, or shorten the longest lines"
 
 
 def predict_nothing(index: int) -> Prediction:
@@ -129,15 +129,14 @@ class Predictor:
         """Let the models write the targets of a batch."""
         if heads and len(self.models) > 1:
             raise UserError("heads are those of one model, not of an ensemble")
-        with memory_errors(lambda: batch.shape, REMEDY):
-            return self._force_batch(batch, examples, heads)
-
-    def _force_batch(self, batch: Batch, examples: Examples, heads: bool) -> list[ForcedDecoding]:
         real = batch.labels != PAD
         collection: AbstractContextManager[dict[str, list[Tensor]]] = nullcontext({})
-        with collect_head_weights(self.models[0].decoder) if heads else collection as collected:
+        with (
+            memory_errors(lambda: batch.shape, REMEDY),
+            collect_head_weights(self.models[0].decoder) if heads else collection as collected,
+        ):
             outputs = [self._force(model, batch, real) for model in self.models]
-        log_probabilities, weights = average([p for p, _ in outputs], [w for _, w in outputs])
+            log_probabilities, weights = average([p for p, _ in outputs], [w for _, w in outputs])
         labels = batch.labels[real]
         counts = real.sum(1).tolist()
         right = torch.split((log_probabilities.argmax(-1) == labels).cpu(), counts)

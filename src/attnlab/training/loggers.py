@@ -72,7 +72,7 @@ def wandb_session(*, mode: str | None, **settings: Any) -> Iterator["wandb.Run"]
             **settings,
         )
     except wandb.errors.Error as error:
-        remedy = "run wandb login, set WANDB_API_KEY, or use logger.mode=offline or logger=none"
+        remedy = "run wandb login or set WANDB_API_KEY, or log with mode=offline"
         raise UserError(f"Weights & Biases refuses ({brief(error)}): {remedy}") from error
     try:
         yield run
@@ -101,7 +101,7 @@ def _check_server(address: str) -> None:
     except OSError as error:
         reason = getattr(error, "reason", error)
         if not isinstance(reason, ssl.SSLCertVerificationError):  # W&B may know other certificates
-            remedy = "use logger.mode=offline, and wandb sync later"
+            remedy = "log with mode=offline, and wandb sync later"
             raise UserError(f"Weights & Biases does not answer at {address} ({brief(reason)}): {remedy}") from error
 
 
