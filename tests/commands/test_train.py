@@ -1,6 +1,7 @@
 """Training runs and sweeps from the command line, mistakes in their configs included."""
 
 import gzip
+import itertools
 import json
 import subprocess
 import sys
@@ -310,3 +311,34 @@ def test_the_wheel_works_from_any_folder(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert str(site / "attnlab" / "conf") in done.stdout
     assert "attnlab.attention.scores.General" in done.stdout
+
+
+def test_a_very_long_line_is_told_of_with_its_place_before_the_training(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from attnlab.model import Seq2Seq
+    from attnlab.training import SequenceModule
+
+    for split, language in itertools.product(("train", "val", "test"), ("en", "de")):
+        lines = [f"{split} b c {number}" for number in range(20)]
+        if split == "test":
+            lines[16] = "b " * 1200
+        (tmp_path / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    whole = Seq2Seq.decode
+
+    def decode(model: Any, inputs: Any, *others: Any) -> Any:
+        if inputs.shape[1] > 1000:
+            raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
+        return whole(model, inputs, *others)
+
+    def train(*arguments: object) -> None:
+        raise AssertionError("it is trained")
+
+    monkeypatch.setattr(Seq2Seq, "decode", decode)
+    monkeypatch.setattr(SequenceModule, "training_step", train)
+    text = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
+    assert cli("train", *(word for word in TINY if not word.startswith("data.")), *text, "logger=none") == 2
+    captured = capfd.readouterr()
+    assert "test.en, line 17: an example of 1,201 source by 1,202 target tokens is very long" in captured.out
+    assert "test.en, line 17: out of memory with a batch of 1 examples" in captured.err
+    assert "Traceback" not in captured.out + captured.err

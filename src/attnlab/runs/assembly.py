@@ -15,6 +15,7 @@ from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.model import Seq2Seq
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
+from attnlab.training.module import LONG
 
 log = logging.getLogger(__name__)
 
@@ -115,10 +116,6 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
     with library_errors("optimizer or scheduler"):
         module.configure_optimizers()
     return module
-
-
-LONG = 1000
-"""Tokens of a side from which on an example is told of: an attention needs memory for each source by each target token."""
 
 
 def _check_lengths(task: Task, model: Seq2Seq) -> None:

@@ -24,6 +24,9 @@ from attnlab.seeding import derive_seed
 from attnlab.tasks.task import Task
 from attnlab.training.objective import Objective
 
+LONG = 1000
+"""Tokens of a side from which on an example is very long: an attention needs memory for each source by each target token."""
+
 
 class SequenceModule(LightningModule):
     """Trains a :class:`Seq2Seq` on a :class:`Task` by maximum likelihood.
@@ -82,6 +85,28 @@ class SequenceModule(LightningModule):
         if monitor is not None and monitor != "train/loss":
             monitored_metric(monitor, self.task.metrics)
         return {"optimizer": optimizer, "lr_scheduler": schedule}
+
+    @override
+    def on_fit_start(self) -> None:
+        """Let the model read very long examples of the evaluation before it is trained, lest they end the run after it.
+
+        Raises:
+            UserError: there is not enough memory for one.
+        """
+        modes = {part: part.training for part in self.modules()}
+        self.eval()
+        for split in ("val", *self.task.test_names):
+            examples = self.data.examples(split)
+            cells = examples.source.lengths * examples.target.lengths
+            index = int(cells.argmax())
+            if cells[index] > LONG**2 and examples.source.lengths[index] > 1:
+                try:
+                    with self.trainer.precision_plugin.forward_context():
+                        self.predictor.force_batch(examples[[index]].to(self.device), examples)
+                except UserError as error:
+                    raise UserError(f"{self.task.place(split, index)}: {error}") from error
+        for part, mode in modes.items():
+            part.training = mode
 
     @override
     def on_train_start(self) -> None:  # and no earlier: asking makes Lightning serve batches, from the start of an epoch
