@@ -4,11 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from attnlab.errors import UserError
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord
 from attnlab.runs.resume import REPLACED, begin_run, decide
+from attnlab.training.checkpoints import WholeCheckpointIO, earlier_checkpoint, is_whole
 from runs.test_folder import RECORD, RESULT
 
 
@@ -23,6 +25,15 @@ def begin(folder: RunFolder, record: RunRecord, **options: bool) -> str:
     """Begin a run, and tell what came of it."""
     begun, result = begin_run(folder, replace(record, accepted_code=[]), **{"resume": True, "keep_results": False, **options})
     return "done" if result else f"resumed {begun.restarts}" if begun.restarts else "new"
+
+
+def save(checkpoint: Path, epoch: int = 0) -> None:
+    WholeCheckpointIO().save_checkpoint({"epoch": epoch, "weights": torch.zeros(9)}, checkpoint)
+
+
+def damage(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
 
 
 def finished(folder: RunFolder) -> RunFolder:
@@ -44,11 +55,45 @@ def test_a_finished_run_is_not_done_again(folder: RunFolder) -> None:
 def test_an_interrupted_run_goes_on_from_its_checkpoint(folder: RunFolder) -> None:
     begin(folder, RECORD)
     assert begin(folder, RECORD) == "new", "there is no checkpoint yet"
-    folder.last_checkpoint.touch()
+    save(folder.last_checkpoint)
     assert begin(folder, RECORD) == "resumed 1"
     assert begin(folder, RECORD) == "resumed 2"
     assert begin(folder, replace(RECORD, id="other", settings="other")) == "new"
     assert "last.ckpt" in replaced(folder)
+
+
+def test_a_damaged_last_checkpoint_falls_back_and_says_so(folder: RunFolder, caplog: pytest.LogCaptureFixture) -> None:
+    begin(folder, RECORD)
+    for epoch in (1, 2):
+        save(folder.last_checkpoint, epoch)
+    damage(folder.last_checkpoint)
+    assert begin(folder, RECORD) == "resumed 1"
+    assert "last.ckpt is damaged or gone: going on from the one before it" in caplog.text
+    assert torch.load(folder.last_checkpoint)["epoch"] == 1
+    caplog.clear()
+    assert begin(folder, RECORD) == "resumed 2"
+    assert not caplog.text, "it has taken the place of the damaged one"
+    damage(folder.last_checkpoint)
+    assert begin(folder, RECORD) == "new"
+    assert "has no checkpoint that is whole: the training starts anew" in caplog.text
+
+
+def test_a_checkpoint_that_was_moved_while_the_next_was_never_put_in_its_place_is_gone_on_with(folder: RunFolder) -> None:
+    begin(folder, RECORD)
+    save(earlier_checkpoint(folder.last_checkpoint))
+    assert begin(folder, RECORD) == "resumed 1"
+
+
+@pytest.mark.parametrize("fit", [{}, {"checkpoint": "best.ckpt"}])
+def test_no_run_is_stuck_with_a_damaged_best_checkpoint(folder: RunFolder, fit: dict[str, str]) -> None:
+    begin(folder, RECORD)
+    save(folder.last_checkpoint)
+    save(folder.best_checkpoint)
+    folder.write_record(replace(RECORD, fit=fit))
+    assert decide(folder, RECORD, resume=True, keep_results=False).deed == "resume"
+    damage(folder.best_checkpoint)
+    assert begin_beside(folder)[0].fit == {}
+    assert begin(folder, RECORD) == "new"
 
 
 def test_results_of_other_code_are_kept_on_request_alone(folder: RunFolder) -> None:
@@ -75,16 +120,16 @@ def test_a_result_of_other_code_is_made_again(folder: RunFolder) -> None:
 
 def test_a_checkpoint_of_other_code_is_never_gone_on_with(folder: RunFolder) -> None:
     begin(folder, RECORD)
-    folder.last_checkpoint.touch()
+    save(folder.last_checkpoint)
     assert begin(folder, replace(RECORD, id="edited", code="edited"), keep_results=True) == "new"
 
 
 def test_a_training_is_shared_by_runs_that_differ_in_their_search_alone(folder: RunFolder) -> None:
     begin(folder, RECORD)
-    folder.best_checkpoint.write_text("weights")
+    save(folder.best_checkpoint)
     folder.write_record(replace(RECORD, fit={"checkpoint": "best.ckpt"}))
     begun, other = begin_beside(folder)
-    assert (begun.fit, other.best_checkpoint.read_text()) == ({"checkpoint": "best.ckpt"}, "weights")
+    assert (begun.fit, is_whole(other.best_checkpoint)) == ({"checkpoint": "best.ckpt"}, True)
 
 
 def begin_beside(folder: RunFolder) -> tuple[RunRecord, RunFolder]:
@@ -98,7 +143,7 @@ def begin_beside(folder: RunFolder) -> tuple[RunRecord, RunFolder]:
 @pytest.mark.parametrize("checkpoint", ["best.ckpt", "checkpoints/last.ckpt", None])
 def test_a_training_counts_only_while_its_checkpoint_is_there(checkpoint: str | None, folder: RunFolder) -> None:
     begin(folder, RECORD)
-    folder.last_checkpoint.touch()
+    save(folder.last_checkpoint)
     folder.write_record(replace(RECORD, fit={"checkpoint": checkpoint}))
     assert begin_beside(folder)[0].fit == {}
     assert begin(folder, RECORD) == "new"
@@ -107,15 +152,15 @@ def test_a_training_counts_only_while_its_checkpoint_is_there(checkpoint: str | 
 def test_a_checkpoint_may_lie_in_a_folder_of_its_own(folder: RunFolder) -> None:
     begin(folder, RECORD)
     (folder.path / "checkpoints").mkdir()
-    (folder.path / "checkpoints" / "best.ckpt").write_text("weights")
+    save(folder.path / "checkpoints" / "best.ckpt")
     folder.write_record(replace(RECORD, fit={"checkpoint": "checkpoints/best.ckpt"}))
     _, other = begin_beside(folder)
-    assert (other.path / "checkpoints" / "best.ckpt").read_text() == "weights"
+    assert is_whole(other.path / "checkpoints" / "best.ckpt")
     assert begin(folder, RECORD) == "resumed 1", "the tests are left, although there is no last checkpoint"
 
 
 def test_a_result_that_cannot_be_read_is_left_alone(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    finished(folder).last_checkpoint.touch()
+    save(finished(folder).last_checkpoint)
     read = Path.read_text
 
     def refuse(path: Path, **options: str) -> str:

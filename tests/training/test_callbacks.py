@@ -89,3 +89,11 @@ def test_the_first_module_that_makes_what_is_not_finite_is_named() -> None:
     assert describe_origin(broken, batch) == "all modules make what is finite"
     broken.head.register_forward_hook(lambda module, inputs, output: output * float("inf"))
     assert describe_origin(broken, batch) == "head is the first to make what is not finite"
+
+
+def test_a_damaged_curve_does_not_keep_a_run_from_going_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    recorder = MetricsRecorder(tmp_path / "metrics.jsonl")
+    recorder.path.write_bytes(b'{"epoch": 0}\n{"ep\xffch": 1}\n{"epoch": 2}\n[3]\n')
+    recorder.on_train_start(SimpleNamespace(ckpt_path="last.ckpt", current_epoch=3), Module())  # type: ignore[arg-type]
+    assert recorder.path.read_text() == '{"epoch": 0}\n{"epoch": 2}\n'
+    assert "metrics.jsonl is damaged" in caplog.text

@@ -1,17 +1,23 @@
 """Beginning a run, or going on with one that was interrupted, and never mixing two of them."""
 
+import logging
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from attnlab.runs.folder import DamagedFileError, RunFolder
 from attnlab.runs.record import RunRecord, RunResult
+from attnlab.training.checkpoints import earlier_checkpoint, is_whole
+
+log = logging.getLogger(__name__)
 
 REPLACED = ".replaced"
 """Folder beside the variants for runs that another one took the place of."""
 
 OTHER_SETTINGS = "is another one, by its config, data or version"
 OTHER_CODE = "was made by other code"
+DAMAGED = "has no checkpoint that is whole"
 
 
 @dataclass(frozen=True)
@@ -24,12 +30,14 @@ class Decision:
         previous: what is there; None where that is no run, or none that this version can read.
         result: of a run that is done or kept.
         reason: why a run that is there is set aside.
+        checkpoint: of a training that is gone on with, the last one that is whole.
     """
 
     deed: Literal["done", "kept", "resume", "begin"]
     previous: RunRecord | None
     result: RunResult | None = None
     reason: str = ""
+    checkpoint: Path | None = None
 
 
 def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: bool) -> Decision:
@@ -54,8 +62,11 @@ def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: 
     if (is_same or is_accepted) and (result := _read_result(folder)) is not None:
         return Decision("done" if is_same else "kept", previous, result)
     if is_same:
-        goes_on = _is_trained(folder, previous) if previous.fit else folder.last_checkpoint.is_file()
-        return Decision("resume" if goes_on else "begin", previous)
+        checkpoint = None if previous.fit else _find_checkpoint(folder)
+        if checkpoint or _is_trained(folder, previous):
+            return Decision("resume", previous, checkpoint=checkpoint)
+        has_trained = previous.fit or any(path.exists() for path in _last_checkpoints(folder))
+        return Decision("begin", previous, reason=DAMAGED if has_trained else "")
     return Decision("begin", previous, reason=OTHER_CODE if previous.settings == record.settings else OTHER_SETTINGS)
 
 
@@ -79,6 +90,8 @@ def begin_run(folder: RunFolder, record: RunRecord, *, resume: bool, keep_result
     decision = decide(folder, record, resume=resume, keep_results=keep_results)
     previous = decision.previous
     if previous is None or decision.deed == "begin":
+        if decision.reason == DAMAGED:
+            log.warning("%s %s: the training starts anew", folder.path, DAMAGED)
         _set_aside(folder, previous)
         if resume:
             _share_training(folder, record)
@@ -88,15 +101,31 @@ def begin_run(folder: RunFolder, record: RunRecord, *, resume: bool, keep_result
     if decision.result is not None:
         _accept_code(folder, previous, record.code)
         return previous, decision.result
+    if decision.checkpoint is not None and decision.checkpoint != folder.last_checkpoint:
+        log.warning("%s is damaged or gone: going on from the one before it", folder.last_checkpoint)
+        # In its place: the next one that is written moves what lies there to where this one was.
+        decision.checkpoint.replace(folder.last_checkpoint)
     previous.restarts, previous.process = previous.restarts + 1, record.process
     folder.write_record(previous)
     return previous, None
 
 
 def _is_trained(folder: RunFolder, record: RunRecord) -> bool:
-    """Tell whether the checkpoint is there that a run's training ended with."""
+    """Tell whether the checkpoint that a run's training ended with is there, and whole."""
     checkpoint = record.fit.get("checkpoint")
-    return checkpoint is not None and (folder.path / checkpoint).is_file()
+    return checkpoint is not None and is_whole(folder.path / checkpoint)
+
+
+def _last_checkpoints(folder: RunFolder) -> tuple[Path, Path]:
+    return folder.last_checkpoint, earlier_checkpoint(folder.last_checkpoint)
+
+
+def _find_checkpoint(folder: RunFolder) -> Path | None:
+    """Return the checkpoint that a training can go on from; None where there is none that is whole."""
+    best = folder.best_checkpoint
+    if best.exists() and not is_whole(best):  # it may stay the best one, which the tests are to be made with
+        return None
+    return next((path for path in _last_checkpoints(folder) if is_whole(path)), None)
 
 
 def _read_result(folder: RunFolder) -> RunResult | None:
@@ -136,7 +165,7 @@ def _share_training(folder: RunFolder, record: RunRecord) -> None:
 def _set_aside(folder: RunFolder, previous: RunRecord | None) -> None:
     """Empty a folder; what has cost training is kept elsewhere."""
     left = [path for path in folder.path.iterdir() if path.name not in folder.files_to_keep]
-    worth_keeping = folder.result_file.exists() or folder.last_checkpoint.exists()
+    worth_keeping = folder.result_file.exists() or any(path.exists() for path in _last_checkpoints(folder))
     if worth_keeping:
         variant, seed = folder.path.absolute().parts[-2:]
         base = folder.study / REPLACED / variant / f"{seed},{previous.id if previous else 'unknown'}"

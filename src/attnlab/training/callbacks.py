@@ -1,6 +1,7 @@
 """What happens beside the training: speed, a record of every epoch, samples and pictures."""
 
 import json
+import logging
 import os
 import signal
 import threading
@@ -32,6 +33,8 @@ from attnlab.evaluation.plots import save
 from attnlab.seeding import derive_seed
 from attnlab.training.finite import describe_origin
 from attnlab.training.module import SequenceModule
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -151,10 +154,12 @@ class MetricsRecorder(Callback):
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Begin a new file; of a run that is resumed, keep the epochs before the one that it goes on with."""
-        lines = self.path.read_text(encoding="utf-8").splitlines() if trainer.ckpt_path and self.path.is_file() else []
-        if lines and not _is_json(lines[-1]):  # the process was killed while it wrote
-            del lines[-1]
-        kept = [line for line in lines if json.loads(line)["epoch"] < trainer.current_epoch]
+        goes_on = trainer.ckpt_path and self.path.is_file()
+        # A line may be cut, of a process that was killed while it wrote, or damaged: that is no reason to be stuck.
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if goes_on else []
+        kept = [line for line in lines if 0 <= _epoch(line) < trainer.current_epoch]
+        if goes_on and [_epoch(line) for line in kept] != list(range(trainer.current_epoch)):
+            log.warning("%s is damaged: epochs before the %dth are missing in it", self.path, trainer.current_epoch + 1)
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
         temporary.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
         temporary.replace(self.path)
@@ -168,12 +173,12 @@ class MetricsRecorder(Callback):
             file.write(json.dumps(line) + "\n")
 
 
-def _is_json(line: str) -> bool:
+def _epoch(line: str) -> int:
+    """Return the epoch that a line is of; -1 where it cannot be read."""
     try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True
+        return int(json.loads(line)["epoch"])
+    except (ValueError, LookupError, TypeError):
+        return -1
 
 
 class LossGuard(Callback):
