@@ -89,7 +89,7 @@ def test_a_mistake_ends_in_one_line(
 
 def copy(run: Path, folder: Path) -> Path:
     folder.mkdir()
-    for name in ("config.yaml", "task.json", "best.ckpt"):
+    for name in ("config.yaml", "task.json", "best.ckpt", "weights.safetensors"):
         (folder / name).write_bytes((run / name).read_bytes())
     return folder
 
@@ -98,18 +98,31 @@ def test_foreign_runs_are_refused_in_one_line(runs: dict[str, Path], tmp_path: P
     cut = copy(runs["plain-1"], tmp_path / "cut")
     (cut / "best.ckpt").write_bytes((cut / "best.ckpt").read_bytes()[:1000])
     with pytest.raises(UserError, match=r"best.ckpt is damaged, or no checkpoint of attnlab") as refusal:
-        attnlab.load(cut)
+        attnlab.load(cut, checkpoint="best.ckpt")
     assert "\n" not in str(refusal.value)
+    (cut / "weights.safetensors").write_bytes((cut / "weights.safetensors").read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"weights.safetensors is damaged, or no weights of attnlab"):
+        attnlab.load(cut)
+    (cut / "weights.safetensors").unlink()
+    with pytest.raises(UserError, match=r"holds no weights.safetensors: .*, or add --checkpoint best.ckpt"):
+        attnlab.load(cut)
 
     foreign = copy(runs["plain-1"], tmp_path / "foreign")
     torch.save({"weights": torch.zeros(3)}, foreign / "best.ckpt")
     with pytest.raises(UserError, match="no checkpoint of attnlab"):
-        attnlab.load(foreign)
+        attnlab.load(foreign, checkpoint="best.ckpt")
+
+    content = torch.load(runs["plain-1"] / "best.ckpt", weights_only=True)
+    content["state_dict"]["model.no_tensor"] = 3
+    torch.save(content, foreign / "best.ckpt")
+    with pytest.raises(UserError, match="best.ckpt is damaged, or no checkpoint"):
+        attnlab.load(foreign, checkpoint="best.ckpt")
 
     other = copy(runs["plain-1"], tmp_path / "other")
-    (other / "best.ckpt").write_bytes((runs["none-1"] / "best.ckpt").read_bytes())
-    with pytest.raises(UserError, match="belongs to another model"):
-        attnlab.load(other)
+    for name in ("best.ckpt", "weights.safetensors"):
+        (other / name).write_bytes((runs["none-1"] / name).read_bytes())
+        with pytest.raises(UserError, match="belongs to another model"):
+            attnlab.load(other, checkpoint=name)
 
     older = copy(runs["plain-1"], tmp_path / "older")
     (older / "text.json").write_text("{}")
@@ -117,6 +130,22 @@ def test_foreign_runs_are_refused_in_one_line(runs: dict[str, Path], tmp_path: P
         attnlab.load(older)
     with pytest.raises(UserError, match="has no setting 'beam'"):
         attnlab.load(runs["plain-1"], beam=3)
+
+
+def test_opening_a_run_unpickles_nothing(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = copy(runs["copying-1"], tmp_path / "run")
+    by_checkpoint = attnlab.load(run, checkpoint="best.ckpt").models[0].state_dict()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("something was unpickled")
+
+    monkeypatch.setattr("torch.load", refuse)
+    monkeypatch.setattr("pickle.load", refuse)
+    monkeypatch.setattr("pickle.loads", refuse)
+    (run / "best.ckpt").unlink()
+    opened = attnlab.load(run).models[0].state_dict()
+    assert opened.keys() == by_checkpoint.keys()
+    assert all(torch.equal(value, by_checkpoint[name]) for name, value in opened.items())
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -131,11 +160,8 @@ def lose_vocabulary(run: Path) -> None:
     (run / "task.json").write_text(json.dumps(content))
 
 
-def spoil_checkpoint(run: Path) -> None:
-    content = torch.load(run / "best.ckpt", weights_only=True)
-    name = next(key for key in content["state_dict"] if key.startswith("model."))
-    content["state_dict"][name] = 3
-    torch.save(content, run / "best.ckpt")
+def spoil_weights(run: Path) -> None:
+    (run / "weights.safetensors").write_bytes(b"\x08" + bytes(7) + b'{"a": 3}')
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -149,7 +175,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no state": (lambda run: (run / "task.json").write_text('{"version": 1}'), "damaged|another version"),
     "no words": (lose_vocabulary, "task.json is damaged"),
     "no mapping": (lambda run: (run / "task.json").write_text("[]"), "task.json is damaged"),
-    "no tensor": (spoil_checkpoint, "best.ckpt is damaged, or no checkpoint"),
+    "no tensor": (spoil_weights, "weights.safetensors is damaged, or no weights"),
 }
 
 

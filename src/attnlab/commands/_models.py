@@ -11,7 +11,7 @@ import click
 from attnlab.commands._complete import complete_run_or_search
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
-from attnlab.runs.names import BEST, LAST, SHAPE
+from attnlab.runs.names import BEST, LAST, SHAPE, WEIGHTS
 
 if TYPE_CHECKING:
     from attnlab.runs.folder import RunFolder
@@ -107,10 +107,10 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
 
 checkpoint_option = click.option(
     "--checkpoint",
-    default=BEST,
+    default=WEIGHTS,
     show_default=True,
     metavar="FILE",
-    help=f"Of the run: {BEST} or {LAST}.",
+    help=f"Of the run: {WEIGHTS}, {BEST} or {LAST}.",
 )
 
 

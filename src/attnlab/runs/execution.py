@@ -35,6 +35,7 @@ from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import identify
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.runs.resume import begin_run
+from attnlab.runs.weights import write_weights
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, Resumption, RunContext, Throughput
@@ -161,6 +162,7 @@ def _train_and_test(
         if isinstance(logger, Logger):
             logger.log_metrics({**flatten_metrics(tests), "parameters": module.model.size}, step=result.steps)
         if trainer.is_global_zero:
+            write_weights(folder.weights_file, module.model)
             folder.write_result(result)
     return result
 

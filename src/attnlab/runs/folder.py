@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from attnlab.errors import BusyError, UserError, brief
-from attnlab.runs.names import BEST, LAST, RECORD, SHAPE
+from attnlab.runs.names import BEST, LAST, RECORD, SHAPE, WEIGHTS
 from attnlab.runs.record import RunRecord, RunResult
 
 State = Literal["done", "running", "failed", "interrupted", "missing", "damaged"]
@@ -54,6 +54,7 @@ class RunFolder:
         self.lock_file = self.path / ".lock"
         self.best_checkpoint = self.path / BEST
         self.last_checkpoint = self.path / LAST
+        self.weights_file = self.path / WEIGHTS
         self.heatmaps = self.path / "heatmaps"
         self.evaluations = self.path / "evaluations"
 

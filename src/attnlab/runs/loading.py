@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from attnlab.config import build, validate_targets
 from attnlab.config import trust as trust_all
@@ -16,7 +14,8 @@ from attnlab.evaluation.metric import Metric
 from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_task
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.names import BEST, SHAPE
+from attnlab.runs.names import BEST, SHAPE, WEIGHTS
+from attnlab.runs.weights import load_weights
 from attnlab.search import Search
 from attnlab.tasks.predictor import Predictor
 from attnlab.tasks.task import Task
@@ -25,7 +24,7 @@ from attnlab.tasks.task import Task
 def load(
     *runs: str | Path,
     search: Search | None = None,
-    checkpoint: str = BEST,
+    checkpoint: str = WEIGHTS,
     device: str | torch.device = "cpu",
     batch_size: int = 64,
     trust: bool = False,
@@ -36,7 +35,7 @@ def load(
     Args:
         runs: folders of runs; of several the models are searched as an ensemble.
         search: finds predictions; None is what the first run was tested with.
-        checkpoint: which one, ``best.ckpt`` or ``last.ckpt``.
+        checkpoint: which weights: ``weights.safetensors``, those that the run was tested with, ``best.ckpt`` or ``last.ckpt``.
         device: where the models shall be.
         batch_size: sources in a batch, fewer if they are very long.
         trust: also use classes that are not attnlab's, as the runs may name: their code is executed.
@@ -151,30 +150,13 @@ def read_trusted_config(folder: RunFolder) -> dict[str, Any]:
 def _require(folder: RunFolder, checkpoint: str) -> None:
     for path in (folder.config_file, folder.task_file, folder.path / checkpoint):
         if not path.is_file():
-            raise UserError(f"{folder.path} holds no {path.name}: name the folder of a finished run, {SHAPE}")
+            is_trained = path == folder.weights_file and folder.best_checkpoint.is_file()
+            hint = f", or add --checkpoint {BEST}" if is_trained else ""
+            raise UserError(f"{folder.path} holds no {path.name}: name the folder of a finished run, {SHAPE}{hint}")
 
 
 def _load_model(folder: RunFolder, task: Task, checkpoint: str) -> Seq2Seq:
     with report_damage(folder.path):
         model = build_model(read_trusted_config(folder), task)
-    model.load_state_dict(_read_weights(folder.path / checkpoint, model))
+    load_weights(folder.path / checkpoint, model)
     return model
-
-
-def _read_weights(path: Path, model: Seq2Seq) -> dict[str, Tensor]:
-    """Return the model's part of a checkpoint, having compared it with the model."""
-    damage = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, UnpicklingError)
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-        prefix = "model."
-        state: dict[str, Tensor] = {
-            name.removeprefix(prefix): value for name, value in content["state_dict"].items() if name.startswith(prefix)
-        }
-        found = {name: value.shape for name, value in state.items()}
-    except damage as error:
-        raise UserError(f"{path} is damaged, or no checkpoint of attnlab ({type(error).__name__}: {brief(error)})") from error
-    expected = {name: value.shape for name, value in model.state_dict().items()}
-    if expected != found:
-        differing = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-        raise UserError(f"{path} belongs to another model than the config beside it describes: {differing[0]} differs")
-    return state

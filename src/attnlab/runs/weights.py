@@ -1,0 +1,77 @@
+"""The weights of a run's model: tensors by name, in a form that holds nothing that is executed when it is read."""
+
+import os
+from pathlib import Path
+from pickle import UnpicklingError
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from attnlab.errors import UserError, brief
+from attnlab.runs.names import WEIGHTS
+
+DAMAGE = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, UnpicklingError, SafetensorError)
+
+
+def write_weights(path: Path, model: nn.Module) -> None:
+    """Write a model's weights as safetensors; of names that share one tensor the first has it, and the others name the first.
+
+    Raises:
+        UserError: they cannot be written, as on a full disk.
+    """
+    tensors: dict[str, Tensor] = {}
+    shared: dict[str, str] = {}
+    names: dict[tuple[object, ...], str] = {}
+    for name, value in model.state_dict().items():
+        # Where it lies is not enough: what cuDNN reads are pieces of one block of memory.
+        first = names.setdefault((value.data_ptr(), value.shape, value.stride(), value.dtype), name)
+        if first == name or not value.numel():
+            tensors[name] = value.detach().cpu().contiguous().clone()
+        else:
+            shared[name] = first
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        save_file(tensors, temporary, metadata=shared)
+        temporary.replace(path)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"cannot write {path}: {brief(error)}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load_weights(path: Path, model: nn.Module) -> None:
+    """Load a model's weights, having compared them with the model.
+
+    Args:
+        path: what :func:`write_weights` wrote, or a checkpoint.
+        model: takes them.
+
+    Raises:
+        UserError: a file that is damaged, or of another model.
+    """
+    try:
+        state = _read_safetensors(path) if path.suffix == Path(WEIGHTS).suffix else _read_checkpoint(path)
+        found = {name: value.shape for name, value in state.items()}
+    except DAMAGE as error:
+        kind = "weights" if path.suffix == Path(WEIGHTS).suffix else "checkpoint"
+        raise UserError(f"{path} is damaged, or no {kind} of attnlab ({type(error).__name__}: {brief(error)})") from error
+    expected = {name: value.shape for name, value in model.state_dict().items()}
+    if expected != found:
+        differing = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+        raise UserError(f"{path} belongs to another model than the config beside it describes: {differing[0]} differs")
+    model.load_state_dict(state)
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    with safe_open(path, "pt") as file:
+        state: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping
+        return state | {name: state[first] for name, first in (file.metadata() or {}).items()}
+
+
+def _read_checkpoint(path: Path) -> dict[str, Tensor]:
+    """Return the model's part of a checkpoint."""
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    prefix = "model."
+    return {name.removeprefix(prefix): value for name, value in content["state_dict"].items() if name.startswith(prefix)}
