@@ -115,7 +115,7 @@ def test_foreign_runs_are_refused_in_one_line(runs: dict[str, Path], tmp_path: P
     content = torch.load(runs["plain-1"] / "best.ckpt", weights_only=True)
     content["state_dict"]["model.no_tensor"] = 3
     torch.save(content, foreign / "best.ckpt")
-    with pytest.raises(UserError, match="best.ckpt is damaged, or no checkpoint"):
+    with pytest.raises(UserError, match=r"best\.ckpt is damaged, or no checkpoint"):
         attnlab.load(foreign, checkpoint="best.ckpt")
 
     other = copy(runs["plain-1"], tmp_path / "other")

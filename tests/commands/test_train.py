@@ -27,7 +27,7 @@ def test_one_run_leaves_everything_and_shows_examples(cli: Cli, tmp_path: Path, 
     (folder,) = tmp_path.glob("runs/train/*/seed=1")
     left = {path.name for path in folder.iterdir()}
     assert left >= {"config.yaml", "environment.json", "task.json", "metrics.jsonl", "best.ckpt", "last.ckpt", "result.json"}
-    assert left >= {"run.log", "run.json", "attention.json", "weights.safetensors"}
+    assert left >= {"run.log", "run.json", "attention.json", "weights.safetensors", "digests.json"}
     (result,) = results(tmp_path)
     assert result["epochs"] == 1
     assert result["steps"] == 6

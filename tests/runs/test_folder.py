@@ -162,3 +162,46 @@ def test_nothing_is_left_beside_a_file_that_cannot_be_written(folder: RunFolder,
     with pytest.raises(OSError, match="No space left"):
         folder.write_record(RECORD)
     assert not list(folder.path.iterdir())
+
+
+def test_a_file_that_is_not_what_the_run_wrote_is_told_by_its_name(folder: RunFolder) -> None:
+    folder.write_result(RESULT)
+    folder.write_config({"seed": 1})
+    folder.write_attention([])
+    folder.curve_file.write_text('{"epoch": 0}\n')
+    for file in (folder.hypotheses_file, folder.sources_file, folder.references_file):
+        write_lines(file("test"), ["a", "b"])
+    write_statistics(folder.statistics_file("test"), {"loss": np.ones((2, 1))}, [1, 1])
+    folder.write_digests()
+    readers: dict[Path, Callable[[], object]] = {
+        folder.result_file: folder.read_result,
+        folder.config_file: folder.read_config,
+        folder.attention_file: folder.read_attention,
+        folder.curve_file: folder.read_curve,
+        folder.hypotheses_file("test"): lambda: folder.read_hypotheses("test"),
+        folder.sources_file("test"): lambda: folder.read_sources("test"),
+        folder.references_file("test"): lambda: folder.read_references("test"),
+        folder.statistics_file("test"): lambda: folder.read_statistics("test"),
+    }
+    assert sorted(json.loads(folder.digests_file.read_text())) == sorted(p.relative_to(folder.path).as_posix() for p in readers)
+    folder.verify()
+    for path, read in readers.items():
+        read()
+        content = path.read_bytes()
+        if path.suffix == ".npz":
+            write_statistics(path, {"loss": np.zeros((2, 1))}, [1, 1])
+        else:
+            path.write_bytes(b" " + content)
+        for check in (read, folder.verify):
+            with pytest.raises(UserError, match=f"{path} is not what the run wrote"):
+                check()
+        path.unlink()
+        with pytest.raises(UserError, match=f"{path} is gone|holds no {path.name}"):
+            read()
+        path.write_bytes(content)
+    folder.digests_file.write_text('{"../../other": "0"}')
+    with pytest.raises(UserError, match=r"digests\.json is damaged"):
+        folder.read_config()
+    folder.digests_file.unlink()
+    folder.config_file.write_text("seed: 2")
+    assert folder.read_config() == {"seed": 2}, "a run that did not come to its end vouches for nothing"

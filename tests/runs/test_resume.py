@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attnlab.errors import UserError
-from attnlab.runs.folder import RunFolder
+from attnlab.runs.folder import RunFolder, write_lines
 from attnlab.runs.record import RunRecord
 from attnlab.runs.resume import REPLACED, begin_run, decide
 from attnlab.training.checkpoints import WholeCheckpointIO, earlier_checkpoint, is_whole
@@ -75,7 +75,7 @@ def test_a_damaged_last_checkpoint_falls_back_and_says_so(folder: RunFolder, cap
     assert not caplog.text, "it has taken the place of the damaged one"
     damage(folder.last_checkpoint)
     assert begin(folder, RECORD) == "new"
-    assert "has no checkpoint that is whole: the training starts anew" in caplog.text
+    assert "has no checkpoint to go on from that is whole: the training starts anew" in caplog.text
 
 
 def test_a_checkpoint_that_was_moved_while_the_next_was_never_put_in_its_place_is_gone_on_with(folder: RunFolder) -> None:
@@ -94,6 +94,23 @@ def test_no_run_is_stuck_with_a_damaged_best_checkpoint(folder: RunFolder, fit: 
     damage(folder.best_checkpoint)
     assert begin_beside(folder)[0].fit == {}
     assert begin(folder, RECORD) == "new"
+
+
+@pytest.mark.parametrize("name", ["hypotheses/test.txt", "result.json", "digests.json", "metrics.jsonl"])
+def test_what_is_not_what_a_run_wrote_is_made_again(folder: RunFolder, name: str) -> None:
+    finished(folder)
+    save(folder.best_checkpoint)
+    folder.write_record(replace(RECORD, fit={"checkpoint": "best.ckpt"}))
+    folder.curve_file.write_text('{"epoch": 0}\n')
+    write_lines(folder.hypotheses_file("test"), ["a b"])
+    folder.write_digests()
+    assert begin(folder, RECORD) == "done"
+    (folder.path / name).write_bytes(b" " + (folder.path / name).read_bytes()[:-1] + b"\n")
+    edited = replace(RECORD, id="edited", code="edited")
+    assert decide(folder, edited, resume=True, keep_results=True).deed == "begin", "it cannot be made again with other code"
+    # Nothing but a training writes the curve.
+    assert begin(folder, RECORD) == ("new" if name == "metrics.jsonl" else "resumed 1")
+    assert folder.state == "interrupted", "a result whose digests are gone would pass for one that is whole"
 
 
 def test_results_of_other_code_are_kept_on_request_alone(folder: RunFolder) -> None:

@@ -243,6 +243,20 @@ def test_a_run_with_a_damaged_file_is_a_row_that_says_so(name: str, content: str
     assert path.name in study.folder.page_file.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", ["weights.safetensors", "result.json", "metrics.jsonl", "texts/test.target.txt"])
+def test_a_run_with_a_file_that_it_did_not_write_is_damaged(name: str, tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "altered", seeds=(1,), states={})
+    run = RunFolder(folder / "attention=dot" / "seed=1")
+    run.weights_file.write_bytes(b"weights")
+    run.write_digests()
+    assert report(folder)[0].count("done") == 3
+    path = run.path / name
+    path.write_bytes(path.read_bytes().replace(b"w", b"v").replace(b"1", b"2"))
+    _, comparison = report(folder)
+    assert comparison is not None
+    assert comparison.pending == [f"damaged: attention=dot/seed=1 ({path} is not what the run wrote: start the run again)"]
+
+
 def test_a_run_whose_own_files_are_damaged_is_one_that_the_study_makes_again(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "damaged", seeds=(1, 2), states={})
     run = folder / "attention=dot" / "seed=1"

@@ -262,6 +262,9 @@ def test_a_recorded_run_comes_out_the_same_and_a_changed_figure_is_told(
     result = json.loads(path.read_text())
     result["tests"]["test"]["metrics"]["bleu"]["value"] += 1e-9
     path.write_text(json.dumps(result))
+    assert cli("reproduce", str(folder)) == 2
+    assert "result.json is not what the run wrote" in capsys.readouterr().err
+    (folder / "digests.json").unlink()
     assert cli("reproduce", str(folder)) == 1
     assert "tests.test.metrics.bleu.value: " in capsys.readouterr().out
     assert cli("reproduce", str(tmp_path)) == 2

@@ -13,7 +13,7 @@ from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric
 from attnlab.runs.evaluation import TestEvaluation
-from attnlab.runs.folder import LENGTHS, RunFolder, read_lines, read_statistics, write_lines, write_statistics
+from attnlab.runs.folder import LENGTHS, RunFolder, read_statistics, write_lines, write_statistics
 from attnlab.runs.identity import hash_run_code
 from attnlab.runs.loading import load_metrics, report_damage
 from attnlab.runs.record import metric_name
@@ -77,7 +77,7 @@ def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
     if label is None:
         tests = result.tests
         path, where = run.statistics_file(test), "test set"
-        references = hash_lines(read_lines(run.references_file(test)))
+        references = hash_lines(run.read_references(test))
     else:
         evaluation = run.read_evaluation(label)
         tests = evaluation.get("tests", {})
@@ -90,7 +90,8 @@ def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
         raise UserError(f"{run.path} has no {where} {test!r}: there is {', '.join(tests) or 'none at all'}")
     if not path.is_file():
         raise UserError(f"{run.path} holds no {path.relative_to(run.path)}, which tells how each example was done")
-    return TestedSet(run, tests[test]["metrics"], read_statistics(path), references, origin)
+    statistics = run.read_statistics(test) if label is None else read_statistics(path)
+    return TestedSet(run, tests[test]["metrics"], statistics, references, origin)
 
 
 def _code_of(evaluation: Mapping[str, Any]) -> str:

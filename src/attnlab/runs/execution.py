@@ -164,6 +164,7 @@ def _train_and_test(
         if trainer.is_global_zero:
             write_weights(folder.weights_file, module.model)
             folder.write_result(result)
+            folder.write_digests()
     return result
 
 

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from attnlab.errors import BusyError, UserError, brief
+from attnlab.runs.digests import DamagedFileError, find_altered_files, make_digests
 from attnlab.runs.names import BEST, LAST, RECORD, SHAPE, WEIGHTS
 from attnlab.runs.record import RunRecord, RunResult
 
@@ -27,12 +28,8 @@ a damaged one has a file that cannot be read, which a study finds out when it re
 T = TypeVar("T")
 
 
-class DamagedFileError(UserError):
-    """A file of a run that was read, and is not what was written."""
-
-
 class RunFolder:
-    """Reads and writes the files of one run; whatever is damaged is told in one line.
+    """Reads and writes the files of one run; whatever is damaged, or not what a finished run wrote, is told in one line.
 
     Args:
         path: the folder, ``runs/NAME/VARIANT/seed=N``; it need not exist.
@@ -50,6 +47,7 @@ class RunFolder:
         self.task_file = self.path / "task.json"
         self.curve_file = self.path / "metrics.jsonl"
         self.attention_file = self.path / "attention.json"
+        self.digests_file = self.path / "digests.json"
         self.error_file = self.path / "error.txt"
         self.lock_file = self.path / ".lock"
         self.best_checkpoint = self.path / BEST
@@ -90,6 +88,7 @@ class RunFolder:
             raise UserError(f"{self.config_file} is damaged ({brief(error)})") from error
         if not isinstance(config, dict) or not config:
             raise UserError(f"{self.config_file} is damaged: it holds no config of a run")
+        self.verify(self.config_file)
         return config
 
     def write_config(self, config: Mapping[str, Any]) -> None:
@@ -125,6 +124,7 @@ class RunFolder:
     def read_curve(self) -> list[dict[str, float]]:
         """Return the metrics of every epoch so far; empty where there is none."""
         if not self.curve_file.is_file():
+            self.verify(self.curve_file)
             return []
         lines = []
         for number, line in enumerate(self._text(self.curve_file).splitlines(), 1):
@@ -133,6 +133,7 @@ class RunFolder:
                 lines[-1]["epoch"] += 0
             except (ValueError, LookupError, TypeError) as error:
                 raise UserError(f"{self.curve_file}, line {number}, is damaged: no record of an epoch") from error
+        self.verify(self.curve_file)
         return lines
 
     def read_error(self) -> str:
@@ -159,6 +160,22 @@ class RunFolder:
         """Return the file of what each example of a test set adds to each metric."""
         return self.path / "statistics" / f"{test}.npz"
 
+    def read_hypotheses(self, test: str) -> list[str]:
+        """Return the predictions of a test set; empty where there are none."""
+        return self._verified(self.hypotheses_file(test), read_lines)
+
+    def read_sources(self, test: str) -> list[str]:
+        """Return the sources of a test set; empty where there are none."""
+        return self._verified(self.sources_file(test), read_lines)
+
+    def read_references(self, test: str) -> list[str]:
+        """Return the references of a test set; empty where there are none."""
+        return self._verified(self.references_file(test), read_lines)
+
+    def read_statistics(self, test: str) -> dict[str, NDArray[np.float64]]:
+        """Return what each example of a test set adds to each metric, as :func:`read_statistics` does."""
+        return self._verified(self.statistics_file(test), read_statistics)
+
     def read_attention(self) -> list[dict[str, Any]]:
         """Return what the attention looks at while a few given targets are read; empty where there is none.
 
@@ -166,12 +183,45 @@ class RunFolder:
         right ``links`` [source position, target position].
         """
         if not self.attention_file.is_file():
+            self.verify(self.attention_file)
             return []
         return self._checked(self.attention_file, _attention_maps)
 
     def write_attention(self, maps: Sequence[Mapping[str, Any]]) -> None:
         """Write ``attention.json``."""
         write_atomically(self.attention_file, json.dumps(list(maps), ensure_ascii=False))
+
+    # whether all of it is what the run wrote
+
+    def write_digests(self) -> None:
+        """Write the digest of every file that later commands read, when the run has written all of them."""
+        own = (self.config_file, self.task_file, self.weights_file, self.result_file, self.curve_file, self.attention_file)
+        tests = (file("*") for file in (self.hypotheses_file, self.sources_file, self.references_file, self.statistics_file))
+        found = [path for path in own if path.is_file()]
+        found += [path for pattern in tests for path in pattern.parent.glob(pattern.name)]
+        write_atomically(self.digests_file, make_digests(self.path, found))
+
+    def altered_files(self) -> list[Path]:
+        """Return the files that are not what the run wrote; of a run that did not end, none is known to be."""
+        return find_altered_files(self.digests_file)
+
+    def verify(self, *among: Path) -> None:
+        """Compare files with what the run wrote.
+
+        Args:
+            among: these, or else all.
+
+        Raises:
+            DamagedFileError: one is another.
+        """
+        for path in find_altered_files(self.digests_file, among):
+            found = "not what the run wrote" if path.is_file() else "gone"
+            raise DamagedFileError(f"{path} is {'damaged' if path == self.digests_file else found}: start the run again")
+
+    def _verified(self, path: Path, read: Callable[[Path], T]) -> T:
+        content = read(path)
+        self.verify(path)
+        return content
 
     # evaluations after the fact
 
@@ -296,9 +346,11 @@ class RunFolder:
     def _checked(self, path: Path, parse: Callable[[Any], T]) -> T:
         text = self._text(path)
         try:
-            return parse(json.loads(text))
+            content = parse(json.loads(text))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise DamagedFileError(f"{path} is damaged ({brief(error)}): delete it, and start the run again") from error
+        self.verify(path)
+        return content
 
     def _mapping(self, path: Path) -> dict[str, Any]:
         return self._checked(path, _as_mapping)

@@ -159,4 +159,5 @@ def _load_model(folder: RunFolder, task: Task, checkpoint: str) -> Seq2Seq:
     with report_damage(folder.path):
         model = build_model(read_trusted_config(folder), task)
     load_weights(folder.path / checkpoint, model)
+    folder.verify(folder.path / checkpoint)
     return model

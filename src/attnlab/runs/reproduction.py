@@ -12,7 +12,7 @@ import torch
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_task
 from attnlab.runs.execution import execute
-from attnlab.runs.folder import RunFolder, read_lines
+from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import hash_run_code
 from attnlab.runs.loading import read_trusted_config, report_damage
 from attnlab.runs.names import SHAPE
@@ -89,7 +89,7 @@ def _figures(folder: RunFolder) -> Iterator[tuple[str, Any]]:
     skipped = MEASURES_OF_TIME.union(ORIGIN)
     yield from ((name, value) for name, value in _flatten(asdict(result), "") if name not in skipped)
     for test in result.tests:
-        lines = read_lines(folder.hypotheses_file(test))
+        lines = folder.read_hypotheses(test)
         yield from ((f"{test}, hypothesis {n}", line) for n, line in enumerate(lines, 1))
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from attnlab.runs.folder import DamagedFileError, RunFolder
+from attnlab.runs.digests import DamagedFileError
+from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.training.checkpoints import earlier_checkpoint, is_whole
 
@@ -17,7 +18,7 @@ REPLACED = ".replaced"
 
 OTHER_SETTINGS = "is another one, by its config, data or version"
 OTHER_CODE = "was made by other code"
-DAMAGED = "has no checkpoint that is whole"
+DAMAGED = "is damaged, and has no checkpoint to go on from that is whole"
 
 
 @dataclass(frozen=True)
@@ -105,15 +106,18 @@ def begin_run(folder: RunFolder, record: RunRecord, *, resume: bool, keep_result
         log.warning("%s is damaged or gone: going on from the one before it", folder.last_checkpoint)
         # In its place: the next one that is written moves what lies there to where this one was.
         decision.checkpoint.replace(folder.last_checkpoint)
+    folder.result_file.unlink(missing_ok=True)  # before the digests, without which nobody would see that it is damaged
+    folder.digests_file.unlink(missing_ok=True)
     previous.restarts, previous.process = previous.restarts + 1, record.process
     folder.write_record(previous)
     return previous, None
 
 
 def _is_trained(folder: RunFolder, record: RunRecord) -> bool:
-    """Tell whether the checkpoint that a run's training ended with is there, and whole."""
+    """Tell whether what a run's training left is there, and whole."""
     checkpoint = record.fit.get("checkpoint")
-    return checkpoint is not None and is_whole(folder.path / checkpoint)
+    is_there = checkpoint is not None and is_whole(folder.path / checkpoint)
+    return is_there and folder.curve_file not in folder.altered_files()  # which nothing but a training can write anew
 
 
 def _last_checkpoints(folder: RunFolder) -> tuple[Path, Path]:
@@ -129,9 +133,12 @@ def _find_checkpoint(folder: RunFolder) -> Path | None:
 
 
 def _read_result(folder: RunFolder) -> RunResult | None:
-    """Return the result, or None where there is none, or one that is damaged and will be written anew."""
+    """Return the result, or None where there is none, or it or what came with it is damaged and will be written anew."""
     try:
-        return folder.read_result() if folder.result_file.is_file() else None
+        if not folder.result_file.is_file():
+            return None
+        folder.verify()
+        return folder.read_result()
     except DamagedFileError:
         return None
 

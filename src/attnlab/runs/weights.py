@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attnlab.errors import UserError, brief
 from attnlab.runs.names import WEIGHTS
+from attnlab.training.checkpoints import is_whole
 
 DAMAGE = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, UnpicklingError, SafetensorError)
 
@@ -73,5 +74,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
 def _read_checkpoint(path: Path) -> dict[str, Tensor]:
     """Return the model's part of a checkpoint."""
     content = torch.load(path, map_location="cpu", weights_only=True)
+    if not is_whole(path):  # torch does not look at the checksums
+        raise ValueError("it is not what was written")
     prefix = "model."
     return {name.removeprefix(prefix): value for name, value in content["state_dict"].items() if name.startswith(prefix)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from attnlab.config import variant_labels
 from attnlab.errors import UserError
-from attnlab.runs.folder import LENGTHS, RunFolder, State, read_lines, read_statistics
+from attnlab.runs.folder import LENGTHS, RunFolder, State
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.studies.folder import StudyFolder, StudyPlan
 
@@ -86,7 +86,11 @@ class Run:
         return f"{self.state}: {self.folder.place}{f' ({self.damage})' if self.damage else ''}"
 
     def check(self) -> "Run":
-        """Read all files that a report reads, and return the run itself or, if one cannot be read, the run as damaged."""
+        """Read all files that a report reads, and compare all with what the run wrote.
+
+        Returns:
+            The run itself or, if a file cannot be read or is another, the run as damaged.
+        """
         try:
             _ = self.config, self.curve, self.attention, self.environment, self.error
             if self.state == "interrupted" and self.folder.result_file.is_file():  # by its state, it is no result
@@ -94,6 +98,8 @@ class Run:
             for test, found in self.result.tests.items() if self.is_done else ():
                 _ = self.predictions(test), self.sources(test), self.references(test), self._read(test)
                 _ = [self.value(test, metric) for metric in found["metrics"]]
+            if self.is_done:
+                self.folder.verify()
         except UserError as error:
             return replace(self, state="damaged", damage=str(error))
         except (ValueError, LookupError, TypeError, AttributeError):
@@ -118,7 +124,7 @@ class Run:
 
     def _read(self, test: str) -> dict[str, NDArray[np.float64]]:
         if test not in self._statistics:
-            self._statistics[test] = read_statistics(self.folder.statistics_file(test))
+            self._statistics[test] = self.folder.read_statistics(test)
         return self._statistics[test]
 
     @cached_property
@@ -127,15 +133,15 @@ class Run:
 
     def predictions(self, test: str) -> list[str]:
         """Return the predictions of a test set, a line an example."""
-        return read_lines(self.folder.hypotheses_file(test))
+        return self.folder.read_hypotheses(test)
 
     def sources(self, test: str) -> list[str]:
         """Return the sources of a test set."""
-        return read_lines(self.folder.sources_file(test))
+        return self.folder.read_sources(test)
 
     def references(self, test: str) -> list[str]:
         """Return the references of a test set."""
-        return read_lines(self.folder.references_file(test))
+        return self.folder.read_references(test)
 
 
 @dataclass(frozen=True)
@@ -279,7 +285,7 @@ def _unreadable(folder: RunFolder) -> Run:
 
 
 def check_files(study: Study) -> Study:
-    """Return a study in which a run that a file of cannot be read is a damaged one."""
+    """Return a study in which a run is a damaged one if a file of it cannot be read, or is not what the run wrote."""
     return replace(study, variants={label: [run.check() for run in runs] for label, runs in study.variants.items()})
 
 

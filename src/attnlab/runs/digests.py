@@ -1,0 +1,65 @@
+"""Whether the files of a run are what the run wrote."""
+
+import json
+from collections.abc import Collection
+from pathlib import Path, PurePosixPath
+
+from attnlab.errors import UserError
+
+
+class DamagedFileError(UserError):
+    """A file of a run that was read, and is not what was written."""
+
+
+def make_digests(root: Path, files: Collection[Path]) -> str:
+    """Return the SHA-256 of files by their paths below a folder, as JSON."""
+    from attnlab.data.cache import digest  # not before: torch is imported with it, which takes seconds
+
+    return json.dumps({path.relative_to(root).as_posix(): digest(path) for path in sorted(files)}, indent=1)
+
+
+def find_altered_files(listed: Path, among: Collection[Path] = ()) -> list[Path]:
+    """Return the files that are gone, or hold anything but what :func:`make_digests` saw.
+
+    Args:
+        listed: file with the digests, which lies in the folder that they are of; where there is none, no file is known to be
+            altered.
+        among: look at these files alone.
+
+    Returns:
+        The files; of digests that cannot be read, the file with the digests.
+
+    Raises:
+        UserError: a file cannot be read, although it may be whole.
+    """
+    from attnlab.data.cache import digest
+
+    if not listed.is_file():
+        return []
+    try:
+        digests = _parse(listed)
+    except (OSError, ValueError):
+        return [listed]
+    paths = {listed.parent / name: written for name, written in digests.items()}
+    try:
+        return [
+            path
+            for path, written in paths.items()
+            if (not among or path in among) and (not path.is_file() or digest(path) != written)
+        ]
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def _parse(listed: Path) -> dict[str, str]:
+    """Read digests.
+
+    Raises:
+        ValueError: none, or of a file outside of the folder.
+    """
+    content = json.loads(listed.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not all(isinstance(written, str) for written in content.values()):
+        raise ValueError("they are no digests")
+    if any(PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts for name in content):
+        raise ValueError("a file lies elsewhere")
+    return content
