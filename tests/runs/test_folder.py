@@ -38,7 +38,7 @@ def test_what_is_written_is_read(folder: RunFolder) -> None:
     assert folder.read_config() == {"seed": 1, "attention": {"_target_": "x.Größe"}}
     assert folder.read_task() == {"task": "pointing", "state": {}}
     assert (folder.place, folder.study.name) == ("attention=dot/seed=1", "study")
-    assert (folder.read_curve(), folder.read_attention(), folder.read_error(), folder.read_environment()) == ([], [], "", {})
+    assert (folder.read_curve(), folder.read_attention(), folder.read_error(), folder.read_starts()) == ([], [], "", [])
 
 
 def test_lines_and_statistics_come_back(folder: RunFolder) -> None:
@@ -87,7 +87,7 @@ def test_whatever_is_damaged_is_told_in_one_line(folder: RunFolder, name: str, c
         "result_file": folder.read_result,
         "config_file": folder.read_config,
         "task_file": folder.read_task,
-        "environment_file": folder.read_environment,
+        "environment_file": folder.read_starts,
         "attention_file": folder.read_attention,
         "curve_file": folder.read_curve,
     }
@@ -205,3 +205,12 @@ def test_a_file_that_is_not_what_the_run_wrote_is_told_by_its_name(folder: RunFo
     folder.digests_file.unlink()
     folder.config_file.write_text("seed: 2")
     assert folder.read_config() == {"seed": 2}, "a run that did not come to its end vouches for nothing"
+
+
+def test_every_start_is_kept(folder: RunFolder) -> None:
+    folder.environment_file.write_text('{"python": "3.11"}')
+    folder.add_start({"python": "3.12"})
+    assert folder.read_starts() == [{"python": "3.11"}, {"python": "3.12"}], "an earlier version kept the newest alone"
+    folder.environment_file.write_text("{")
+    folder.add_start({"python": "3.13"})
+    assert folder.read_starts() == [{"python": "3.13"}]

@@ -126,7 +126,7 @@ def write_run(
         seed=seed,
     )
     run.write_record(record)
-    run.write_environment(environment())
+    run.add_start(environment())
     attention = next((o.partition("=")[2] for o in overrides if o.startswith("attention=")), "additive")
     run.write_config(_config(folder.parents[1].name, seed, attention) | config)
     epochs = 8 if state == "done" else 2
@@ -224,6 +224,9 @@ def _links(length: int, skill: float, chance: random.Random) -> tuple[Links, Gol
 def environment(**other: object) -> dict[str, Any]:
     """Describe a machine that does not exist."""
     return {
+        "time": "2026-01-01T00:00:00+00:00",
+        "device": "cpu",
+        "precision": "32-true",
         "python": "3.11.7",
         "platform": "Linux",
         "processor": "Example CPU @ 2.00GHz",

@@ -144,7 +144,7 @@ def test_page_names_what_differs(tmp_path: Path) -> None:
         {"attention.score": ["none", "dot", "additive"], "attention.hidden_size": [None, None, "128"]},
     )
     assert "Not all runs are alike" not in page(study, None)
-    study.runs[0].folder.write_environment(environment(gpus=["Example GPU"], dirty=True))
+    study.runs[0].folder.add_start(environment(gpus=["Example GPU"], dirty=True))
     study = collect(folder)
     assert {fact.name for fact in facts(study) if len(fact.values) > 1} == {"commit", "GPUs"}
     text = Reader(page(study, None)).text

@@ -66,6 +66,9 @@ def test_a_run_that_dies_loses_minutes_and_may_be_moved(cli: Cli, tmp_path: Path
     one, other = folder_of(tmp_path, "undisturbed"), folder_of(tmp_path, "dead")
     results: list[dict[str, Any]] = [json.loads((folder / "result.json").read_text()) for folder in (one, other)]
     assert results[1]["restarts"] == 1
+    starts = [json.loads((folder / "environment.json").read_text()) for folder in (one, other)]
+    assert [[start["device"] for start in found] for found in starts] == [["cpu"], ["cpu", "cpu"]]
+    assert [start["threads"] for start in starts[1]] == [1, 1]
     assert results[0]["tests"] == results[1]["tests"]
     assert results[0]["best"] == results[1]["best"]
 

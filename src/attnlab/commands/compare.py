@@ -40,7 +40,7 @@ def command(
     """
     check_label(label)
     from attnlab.runs.evaluations import choose_metric, read_tested
-    from attnlab.studies.notes import differing_origins
+    from attnlab.studies.notes import differing_origins, differing_starts
 
     tested = {folder: [read_tested(run, test, label) for run in finished_runs(folder)] for folder in (baseline, *systems)}
     name, measure = choose_metric(tested[baseline][0].run, metric)
@@ -56,6 +56,9 @@ def command(
     if len(tested[baseline]) > 1:
         print(f"means over {len(tested[baseline])} seeds; p of all their examples")
     for note in differing_origins([(one.run.read_config(), one.origin) for sets in tested.values() for one in sets]):
+        print(note)
+    runs = [one.run for sets in tested.values() for one in sets]
+    for note in differing_starts({str(run.path): (run.read_config(), run.read_starts()) for run in runs}):
         print(note)
     print(f"paired approximate randomization, {samples} samples; p corrected by Holm over {len(found)} comparisons")
     return 0

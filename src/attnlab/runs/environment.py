@@ -1,7 +1,8 @@
-"""What a run ran in."""
+"""What a run was started in."""
 
 import platform
 import subprocess
+from datetime import UTC, datetime
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,20 @@ from typing import Any
 import torch
 
 
-def environment() -> dict[str, Any]:
-    """Describe versions, the code's commit and the hardware, as plain containers."""
+def environment(device: torch.device, processes: int, precision: str) -> dict[str, Any]:
+    """Describe a start of a run, as plain containers: time, versions, the code's commit and the hardware.
+
+    Args:
+        device: that the first process runs on.
+        processes: how many run, each on a device of its own.
+        precision: as Lightning names it.
+    """
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": name if processes == 1 else f"{processes} of {name}",
+        "precision": precision,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": _processor(),

@@ -93,7 +93,6 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
                 return result
             folder.write_config(config)
             folder.write_task({"version": attnlab.__version__, "task": task.name, "state": task.state()})
-            folder.write_environment(environment())
             place = f", going on from {folder.last_checkpoint}" if record.restarts else f", in {path}"
             log.info("%s seed=%s: %s parameters%s", record.variant, record.seed, f"{model.size:,}", place)
             return _train_and_test(config, record, module, folder, in_sweep=in_sweep)
@@ -151,6 +150,8 @@ def _train_and_test(
         seed_everything(config["seed"], workers=True, verbose=False)
         trainer = _make_trainer(config, folder, module.task, throughput, logger)
         _check_launcher(trainer, in_sweep=in_sweep)
+        if trainer.is_global_zero:
+            folder.add_start(environment(trainer.strategy.root_device, trainer.world_size, str(trainer.precision)))
         if not record.fit:
             _fit(trainer, module, record, folder, throughput)
         begun, best = time.perf_counter(), record.fit["checkpoint"]

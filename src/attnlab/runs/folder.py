@@ -95,13 +95,17 @@ class RunFolder:
         """Write the resolved config."""
         write_atomically(self.config_file, yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True))
 
-    def read_environment(self) -> dict[str, Any]:
-        """Return versions, commit and hardware; empty where they were not written."""
-        return self._mapping(self.environment_file) if self.environment_file.is_file() else {}
+    def read_starts(self) -> list[dict[str, Any]]:
+        """Return time, versions, commit and hardware of every start of the run, the newest last; empty where none is known."""
+        return self._checked(self.environment_file, _starts) if self.environment_file.is_file() else []
 
-    def write_environment(self, environment: Mapping[str, Any]) -> None:
-        """Write ``environment.json``."""
-        write_atomically(self.environment_file, json.dumps(environment, indent=1))
+    def add_start(self, start: Mapping[str, Any]) -> None:
+        """Add a start of the run to ``environment.json``."""
+        try:
+            earlier = self.read_starts()
+        except DamagedFileError:  # of what led to the results there is nothing in it
+            earlier = []
+        write_atomically(self.environment_file, json.dumps([*earlier, start], indent=1))
 
     def read_task(self) -> dict[str, Any]:
         """Return what the task keeps between raw input and tensors, such as vocabularies."""
@@ -432,3 +436,7 @@ def _as_mapping(content: Any) -> dict[str, Any]:
 
 def _attention_maps(content: Any) -> list[dict[str, Any]]:
     return [{**item, "source": [*item["source"]], "target": [*item["target"]], "weights": item["weights"]} for item in content]
+
+
+def _starts(content: Any) -> list[dict[str, Any]]:
+    return [_as_mapping(start) for start in (content if isinstance(content, list) else [content])]

@@ -61,7 +61,7 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
     config = read_trusted_config(recorded)
     config["logger"] = {"_target_": "attnlab.training.loggers.no_logger", "_partial_": True}
     if config["threads"] is None:
-        torch.set_num_threads(recorded.read_environment().get("threads", torch.get_num_threads()))
+        torch.set_num_threads(_first_start(recorded).get("threads", torch.get_num_threads()))
     again = RunFolder(path / REPRODUCTION)
     if again.result_file.is_file():
         shutil.rmtree(again.path)
@@ -78,7 +78,12 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
 
 def _origin(folder: RunFolder) -> dict[str, Any]:
     result = asdict(folder.read_result())
-    return {**dict(_flatten(folder.read_environment(), "")), **{name: result[name] for name in ORIGIN}}
+    return {**dict(_flatten(_first_start(folder), "")), **{name: result[name] for name in ORIGIN}}
+
+
+def _first_start(folder: RunFolder) -> dict[str, Any]:
+    """Return what a run was first started in, where it was trained or began to be; the time is no part of it."""
+    return {name: value for name, value in next(iter(folder.read_starts()), {}).items() if name != "time"}
 
 
 def _figures(folder: RunFolder) -> Iterator[tuple[str, Any]]:

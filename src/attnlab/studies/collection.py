@@ -71,9 +71,9 @@ class Run:
         return [] if self.damage else self.folder.read_attention()
 
     @cached_property
-    def environment(self) -> dict[str, Any]:
-        """Versions, commit and hardware."""
-        return {} if self.damage else self.folder.read_environment()
+    def starts(self) -> list[dict[str, Any]]:
+        """Time, versions, commit and hardware of every start, the newest last."""
+        return [] if self.damage else self.folder.read_starts()
 
     @property
     def error(self) -> str:
@@ -92,7 +92,7 @@ class Run:
             The run itself or, if a file cannot be read or is another, the run as damaged.
         """
         try:
-            _ = self.config, self.curve, self.attention, self.environment, self.error
+            _ = self.config, self.curve, self.attention, self.starts, self.error
             if self.state == "interrupted" and self.folder.result_file.is_file():  # by its state, it is no result
                 _ = self.result
             for test, found in self.result.tests.items() if self.is_done else ():

@@ -9,7 +9,7 @@ from attnlab.studies.cost import COSTS
 
 def notes(study: Study) -> list[str]:
     """Return the notes below the comparison of a study with a finished run."""
-    return [*_of_metrics(study), *_of_seeds(study), *_of_costs(), *_of_origins(study), *_of_kept(study)]
+    return [*_of_metrics(study), *_of_seeds(study), *_of_costs(), *_of_origins(study), *_of_starts(study), *_of_kept(study)]
 
 
 def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
@@ -74,6 +74,31 @@ def differing_origins(runs: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]
         for values in found.values():
             if len(values) > 1:
                 yield f"not comparable: these runs differ in {kind} ({', '.join(sorted(values))})"
+
+
+def _of_starts(study: Study) -> Iterator[str]:
+    yield from differing_starts({run.folder.place: (run.config, run.starts) for run in study.finished_runs})
+
+
+def differing_starts(runs: Mapping[str, tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]]) -> Iterator[str]:
+    """Tell what runs were started in that changes figures, if it was not the same for all runs, or for all starts of one.
+
+    Args:
+        runs: by what they are called, of each its config and its starts, the newest last.
+    """
+    for kind in ("torch", "threads", "device", "precision"):
+        found: dict[str, tuple[str, ...]] = {}
+        for name, (config, starts) in runs.items():
+            if kind == "threads" and config.get("threads") is not None:  # it was asked for, and is a setting like others
+                continue
+            known = [(start.get("packages") or {}).get(kind) if kind == "torch" else start.get(kind) for start in starts]
+            found[name] = tuple(dict.fromkeys(str(value) for value in known if value is not None))
+        for name, values in found.items():
+            if len(values) > 1:
+                yield f"not of one kind: {name} was started again with other {kind} ({', then '.join(values)})"
+        told = sorted({value for values in found.values() for value in values})
+        if len({values for values in found.values() if values}) > 1:
+            yield f"not of one kind: these runs differ in {kind} ({', '.join(told)}), by which figures differ too"
 
 
 def _foreign_targets(node: Any) -> Iterator[str]:

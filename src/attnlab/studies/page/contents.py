@@ -185,20 +185,29 @@ def _flat(node: Any, where: str = "") -> dict[str, str]:
 def facts(study: Study) -> list[Fact]:
     """Return what the runs ran on and in, with how many did."""
     results = [run.result for run in study.finished_runs]
-    environments = [run.environment for run in study.runs if run.environment]
+    started = [[_describe(start) for start in run.starts] for run in study.runs if run.starts]
+    # A run that was started again in the same counts once.
     told: dict[str, list[object]] = {
         "attnlab": [result.version for result in results],
         "data": [result.data for result in results],
         "code": [result.code for result in results],
-        "commit": [_commit(ran) for ran in environments],
-        "Python": [ran.get("python") for ran in environments],
-        **{name: [(ran.get("packages") or {}).get(name) for ran in environments] for name in PACKAGES},
-        "processor": [ran.get("processor") for ran in environments],
-        "threads": [ran.get("threads") for ran in environments],
-        "GPUs": [", ".join(ran.get("gpus") or ()) or "none" for ran in environments],
+        **{name: [v for starts in started for v in dict.fromkeys(s[name] for s in starts)] for name in _describe({})},
     }
     counts = {name: Counter(str(value) for value in values if value is not None) for name, values in told.items()}
     return [Fact(name, dict(count.most_common())) for name, count in counts.items() if count]
+
+
+def _describe(start: Mapping[str, Any]) -> dict[str, object]:
+    return {
+        "commit": _commit(start),
+        "Python": start.get("python"),
+        **{name: (start.get("packages") or {}).get(name) for name in PACKAGES},
+        "processor": start.get("processor"),
+        "threads": start.get("threads"),
+        "GPUs": ", ".join(start.get("gpus") or ()) or "none",
+        "device": start.get("device"),
+        "precision": start.get("precision"),
+    }
 
 
 def _commit(ran: Mapping[str, Any]) -> str | None:

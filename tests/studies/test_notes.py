@@ -1,0 +1,37 @@
+"""What a table says of runs that were not started in the same."""
+
+from pathlib import Path
+
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.report import report
+from studies.folders import environment, write_study
+
+
+def notes(folder: Path) -> list[str]:
+    _, comparison = report(folder)
+    assert comparison is not None
+    return [note for note in comparison.notes if note.startswith("not of one kind")]
+
+
+def test_what_runs_were_started_in_is_told_where_it_differs(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "mixed", seeds=(1, 2), states={})
+    assert notes(folder) == []
+    one, other = (RunFolder(folder / "attention=dot" / f"seed={seed}") for seed in (1, 2))
+    one.add_start(environment(time="later"))
+    assert notes(folder) == []
+    one.add_start(environment(threads=4, packages={"torch": "2.14.0"}))
+    other.environment_file.unlink()
+    assert notes(folder) == [
+        "not of one kind: attention=dot/seed=1 was started again with other torch (2.13.0, then 2.14.0)",
+        "not of one kind: these runs differ in torch (2.13.0, 2.14.0), by which figures differ too",
+        "not of one kind: attention=dot/seed=1 was started again with other threads (1, then 4)",
+        "not of one kind: these runs differ in threads (1, 4), by which figures differ too",
+    ]
+    for run in (one, other):
+        run.write_config(run.read_config() | {"threads": 4})
+        run.environment_file.unlink(missing_ok=True)
+        run.add_start(environment(threads=4, device="Example GPU", precision="bf16-mixed"))
+    assert notes(folder) == [
+        "not of one kind: these runs differ in device (Example GPU, cpu), by which figures differ too",
+        "not of one kind: these runs differ in precision (32-true, bf16-mixed), by which figures differ too",
+    ]
