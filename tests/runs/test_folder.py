@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -51,9 +52,14 @@ def test_lines_and_statistics_come_back(folder: RunFolder) -> None:
     back = read_statistics(folder.statistics_file("test"))
     assert np.array_equal(back["loss"], rows)
     assert back["source_length"].tolist() == [3, 4]
+    content = folder.statistics_file("test").read_bytes()
     folder.statistics_file("test").write_bytes(b"PK nonsense")
     with pytest.raises(UserError, match=r"statistics/test\.npz is damaged"):
         read_statistics(folder.statistics_file("test"))
+    for place in range(len(content)):
+        folder.statistics_file("test").write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+        with suppress(UserError):  # nothing else; not every byte of an archive is looked at
+            read_statistics(folder.statistics_file("test"))
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_no_run_is_stuck_with_a_damaged_best_checkpoint(folder: RunFolder, fit: 
     assert begin(folder, RECORD) == "new"
 
 
-@pytest.mark.parametrize("name", ["hypotheses/test.txt", "result.json", "digests.json", "metrics.jsonl"])
+@pytest.mark.parametrize("name", ["hypotheses/test.txt", "result.json", "digests.json", "metrics.jsonl", "run.json"])
 def test_what_is_not_what_a_run_wrote_is_made_again(folder: RunFolder, name: str) -> None:
     finished(folder)
     save(folder.best_checkpoint)
@@ -108,16 +108,17 @@ def test_what_is_not_what_a_run_wrote_is_made_again(folder: RunFolder, name: str
     (folder.path / name).write_bytes(b" " + (folder.path / name).read_bytes()[:-1] + b"\n")
     edited = replace(RECORD, id="edited", code="edited")
     assert decide(folder, edited, resume=True, keep_results=True).deed == "begin", "it cannot be made again with other code"
-    # Nothing but a training writes the curve.
-    assert begin(folder, RECORD) == ("new" if name == "metrics.jsonl" else "resumed 1")
+    # Nothing but a training writes its curve, and what it came to.
+    assert begin(folder, RECORD) == ("new" if name in ("metrics.jsonl", "run.json") else "resumed 1")
     assert folder.state == "interrupted", "a result whose digests are gone would pass for one that is whole"
 
 
 def test_results_of_other_code_are_kept_on_request_alone(folder: RunFolder) -> None:
     edited, again = (replace(RECORD, id=name, code=name) for name in ("edited", "again"))
-    finished(folder)
+    finished(folder).write_digests()
     assert begin(folder, edited, keep_results=True) == "done"
     assert begin(folder, edited) == "done", "they were accepted"
+    folder.verify()
     assert begin(folder, again, keep_results=True) == "done"
     record = folder.read_record()
     assert record is not None

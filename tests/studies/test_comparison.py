@@ -269,6 +269,10 @@ def test_a_run_whose_own_files_are_damaged_is_one_that_the_study_makes_again(tmp
     assert comparison is not None
     assert "run.json is damaged, or another version wrote it" in comparison.pending[0]
     assert [run.state for run in study.variants["dot"]] == ["damaged", "done"]
+    (run / "run.json").unlink()
+    _, comparison = report(folder)
+    assert comparison is not None
+    assert "run.json is gone" in comparison.pending[0]
     assert describe_progress(folder).startswith("5 of 6 done, 1 damaged")
     (folder / "study.json").write_text("{")
     assert "study.json is damaged" in describe_progress(folder)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, TypeVar
-from zipfile import BadZipFile
 
 import numpy as np
 import yaml
@@ -199,7 +198,8 @@ class RunFolder:
 
     def write_digests(self) -> None:
         """Write the digest of every file that later commands read, when the run has written all of them."""
-        own = (self.config_file, self.task_file, self.weights_file, self.result_file, self.curve_file, self.attention_file)
+        own = [self.record_file, self.config_file, self.environment_file, self.task_file, self.weights_file]
+        own += [self.result_file, self.curve_file, self.attention_file]
         tests = (file("*") for file in (self.hypotheses_file, self.sources_file, self.references_file, self.statistics_file))
         found = [path for path in own if path.is_file()]
         found += [path for pattern in tests for path in pattern.parent.glob(pattern.name)]
@@ -394,7 +394,7 @@ def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+    except Exception as error:  # of damaged bytes zipfile raises almost anything
         raise UserError(f"{path} is damaged ({brief(error)})") from error
 
 

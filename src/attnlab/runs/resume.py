@@ -117,7 +117,8 @@ def _is_trained(folder: RunFolder, record: RunRecord) -> bool:
     """Tell whether what a run's training left is there, and whole."""
     checkpoint = record.fit.get("checkpoint")
     is_there = checkpoint is not None and is_whole(folder.path / checkpoint)
-    return is_there and folder.curve_file not in folder.altered_files()  # which nothing but a training can write anew
+    # Nothing but a training can write these anew.
+    return is_there and {folder.record_file, folder.curve_file}.isdisjoint(folder.altered_files())
 
 
 def _last_checkpoints(folder: RunFolder) -> tuple[Path, Path]:
@@ -148,7 +149,11 @@ def _accept_code(folder: RunFolder, previous: RunRecord, code: str) -> None:
     accepted = [] if previous.code == code else [*(c for c in previous.accepted_code if c != code), code]
     if accepted != previous.accepted_code:
         previous.accepted_code = accepted
+        is_vouched_for = folder.digests_file.is_file()
+        folder.digests_file.unlink(missing_ok=True)
         folder.write_record(previous)
+        if is_vouched_for:
+            folder.write_digests()
 
 
 def _share_training(folder: RunFolder, record: RunRecord) -> None:

@@ -280,7 +280,8 @@ def collect(folder: str | Path) -> Study:
 def _unreadable(folder: RunFolder) -> Run:
     """Return a run that neither a plan nor its own record says anything of, as far as its path does."""
     variant, _, seed = folder.place.partition("/seed=")
-    damage = f"{folder.record_file} is damaged, or another version wrote it: move the folder out of the study"
+    found = "damaged, or another version wrote it" if folder.record_file.is_file() else "gone"
+    damage = f"{folder.record_file} is {found}: move the folder out of the study"
     return Run(folder, tuple(variant.split(",")), int(seed) if seed.isdecimal() else 0, "damaged", damage)
 
 

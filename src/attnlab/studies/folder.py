@@ -7,7 +7,6 @@ from typing import Any
 
 from attnlab.errors import UserError, brief
 from attnlab.runs.folder import RunFolder, write_atomically
-from attnlab.runs.names import RECORD
 from attnlab.runs.record import Schema
 
 
@@ -82,8 +81,9 @@ class StudyFolder:
 
     @property
     def runs(self) -> list[RunFolder]:
-        """The folders of all runs that began, planned or not."""
-        return [RunFolder(path.parent) for path in sorted(self.path.glob(f"*/*/{RECORD}"))]
+        """The folders of all runs that began, planned or not; one that has lost its record is known by its result."""
+        found = (RunFolder(path) for path in sorted(self.path.glob("*/*")))
+        return [run for run in found if run.record_file.is_file() or run.result_file.is_file()]
 
     def read_plan(self) -> StudyPlan | None:
         """Return what the study consists of; None for runs that were never planned together.
