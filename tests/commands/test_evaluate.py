@@ -12,7 +12,8 @@ import pytest
 
 from attnlab.errors import UserError
 from attnlab.runs import evaluations
-from attnlab.runs.folder import LENGTHS, RunFolder, read_statistics
+from attnlab.runs.files import LENGTHS, read_statistics
+from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load_metrics
 from commands import Cli, cli, runs
 

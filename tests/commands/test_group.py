@@ -120,7 +120,7 @@ ENDINGS: dict[str, tuple[BaseException, int, str]] = {
     "busy": (BusyError("busy"), 1, "attnlab: busy\n"),
     "stopped": (StoppedError("stopped; go on"), 130, "attnlab: stopped; go on\n"),
     "interrupted": (KeyboardInterrupt(), 130, "attnlab: stopped\n"),
-    "forbidden": (PermissionError(13, "Permission denied", "/x"), 2, "attnlab: Permission denied: /x\n"),
+    "forbidden": (PermissionError(13, "Permission denied", "/x"), 2, "attnlab: /x: Permission denied\n"),
     "bug": (RuntimeError("out of luck"), 1, "attnlab: RuntimeError: out of luck\n"),
 }
 

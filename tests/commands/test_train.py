@@ -265,6 +265,7 @@ def test_what_other_code_made_is_kept_on_request(
     (path,) = tmp_path.glob("runs/train/*/*/run.json")
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "id": "0" * 16, "code": "1" * 16}))
+    path.with_name("digests.json").unlink()
     before = path.with_name("result.json").stat().st_mtime_ns
     capsys.readouterr()
     assert cli("train", *SMALL_RUN, "--dry-run") == 0

@@ -13,7 +13,8 @@ import pytest
 from filelock import FileLock
 
 from attnlab.errors import BusyError, UserError
-from attnlab.runs.folder import RunFolder, read_lines, read_statistics, write_lines, write_statistics
+from attnlab.runs.files import read_lines, read_statistics, write_lines, write_statistics
+from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord, RunResult
 
 RECORD = RunRecord("id", "settings", "training", "recipe", "code", "pointing", "study", "attention=dot", ["attention=dot"], 1)

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from attnlab.errors import UserError
-from attnlab.runs.folder import RunFolder, write_lines
+from attnlab.runs.files import write_lines
+from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord
 from attnlab.runs.resume import REPLACED, begin_run, decide
 from attnlab.training.checkpoints import WholeCheckpointIO, earlier_checkpoint, is_whole

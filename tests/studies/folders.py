@@ -17,7 +17,8 @@ from attnlab.data.pharaoh import Gold, Links
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.measurement import measure
 from attnlab.evaluation.metric import Metric
-from attnlab.runs.folder import RunFolder, State, write_lines, write_statistics
+from attnlab.runs.files import write_lines, write_statistics
+from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.loading import load_metrics
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.studies.folder import StudyFolder, StudyPlan

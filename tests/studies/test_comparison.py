@@ -380,11 +380,8 @@ def test_a_metric_from_outside_the_package_is_in_table_page_csv_and_at_wandb(
     logged: dict[str, object] = {}
 
     class Logged:
-        def __enter__(self) -> "Logged":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
+        def finish(self, exit_code: int) -> None:
+            assert exit_code == 0
 
         def log(self, content: dict[str, object]) -> None:
             logged.update(content)

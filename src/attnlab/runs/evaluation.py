@@ -9,7 +9,8 @@ from attnlab.evaluation.alignment import score
 from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding
 from attnlab.evaluation.measurement import Measurement, measure
 from attnlab.evaluation.metric import Occasion, Statistics
-from attnlab.runs.folder import RunFolder, write_lines, write_statistics
+from attnlab.runs.files import write_lines, write_statistics
+from attnlab.runs.folder import RunFolder
 from attnlab.tasks.predictor import Predictor
 from attnlab.tasks.task import Task
 from attnlab.training.module import collect_evidence

@@ -13,7 +13,8 @@ from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric
 from attnlab.runs.evaluation import TestEvaluation
-from attnlab.runs.folder import LENGTHS, RunFolder, read_statistics, write_lines, write_statistics
+from attnlab.runs.files import LENGTHS, read_statistics, write_lines, write_statistics
+from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import hash_run_code
 from attnlab.runs.loading import load_metrics, report_damage
 from attnlab.runs.record import metric_name

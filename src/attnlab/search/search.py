@@ -162,7 +162,7 @@ def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:
 
 
 def score_dtype(device: torch.device) -> torch.dtype:
-    """Return what log-probabilities are summed in: in single precision the rounding of a long sentence shows in its score."""
+    """Return what log-probabilities are summed in: in single precision the rounding of many steps shows in a score."""
     return torch.float32 if device.type == "mps" else torch.float64  # which that device lacks
 
 

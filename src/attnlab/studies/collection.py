@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from attnlab.config import variant_labels
 from attnlab.errors import UserError
-from attnlab.runs.folder import LENGTHS, RunFolder, State
+from attnlab.runs.files import LENGTHS
+from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.studies.folder import StudyFolder, StudyPlan
 

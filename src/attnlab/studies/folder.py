@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.errors import UserError, brief
-from attnlab.runs.folder import RunFolder, write_atomically
+from attnlab.runs.files import write_atomically
+from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import Schema
 
 

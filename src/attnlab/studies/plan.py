@@ -24,7 +24,7 @@ from attnlab.config import (
     variant_overrides,
 )
 from attnlab.errors import UserError, nearest, unknown_key
-from attnlab.runs.folder import write_atomically
+from attnlab.runs.files import write_atomically
 from attnlab.runs.names import RUNS
 from attnlab.studies.folder import StudyFolder, StudyPlan
 
