@@ -135,7 +135,7 @@ def test_a_part_of_the_search_is_changed_within_the_runs_own(
     run = tmp_path / "run"
     run.mkdir()
     for path in runs["plain-1"].iterdir():
-        if path.is_file():
+        if path.is_file() and path.name != "digests.json":
             (run / path.name).write_bytes(path.read_bytes())
     config = (run / "config.yaml").read_text()
     assert "width: 5" in config
