@@ -24,7 +24,8 @@ __all__ = ["cli"]
 WRITERS: dict[str, tuple[Any, str]] = {
     "config": (RunFolder, "write_config"),
     "task": (RunFolder, "write_task"),
-    "environment": (RunFolder, "write_environment"),
+    "environment": (RunFolder, "add_start"),
+    "digests": (RunFolder, "write_digests"),
     "record": (RunFolder, "write_record"),
     "curve": (MetricsRecorder, "on_train_epoch_end"),
     "heatmaps": (Samples, "_draw"),

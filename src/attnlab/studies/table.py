@@ -62,7 +62,7 @@ class Comparison:
         rows = [[f"**{_markdown(cell.text)}**" if cell.best else _markdown(cell.text) for cell in row] for row in self.rows]
         lines = [[*map(_markdown, self.header)], ["---", *["---:"] * (len(self.header) - 1)], *rows]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        notes = [f"- {_markdown(note)}" for note in [*self.notes, *self.pending]]
+        notes = [f"- {_markdown(note, in_table=False)}" for note in [*self.notes, *self.pending]]
         return "\n".join([f"# {_markdown(self.title)}\n", table, "", *notes, ""])
 
     def csv(self) -> str:
@@ -110,9 +110,9 @@ def _one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-def _markdown(text: str) -> str:
+def _markdown(text: str, *, in_table: bool = True) -> str:
     """Return a text that ends no cell, and in which nothing begins HTML."""
-    return re.sub(r"[\\|]|<(?=[A-Za-z/!?])|&(?=#?\w+;)", r"\\\g<0>", _one_line(text))
+    return re.sub(rf"[\\{'|' if in_table else ''}]|<(?=[A-Za-z/!?])|&(?=#?\w+;)", r"\\\g<0>", _one_line(text))
 
 
 def _csv(value: float | str | None) -> float | str | None:

@@ -157,7 +157,7 @@ class WholeCheckpointIO(TorchCheckpointIO):
                 file.flush()
                 os.fsync(file.fileno())
             if target.exists():
-                target.replace(earlier_checkpoint(target))
+                _keep_earlier(target)
             temporary.replace(target)
         except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
             cause = error if isinstance(error, OSError) else error.__context__
@@ -166,6 +166,15 @@ class WholeCheckpointIO(TorchCheckpointIO):
             raise UserError(f"cannot write {target}: {cause.strerror}") from error
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _keep_earlier(path: Path) -> None:
+    earlier = earlier_checkpoint(path)
+    try:
+        earlier.unlink(missing_ok=True)
+        earlier.hardlink_to(path)  # so that there is a checkpoint of this name at any time
+    except OSError:  # a file system without links
+        path.replace(earlier)
 
 
 def earlier_checkpoint(path: Path) -> Path:
