@@ -19,7 +19,7 @@ from conftest import CONF, options
 
 __all__ = ["cli"]
 
-TRIES = int(os.environ.get("ATTNLAB_FUZZ", "60"))
+TRIES = int(os.environ.get("ATTNLAB_FUZZ", "3"))
 SECONDS = 60
 STEP = ["trainer=debug", "logger=none", "trainer.limit_train_batches=1", "trainer.limit_val_batches=1"]
 STEP += ["trainer.limit_test_batches=1", "callbacks.samples.examples=1"]

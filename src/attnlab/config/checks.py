@@ -49,6 +49,7 @@ TRAINER = {
     "accumulate_grad_batches": COUNT,
     "log_every_n_steps": Annotated[int, Range(0)] | None,
     "num_nodes": COUNT,
+    "max_time": str | dict[str, Any] | None,
 }
 """What Lightning's trainer would refuse in the midst of a run, or fail with; its signature says less."""
 
