@@ -219,7 +219,16 @@ def test_a_parallel_sweep_whose_process_dies_leaves_no_run_training(number: int,
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_run_with_a_logger_that_is_asked_to_stop_writes_a_checkpoint_and_one_line(number: int, tmp_path: Path) -> None:
     small = [override for override in SMALL if not override.startswith("logger")]
-    command = [sys.executable, "-m", "attnlab", "train", *small, "name=stop", "trainer.max_epochs=10000", "~callbacks.early_stopping"]
+    command = [
+        sys.executable,
+        "-m",
+        "attnlab",
+        "train",
+        *small,
+        "name=stop",
+        "trainer.max_epochs=10000",
+        "~callbacks.early_stopping",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     wait_for(lambda: any(tmp_path.glob("runs/stop/*/*/last.ckpt")))
     before = next(tmp_path.glob("runs/stop/*/*/last.ckpt")).stat().st_mtime_ns
