@@ -311,7 +311,7 @@ class RunFolder:
             lock.acquire()
         except Timeout:
             raise BusyError(f"another process works on {self.path}") from None
-        except NotImplementedError as error:
+        except NotImplementedError as error:  # as filelock tells of a system call that is not there
             raise UserError(_without_locks(self.path)) from error
         except OSError as error:
             lacks = error.errno in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)

@@ -4,12 +4,12 @@ import hashlib
 import inspect
 import json
 import pkgutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import attnlab
-from attnlab.config import WITHOUT_EFFECT
+from attnlab.config import WITHOUT_EFFECT, targets
 from attnlab.runs.record import metric_name
 from attnlab.source import PACKAGE, foreign_files, hash_code, hash_package
 from attnlab.tasks.task import Task
@@ -75,7 +75,7 @@ def _without(node: Any, keys: Collection[str], path: str = "") -> Any:
 
 def hash_run_code(config: Mapping[str, Any], task: Task) -> str:
     """Return a hash of the code that decides a run's numbers: the package's, and every class of the user's that is named."""
-    files = _run_files() | foreign_files(map(pkgutil.resolve_name, _targets(config)))
+    files = _run_files() | foreign_files(map(pkgutil.resolve_name, targets(config)))
     own = Path(inspect.getfile(type(task))).resolve()
     if own.is_relative_to(PACKAGE):
         files.add(own.parent)
@@ -96,15 +96,3 @@ def _run_files() -> set[Path]:
         for file in hash_package()
         if any(file.is_relative_to(place) for place in places) and file.relative_to(PACKAGE).as_posix() not in IDLE
     }
-
-
-def _targets(node: Any) -> Iterator[str]:
-    """Yield every class and function that a config names."""
-    if isinstance(node, Mapping):
-        if isinstance(node.get("_target_"), str):
-            yield node["_target_"]
-        for value in node.values():
-            yield from _targets(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _targets(value)
