@@ -1,0 +1,117 @@
+"""``python -m benchmarks``: measure, keep every figure in ``history.jsonl``, and write the tables of ``README.md``."""
+
+import argparse
+import logging
+import os
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from attnlab.errors import UserError
+from attnlab.training.memory import keep_freed_memory
+from benchmarks import commands, decoding, memory, processes, training
+from benchmarks.figures import Figure
+from benchmarks.records import BUSY, DEVICES, HERE, append, describe, write_page
+from benchmarks.setting import Setting
+
+PARTS = {
+    "training": training.PART,
+    "decoding": decoding.PART,
+    "processes": processes.PART,
+    "start": commands.START,
+    "memory": memory.PART,
+    "targets": commands.LONG,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is asked for.
+
+    Returns:
+        The exit status.
+    """
+    options = parse(arguments)
+    try:
+        measure(options)
+    except UserError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options, the setting among them."""
+    usual = Setting()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", help=f"parts, with commas between them: {', '.join(PARTS)}")
+    parser.add_argument("--long", action="store_true", help="also `make test` and `make demo`")
+    parser.add_argument("--data", help="folder of Multi30k; without it the embedded corpus")
+    parser.add_argument("--device", choices=list(DEVICES), default=usual.device)
+    parser.add_argument("--rounds", type=int, default=usual.rounds, help="of which the median is taken")
+    parser.add_argument("--batches", type=int, default=usual.batches, help="that each trains on in a round")
+    parser.add_argument("--sentences", type=int, default=usual.sentences, help="that each translates in a round")
+    parser.add_argument("--output", type=Path, default=HERE, help="folder of README.md and history.jsonl")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of the config; --output must be given too")
+    options = parser.parse_args(arguments)
+    names = (
+        options.only.split(",") if options.only else [name for name, part in PARTS.items() if options.long or not part.is_long]
+    )
+    if unknown := [name for name in names if name not in PARTS]:
+        parser.error(f"no part {unknown[0]!r}: there is {', '.join(PARTS)}")
+    if min(options.rounds, options.batches, options.sentences) < 1:
+        parser.error("rounds, batches and sentences are 1 or more")
+    if options.overrides and options.output == HERE:
+        parser.error("with overrides it is another model than the tables are about: add --output FOLDER")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("there is no GPU that torch can use here")
+    options.names = [name for name in names if options.device in PARTS[name].devices]
+    return options
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Measure part by part, and write down each at once.
+
+    Raises:
+        UserError: a mistake in the overrides, or data that cannot be read.
+    """
+    load = os.getloadavg()[0]
+    if load > BUSY:
+        print(
+            f"benchmarks: the machine is busy (load {load:.1f}): only ratios mean something, if anything does", file=sys.stderr
+        )
+    given = ("data", "device", "rounds", "batches", "sentences")
+    setting = Setting(**{name: getattr(options, name) for name in given}, overrides=tuple(options.overrides))
+    warnings.filterwarnings("ignore", module="lightning|torch")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    keep_freed_memory()
+    for name in options.names:
+        started, record = time.perf_counter(), describe(setting, name)
+        figures = [replace(figure, command=command_of(name, setting)) for figure in PARTS[name].measure(setting)]
+        for figure in figures:
+            print(tell(figure), flush=True)
+        append(options.output, record, figures)
+        write_page(options.output, PARTS)
+        print(f"{name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
+
+
+def command_of(part: str, setting: Setting) -> str:
+    """Return the command that measures a part again."""
+    data = ["--data FOLDER"] if setting.data else []
+    counts = [f"--{name} {getattr(setting, name)}" for name in ("device", "rounds", "batches", "sentences")]
+    return " ".join(["python -m benchmarks", f"--only {part}", *data, *counts, *setting.overrides])
+
+
+def tell(figure: Figure) -> str:
+    """Return a figure in one line."""
+    if figure.value is None:
+        return f"{figure.name}: not measured ({figure.note})"
+    return f"{figure.name}: {figure.value:,.4g} {figure.unit} ({figure.low:,.4g} to {figure.high:,.4g}, {figure.rounds} rounds)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

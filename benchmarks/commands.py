@@ -1,0 +1,54 @@
+"""Whole commands: the second start of a run, and the targets of the Makefile that take minutes."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.figures import Figure, Part, Quantity, interleave, rate
+from benchmarks.setting import ROOT, Setting
+
+RUN = Quantity("second start", "a whole run of one batch, the corpus in the cache", "s")
+IMPORTS = Quantity("imports", "importing torch, lightning and spaCy", "s")
+RATIO = Quantity("second start / imports", "a whole run of one batch / importing torch, lightning and spaCy")
+ONE_BATCH = [f"trainer.limit_{stage}_batches=1" for stage in ("train", "val", "test")]
+TARGETS = {target: Quantity(f"make {target}", f"`make {target}`", "s") for target in ("test", "demo")}
+
+
+def run(command: list[str], folder: Path = ROOT) -> float:
+    """Run a command, and return 1 for :func:`rate`.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    done = subprocess.run(command, cwd=folder, env={**os.environ, "WANDB_MODE": "offline"}, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1])
+    return 1
+
+
+def measure_start(setting: Setting) -> Iterator[Figure]:
+    """Let whole runs and imports take turns; the first run fills the cache, and is not counted."""
+    batch = [sys.executable, "-m", "attnlab", "train", *setting.config_overrides, *ONE_BATCH]
+    batch += ["trainer.max_epochs=1", "resume=false"]
+    with tempfile.TemporaryDirectory() as folder:
+        imports = [sys.executable, "-c", "import torch, lightning, spacy"]
+        ways = {"run": lambda: rate(lambda: run(batch, Path(folder))), "imports": lambda: rate(lambda: run(imports))}
+        rounds = interleave(ways, setting.rounds)
+    for name in set(ways) - set(rounds.failures):
+        rounds.values[name] = [1 / value for value in rounds.values[name]]
+    yield rounds.figure(RUN, "run")
+    yield rounds.figure(IMPORTS, "imports")
+    yield rounds.ratio(RATIO, "run", "imports")
+
+
+def measure_targets(setting: Setting) -> Iterator[Figure]:
+    """Run each target once."""
+    for target, quantity in TARGETS.items():
+        yield Figure.of(quantity, [1 / rate(lambda target=target: run(["make", target]))])  # type: ignore[misc]
+
+
+START = Part([RUN, IMPORTS, RATIO], measure_start)
+LONG = Part(list(TARGETS.values()), measure_targets, devices=("cpu",), is_long=True)

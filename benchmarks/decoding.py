@@ -1,0 +1,55 @@
+"""Beam search beside JoeyNMT's."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from attnlab.config import build
+from attnlab.data.batches import split_evaluation
+from attnlab.tasks.predictor import Predictor
+from benchmarks.figures import Contestant, Figure, Part, Quantity, interleave, rate
+from benchmarks.peer import LENGTH, JoeyNMT, absence
+from benchmarks.setting import Setting
+
+OURS = Quantity("beam, attnlab", "beam of 5, attnlab", "sentences/s")
+THEIRS = Quantity("beam, JoeyNMT 2.3", "beam of 5, JoeyNMT 2.3", "sentences/s")
+RATIO = Quantity("beam, attnlab / JoeyNMT 2.3", "beam of 5, attnlab / JoeyNMT 2.3")
+
+
+def our_search(setting: Setting) -> Contestant:
+    """Return what translates the first sentences of the first test set, every translation of one length."""
+    limits = {"max_length_factor": 0.0, "min_length_factor": 0.0, "max_length_offset": LENGTH, "min_length_offset": LENGTH}
+    search = replace(build(setting.config["search"], "search"), **limits)
+    examples = setting.task.examples(setting.task.test_names[0])
+    predictor: Predictor = setting.task.predictor([setting.model().eval()], search)
+    rows = examples.source.lengths[: setting.sentences].argsort(kind="stable")
+    size = setting.config["batches"]["eval_size"]
+    batches = split_evaluation(rows, examples.source.lengths, examples.target.lengths, size)
+
+    def run() -> float:
+        for batch in batches:
+            predictor.search_batch(examples[batch].to(next(predictor.models[0].parameters()).device), examples)
+        return len(rows)
+
+    return lambda: rate(run, setting.synchronize)
+
+
+def measure(setting: Setting) -> Iterator[Figure]:
+    """Let both take turns."""
+    contestants = {OURS.name: our_search(setting)}
+    fixed = f"untrained weights, every translation {LENGTH} tokens long"
+    reason, note = absence(), ""
+    if reason:
+        rounds = interleave(contestants, setting.rounds)
+        rounds.failures[THEIRS.name] = reason
+    else:
+        with JoeyNMT(setting) as peer:
+            contestants[THEIRS.name] = partial(peer.measure, "decode")
+            rounds = interleave(contestants, setting.rounds)
+            note = f"untrained weights, translations of {peer.answer.get('length', 0):.1f} tokens in the mean, at most {LENGTH}"
+    yield rounds.figure(OURS, OURS.name, fixed)
+    yield rounds.figure(THEIRS, THEIRS.name, note)
+    yield rounds.ratio(RATIO, OURS.name, THEIRS.name)
+
+
+PART = Part([OURS, THEIRS, RATIO], measure)

@@ -1,0 +1,68 @@
+"""A training beside other processes."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.figures import Figure, Part, Quantity, interleave
+from benchmarks.setting import Setting
+from benchmarks.workers import Worker, training_worker
+
+THREADS = {"all threads": None, "threads=1": 1}
+BUSY = {name: Quantity(f"beside a busy process, {name}", f"speed beside one busy process / alone, {name}") for name in THREADS}
+TWO = {
+    name: Quantity(f"two at once, {name}", f"time of two trainings one after the other / at once, {name}") for name in THREADS
+}
+
+
+def alone(worker: Worker) -> float:
+    """Return its speed."""
+    return float(worker.ask("train")["rate"])
+
+
+def beside_busy(worker: Worker) -> float:
+    """Return its speed while another process keeps one core busy."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        return alone(worker)
+    finally:
+        busy.kill()
+        busy.wait()
+
+
+def one_after_other(workers: tuple[Worker, Worker]) -> float:
+    """Return the speed of two, in trainings a second, one after the other."""
+    return 2.0 / sum(float(worker.ask("train")["seconds"]) for worker in workers)
+
+
+def at_once(workers: tuple[Worker, Worker]) -> float:
+    """Return the speed of two, in trainings a second, at once."""
+    for worker in workers:
+        worker.start("train")
+    return 2.0 / max(float(worker.answer()["seconds"]) for worker in workers)
+
+
+def measure(setting: Setting) -> Iterator[Figure]:
+    """Let the four ways take turns on half the batches, for each number of threads."""
+    setting = replace(setting, batches=max(1, setting.batches // 2))
+    for name, threads in THREADS.items():
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            first, second = (stack.enter_context(training_worker(setting, threads, folder / f"{n}.log")) for n in range(2))
+            ways: dict[str, Callable[[], float]] = {
+                "alone": lambda w=first: alone(w),  # type: ignore[misc]
+                "busy": lambda w=first: beside_busy(w),  # type: ignore[misc]
+                "after": lambda w=(first, second): one_after_other(w),  # type: ignore[misc]
+                "at once": lambda w=(first, second): at_once(w),  # type: ignore[misc]
+            }
+            rounds = interleave(ways, setting.rounds)
+            counted = f"{first.greeting['threads']} threads each"
+        yield rounds.ratio(BUSY[name], "busy", "alone", note=counted)
+        yield rounds.ratio(TWO[name], "at once", "after", note=counted)
+
+
+PART = Part([*BUSY.values(), *TWO.values()], measure, devices=("cpu",))

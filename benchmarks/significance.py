@@ -1,0 +1,121 @@
+"""How often tests of a difference give a false star, simulated: what docs/statistics.md shows.
+
+Two systems are equally good on average. A value is drawn for each seed s and example x of system a,
+
+    Y_a,s,x = seed_a,s + taste_a,x + noise_a,s,x,
+
+and the metric is the mean over 500 examples. In the metric's unit, seeds have a standard deviation of 1, the noise of one run's
+examples makes 0.5, and taste, that some examples are easier for one system than for the other, adds to the difference a
+deviation of 0 or 1. These are sizes that BLEU has in small models.
+
+    python benchmarks/significance.py [TIMES]      # a minute or two of processor time for 500
+"""
+
+import math
+import sys
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from attnlab.evaluation.metrics import Loss
+from attnlab.evaluation.significance.difference import Difference
+from attnlab.evaluation.significance.models import Contest, compare_models
+from attnlab.evaluation.significance.sample import Sample, sample_models
+from attnlab.evaluation.significance.seeds import compare_systems
+
+EXAMPLES, SAMPLES = 500, 500
+SEED_DEVIATION, NOISE = 1.0, 0.5
+SCENES = {
+    "equal": (0.0, 0.0, 1.0, 0.0),
+    "equal, examples to the taste of one": (1.0, 0.0, 1.0, 0.0),
+    "equal, one spreads three times as far": (0.0, 0.0, 3.0, 0.0),
+    "equal means, one fails in a fifth of trainings": (0.0, 0.0, 1.0, 0.2),
+    "one better by 2": (0.0, 2.0, 1.0, 0.0),
+}
+"""By name: taste, difference, spread and share of failures, as :func:`rates` takes them."""
+Scores = NDArray[np.float64]
+
+
+def pooled(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
+    """Paired approximate randomization over the joined examples of all seeds."""
+    one, other = (np.stack([found.ravel(), np.ones(found.size)], axis=1) for found in scores)
+    family = [Contest(Loss(), other, {"": one})]
+    return compare_models(family, samples=SAMPLES, most=0, seed=int(draw.integers(2**31)))[""].p < 0.05
+
+
+def bootstrap(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
+    """Two levels, seeds and then examples, drawn with replacement; percentiles of the difference."""
+    seeds = scores.shape[1]
+    counts = draw.multinomial(EXAMPLES, np.full(EXAMPLES, 1 / EXAMPLES), size=SAMPLES) / EXAMPLES
+    weights = [draw.multinomial(seeds, np.full(seeds, 1 / seeds), size=SAMPLES) / seeds for _ in range(2)]
+    means = [((weight @ found) * counts).sum(axis=1) for weight, found in zip(weights, scores, strict=True)]
+    low, high = np.quantile(means[0] - means[1], [0.025, 0.975])
+    return not low <= 0 <= high
+
+
+def welch(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
+    """Welch's t between seeds: examples count as they are."""
+    difference = _compare(sample)
+    variance, freedom = difference.parts[0]
+    return bool(2 * stdtr(freedom, -abs(difference.value) / math.sqrt(variance)) < 0.05)
+
+
+def satterthwaite(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
+    """Both variances, with Satterthwaite's degrees of freedom of their sum."""
+    difference = _compare(sample)
+    freedom = difference.variance**2 / sum(part.variance**2 / part.freedom for part in difference.parts)
+    return bool(2 * stdtr(freedom, -abs(difference.value) / math.sqrt(difference.variance)) < 0.05)
+
+
+def ours(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
+    """Both variances, with the mean of both critical values."""
+    return _compare(sample).p < 0.05
+
+
+def _compare(sample: Sample) -> Difference:
+    seeds = len(sample.values) // 2
+    return compare_systems(sample, range(seeds), range(seeds, 2 * seeds))
+
+
+TESTS: list[Callable[[Scores, Sample, np.random.Generator], bool]] = [pooled, bootstrap, welch, satterthwaite, ours]
+
+
+def rates(seeds: int, taste: float, added: float, times: int, spread: float = 1.0, failing: float = 0.0) -> list[float]:
+    """Return the share of stars of each test.
+
+    Args:
+        seeds: of each system.
+        taste: deviation that it makes in the difference.
+        added: to the first system: the true difference.
+        times: of the simulation.
+        spread: of the second system's seeds, in deviations of the first's.
+        failing: share of the second system's trainings that fail, and are 7 lower; the mean stays the same.
+    """
+    draw, stars = np.random.default_rng([seeds, int(10 * taste), int(spread)]), np.zeros(len(TESTS))
+    scale = math.sqrt(EXAMPLES)
+    deviations = np.array([1.0, spread])[:, None, None] * SEED_DEVIATION
+    for _ in range(times):
+        tastes = scale * taste / math.sqrt(2) * draw.standard_normal((2, 1, EXAMPLES))
+        noise = scale * NOISE * draw.standard_normal((2, seeds, EXAMPLES))
+        scores = deviations * draw.standard_normal((2, seeds, 1)) + tastes + noise + np.array([added, 0.0])[:, None, None]
+        scores[1] += 7 * failing - 7 * (draw.random((seeds, 1)) < failing)
+        rows = [np.stack([row, np.ones(EXAMPLES)], axis=1) for found in scores for row in found]
+        sample = sample_models(Loss(), rows)
+        stars += [test(scores, sample, draw) for test in TESTS]
+    return [*(stars / times)]
+
+
+def main() -> None:
+    """Print a table of rates."""
+    times = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    print(f"{times} times\n| | seeds | " + " | ".join(test.__name__ for test in TESTS) + " |")
+    for name, (taste, added, spread, failing) in SCENES.items():
+        for seeds in (3, 5, 10):
+            shown = " | ".join(f"{100 * rate:.0f}" for rate in rates(seeds, taste, added, times, spread, failing))
+            print(f"| {name} | {seeds} | {shown} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

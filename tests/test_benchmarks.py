@@ -1,0 +1,115 @@
+"""The benchmarks run, at small sizes, and what they say of the models and of the arithmetic holds."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnlab.data.batches import Batch
+from benchmarks import decoding, training
+from benchmarks.__main__ import PARTS, main
+from benchmarks.arithmetic import step_products
+from benchmarks.figures import Figure, Quantity, interleave
+from benchmarks.loops import batch_loss, one_sentence, stepwise_loss
+from benchmarks.records import HERE
+from benchmarks.setting import Setting, count_targets
+from conftest import exhaustive_but
+
+pytestmark = pytest.mark.skipif("ATTNLAB_BENCH" not in os.environ, reason="set ATTNLAB_BENCH: it needs a quiet machine")
+
+SMALL = (
+    "encoder.hidden_size=8",
+    "decoder.hidden_size=8",
+    "model.embedding_size=8",
+    "model.dropout=0",
+    "batches.size=4",
+    "vocabulary.max_size=50",
+    "data.train_size=48",
+    "data.val_size=8",
+    "data.test_size=8",
+    "data.test_long_size=4",
+)
+
+
+@pytest.fixture(autouse=True)
+def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+SHORT = [name for name, part in PARTS.items() if not part.is_long]
+
+
+@pytest.mark.parametrize("name", exhaustive_but(["training", "decoding"], SHORT))
+def test_every_part_measures_all_that_it_says_and_the_tables_show_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for part in (training, decoding):
+        monkeypatch.setattr(part, "absence", lambda: "no peer in a test")
+    counts = ["--rounds", "1", "--batches", "2", "--sentences", "4"]
+    assert main(["--only", name, *counts, "--output", str(tmp_path), *SMALL]) == 0
+    (record,) = map(json.loads, (tmp_path / "history.jsonl").read_text().splitlines())
+    figures = {figure["name"]: figure for figure in record["figures"]}
+    assert sorted(figures) == sorted(quantity.name for quantity in PARTS[name].quantities)
+    missing = {name for name, figure in figures.items() if figure["value"] is None}
+    assert missing == {name for name in figures if "JoeyNMT" in name}
+    assert all(figure["value"] > 0 for figure in figures.values() if figure["name"] not in missing)
+    assert all((record["commit"], record["machine"]["cores"], record["load"] >= 0))
+
+    page = (tmp_path / "README.md").read_text()
+    cpu, gpu = page.split("## On a GPU")
+    for quantity in PARTS[name].quantities:
+        (row,) = [line for line in cpu.splitlines() if line.startswith(f"| {quantity.label} |")]
+        assert ("not measured" in row) == (quantity.name in missing)
+    assert "no peer in a test" in cpu or not missing
+    assert "Not measured yet." in gpu
+    assert f"python -m benchmarks --only {name}" in cpu
+
+
+def test_the_page_has_the_markers_of_the_tables() -> None:
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    assert text.count("<!-- figures: begin -->") == text.count("<!-- figures: end -->") == 1
+
+
+def test_a_sentence_at_a_time_is_the_same_model() -> None:
+    setting = Setting(batches=1, overrides=SMALL)
+    model = setting.model().double()
+    (batch,) = setting.training_batches()
+    examples: list[Batch] = [one_sentence(batch, row) for row in range(len(batch.source))]
+    total = sum(stepwise_loss(model, example) * count_targets([example]) for example in examples)
+    torch.testing.assert_close(total / count_targets([batch]), batch_loss(model, batch), rtol=1e-5, atol=0)
+
+
+def test_flop_are_those_of_the_matrix_products() -> None:
+    setting = Setting(batches=2, overrides=SMALL)
+    batches = setting.training_batches()
+    flop, products = step_products(setting, batches)
+    assert flop == sum(product.flop * count for product, count in products.items())
+    # The output layer is the one whose forward and two backward products have the vocabulary's size.
+    size, tokens = len(setting.task.vocabularies[1]), count_targets(batches)
+    of_output = sum(p.flop * count for p, count in products.items() if any(size in shape for shape, _ in p.operands))
+    assert of_output == 3 * 2 * tokens * size * setting.config["decoder"]["hidden_size"]
+
+
+def test_contestants_take_turns_and_one_that_fails_is_left_out() -> None:
+    order: list[str] = []
+
+    def contestant(name: str, value: float) -> float:
+        order.append(name)
+        if name == "c":
+            raise RuntimeError("no\nluck")
+        return value * len(order)
+
+    rounds = interleave({name: lambda name=name: contestant(name, 1.0) for name in "abc"}, 2)
+    assert order == ["c", "b", "a", "a", "b", "b", "a"]
+    assert rounds.values["a"] == [4, 7]
+    ratio = Quantity("ratio", "ratio")
+    assert rounds.ratio(ratio, "a", "b", 100.0) == Figure("ratio", "", pytest.approx(98.333, rel=1e-4), 80.0, 700 / 6, 2)
+    assert rounds.ratio(ratio, "a", "c").note == "RuntimeError: no luck"
+
+
+def test_other_models_do_not_get_into_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["encoder.hidden_size=8"])
+    assert "add --output FOLDER" in capsys.readouterr().err
