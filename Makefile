@@ -3,8 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH = $(if $(DATA),--data '$(DATA)') $(if $(PARTS),--only '$(PARTS)')
+JOEYNMT := benchmarks/.joeynmt-venv
+JOEYNMT_PIP := $(JOEYNMT)/bin/python -m pip install --quiet --disable-pip-version-check
+JOEYNMT_NEEDS := importlib_metadata matplotlib numpy packaging pandas plotly pyyaml sacrebleu sacremoses sentencepiece \
+	setuptools tensorboard tqdm
 
-.PHONY: help install demo test test-all lint format docs clean
+.PHONY: help install demo test test-all bench bench-gpu lint format docs audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -27,6 +32,21 @@ test: install  ## run the tests
 test-all: install  ## run all tests, the exhaustive ones too; half an hour on two cores
 	$(BIN)/python -m pytest -m ''
 
+bench: install $(JOEYNMT)  ## measure speed beside peers; DATA=FOLDER of Multi30k, PARTS=training,memory for some parts
+	$(BIN)/python -m benchmarks $(BENCH)
+
+bench-gpu: install $(JOEYNMT)  ## the same on a GPU
+	$(BIN)/python -m benchmarks --device cuda $(BENCH)
+
+# Its bound on protobuf excludes every tensorboard of today: it is installed alone, and beside it what its training imports.
+$(JOEYNMT): constraints.txt
+	rm -rf $@
+	{ $(PYTHON) -m venv $@ \
+	&& $(JOEYNMT_PIP) --constraint constraints.txt torch \
+	&& $(JOEYNMT_PIP) --constraint constraints.txt $(JOEYNMT_NEEDS) \
+	&& $(JOEYNMT_PIP) --no-deps 'joeynmt==2.3.*' subword-nmt \
+	&& touch $@; } || { rm -rf $@; echo 'JoeyNMT could not be installed, and will not be measured' >&2; }
+
 lint: install  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -36,8 +56,14 @@ format: install  ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: install  ## write docs/components.md anew
+docs: install  ## write docs/components.md and docs/licences.md anew
 	$(BIN)/python docs/components.py
+	$(BIN)/python docs/licences.py
+
+audit:  ## look up known vulnerabilities of all pinned versions, in the advisories of pypi.org
+	$(PYTHON) -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip-audit
+	$(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --strict --progress-spinner off
 
 clean:  ## remove the environment and everything that tools left; runs/ stays
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache src/*.egg-info
+	rm -rf $(VENV) $(JOEYNMT) build dist .mypy_cache .ruff_cache .pytest_cache src/*.egg-info

@@ -5,8 +5,10 @@ import re
 import runpy
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -18,13 +20,28 @@ from test_architecture import FLOORS
 __all__ = ["cli"]
 
 MADE = runpy.run_path(str(ROOT / "docs" / "components.py"))
+LICENCES = runpy.run_path(str(ROOT / "docs" / "licences.py"))
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
-def test_the_page_is_up_to_date() -> None:
+@pytest.mark.parametrize(
+    ("name", "made"), [pytest.param("components", MADE, marks=pytest.mark.exhaustive), ("licences", LICENCES)]
+)
+def test_the_page_is_up_to_date(name: str, made: dict[str, Any]) -> None:
     assert config.CONF.samefile(CONF)
-    written = (ROOT / "docs" / "components.md").read_text(encoding="utf-8")
-    assert written == MADE["page"](), "run make docs"
+    written = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert written == made["page"](), "run make docs"
+
+
+def test_every_licence_is_one_that_a_project_under_mit_can_depend_on() -> None:
+    """Of all pinned packages that are installed: also of those that come with others."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = {re.sub("[-_.]+", "-", line.partition("==")[0].lower()) for line in lines if "==" in line}
+    assert set(LICENCES["requirements"]()) <= pinned
+    installed = {re.sub("[-_.]+", "-", found.name.lower()) for found in metadata.distributions()}
+    assert len(pinned & installed) > 100
+    terms = {(name, term) for name in pinned & installed for term in LICENCES["stated"](name)}
+    assert {(name, term) for name, term in terms if term not in LICENCES["SPDX"]} == set()
 
 
 @pytest.mark.parametrize("group", [group for group in MADE["SECTIONS"] if group != "metrics"])
