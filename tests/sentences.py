@@ -4,7 +4,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from attnlab.data import BatchOptions, SequenceDataModule
+from attnlab.data import BatchOptions
+from attnlab.data.datamodule import SequenceDataModule
 from attnlab.data.pharaoh import Gold
 from attnlab.tasks.translation import Translation, VocabularyOptions
 from attnlab.tasks.translation.corpora import Corpus, ParallelText

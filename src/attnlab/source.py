@@ -5,7 +5,7 @@ import hashlib
 import inspect
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ def hash_code(places: Iterable[Path]) -> str:
     lines: set[str] = set()
     for place in (place.resolve() for place in places):
         if place.is_relative_to(PACKAGE):
-            own = ((file, code) for file, code in hash_package().items() if file.is_relative_to(place))
-            lines |= {f"{file.relative_to(PACKAGE).as_posix()} {code}\n" for file, code in own}
+            known = hash_package()
+            own = [place] if place in known else [file for file in known if file.is_relative_to(place)]
+            lines |= {f"{file.relative_to(PACKAGE).as_posix()} {known[file]}\n" for file in own}
         else:
             files = [place] if place.is_file() else place.rglob("*.py")
             lines |= {f"{file.name} {_hash_file(file)}\n" for file in files}
@@ -36,25 +37,23 @@ def hash_package() -> Mapping[Path, str]:
 
 
 def _hash_file(file: Path) -> str:
-    tree = ast.parse(file.read_bytes())
-    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()
+    return hashlib.sha256(_write(ast.parse(file.read_bytes())).encode()).hexdigest()
 
 
-def _plain(node: Any) -> Any:
-    """Turn a syntax tree into tuples that do not depend on the version of Python: empty fields are left out."""
-    if isinstance(node, ast.AST):
-        fields = [(name, _plain(value)) for name, value in _fields(node) if value not in (None, [])]
-        return type(node).__name__, fields
-    if isinstance(node, list):
-        return [_plain(item) for item in node]
-    return node
-
-
-def _fields(node: ast.AST) -> Iterator[tuple[str, Any]]:
-    for name, value in ast.iter_fields(node):
-        if name == "body" and isinstance(value, list) and value and _is_docstring(node, value[0]):
-            value = value[1:]
-        yield name, value
+def _write(node: ast.AST) -> str:
+    """Write a syntax tree in a way that does not depend on the version of Python: empty fields are left out."""
+    fields = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            if name == "body" and value and _is_docstring(node, value[0]):
+                value = value[1:]
+            if value:
+                items = [_write(item) if isinstance(item, ast.AST) else repr(item) for item in value]
+                fields.append(f"('{name}', [{', '.join(items)}])")
+        elif value is not None:
+            fields.append(f"('{name}', {_write(value) if isinstance(value, ast.AST) else repr(value)})")
+    return f"('{type(node).__name__}', [{', '.join(fields)}])"
 
 
 def _is_docstring(node: ast.AST, first: ast.AST) -> bool:
@@ -69,15 +68,8 @@ def _is_docstring(node: ast.AST, first: ast.AST) -> bool:
 
 def foreign_files(classes: Iterable[Any]) -> set[Path]:
     """Return the files of classes and functions, and of what the classes inherit from, that belong to no installed package."""
-    files = set()
-    for made in classes:
-        for part in inspect.getmro(made) if inspect.isclass(made) else (made,):
-            file = getattr(sys.modules.get(getattr(part, "__module__", "")), "__file__", None)
-            if file and not _is_installed(path := Path(file).resolve()):
-                files.add(path)
-    return files
-
-
-def _is_installed(path: Path) -> bool:
+    parts = (part for made in classes for part in (inspect.getmro(made) if inspect.isclass(made) else (made,)))
+    modules = {getattr(part, "__module__", "") for part in parts}
+    files = {Path(file).resolve() for name in modules if (file := getattr(sys.modules.get(name), "__file__", None))}
     roots = {PACKAGE, *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
-    return any(path.is_relative_to(root) for root in roots)
+    return {file for file in files if not any(file.is_relative_to(root) for root in roots)}

@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from attnlab.errors import BusyError, UserError
-from attnlab.runs.files import read_lines, read_statistics, write_lines, write_statistics
+from attnlab.runs.files import read_lines, read_statistics, write_atomically, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord, RunResult
 
@@ -49,10 +49,10 @@ def test_lines_and_statistics_come_back(folder: RunFolder) -> None:
     assert read_lines(folder.hypotheses_file("test")) == lines
     assert read_lines(folder.references_file("test")) == []
     rows = np.array([[1.0, 2.0], [3.0, 1e-17]])
-    write_statistics(folder.statistics_file("test"), {"loss": rows}, [3, 4])
+    write_statistics(folder.statistics_file("test"), {"loss": rows}, [3, 4], [1, 2])
     back = read_statistics(folder.statistics_file("test"))
     assert np.array_equal(back["loss"], rows)
-    assert back["source_length"].tolist() == [3, 4]
+    assert (back["source_length"].tolist(), back["example"].tolist()) == ([3, 4], [1, 2])
     content = folder.statistics_file("test").read_bytes()
     folder.statistics_file("test").write_bytes(b"PK nonsense")
     with pytest.raises(UserError, match=r"statistics/test\.npz is damaged"):
@@ -171,6 +171,28 @@ def test_nothing_is_left_beside_a_file_that_cannot_be_written(folder: RunFolder,
     assert not list(folder.path.iterdir())
 
 
+def test_a_run_is_done_once_everything_it_wrote_can_be_compared(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write_record(RECORD)
+    folder.write_config({"seed": 1})
+
+    def stop(path: Path, text: str) -> None:
+        if path == folder.result_file:
+            raise KeyboardInterrupt
+        write_atomically(path, text)
+
+    monkeypatch.setattr("attnlab.runs.folder.write_atomically", stop)
+    with pytest.raises(KeyboardInterrupt):
+        folder.write_result(RESULT)
+    assert folder.state == "interrupted"
+    monkeypatch.undo()
+    folder.write_result(RESULT)
+    assert folder.state == "done"
+    folder.verify()
+    for path in (folder.result_file, folder.config_file):
+        path.write_text(path.read_text() + " ")
+        assert path in folder.altered_files()
+
+
 def test_a_file_that_is_not_what_the_run_wrote_is_told_by_its_name(folder: RunFolder) -> None:
     folder.write_result(RESULT)
     folder.write_config({"seed": 1})
@@ -178,7 +200,7 @@ def test_a_file_that_is_not_what_the_run_wrote_is_told_by_its_name(folder: RunFo
     folder.curve_file.write_text('{"epoch": 0}\n')
     for file in (folder.hypotheses_file, folder.sources_file, folder.references_file):
         write_lines(file("test"), ["a", "b"])
-    write_statistics(folder.statistics_file("test"), {"loss": np.ones((2, 1))}, [1, 1])
+    write_statistics(folder.statistics_file("test"), {"loss": np.ones((2, 1))}, [1, 1], [1, 2])
     folder.write_digests()
     readers: dict[Path, Callable[[], object]] = {
         folder.result_file: folder.read_result,
@@ -196,7 +218,7 @@ def test_a_file_that_is_not_what_the_run_wrote_is_told_by_its_name(folder: RunFo
         read()
         content = path.read_bytes()
         if path.suffix == ".npz":
-            write_statistics(path, {"loss": np.zeros((2, 1))}, [1, 1])
+            write_statistics(path, {"loss": np.zeros((2, 1))}, [1, 1], [1, 2])
         else:
             path.write_bytes(b" " + content)
         for check in (read, folder.verify):

@@ -57,6 +57,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_afterwards(
     assert collect(tmp_path / "runs" / "full").runs[0].state == "done"
 
 
+@pytest.mark.exhaustive
 def test_a_disk_too_small_for_a_checkpoint_ends_its_run_in_a_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "attnlab", "train", *TINY, "logger=none", "name=small"]
     environment = {**os.environ, "ATTNLAB_CACHE": str(tmp_path / "cache")}

@@ -2,8 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from attnlab.data.batches import Batch
@@ -22,7 +25,10 @@ class Examples(Dataset[Batch], ABC):
         labels: what is to be predicted where that is not what the target frontend reads; ids from the start symbol on.
         copy_ids: of each source the ids under which its tokens are copied.
         links: gold links, where batches are to have them.
+        unit: what lengths are counted in.
     """
+
+    unit: str = "items"
 
     def __init__(self, source: Ragged, target: Ragged) -> None:
         self.source = source
@@ -61,6 +67,16 @@ class Examples(Dataset[Batch], ABC):
     @abstractmethod
     def references(self) -> Sequence[str]:
         """The targets as lines of text."""
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(examples, 2): how long each source and each target is, in :attr:`unit`, by its line of text alone.
+
+        Runs that make other tokens of the same data agree on it. Unless a task says otherwise, it is the number of its items
+        at white space.
+        """
+        sides = [[len(line.split()) for line in lines] for lines in (self.sources, self.references)]
+        return np.array(sides, dtype=np.int64).T
 
     def gold_links(self) -> GoldLinks | None:
         """Return the gold links of all examples, whether or not batches have them; None where they are not known."""

@@ -1,7 +1,9 @@
 """Whether the files of a run are what the run wrote."""
 
+import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from attnlab.errors import UserError
@@ -11,11 +13,19 @@ class DamagedFileError(UserError):
     """A file of a run that was read, and is not what was written."""
 
 
-def make_digests(root: Path, files: Collection[Path]) -> str:
-    """Return the SHA-256 of files by their paths below a folder, as JSON."""
+def make_digests(root: Path, files: Collection[Path], pending: Mapping[Path, str]) -> str:
+    """Return the SHA-256 of files by their paths below a folder, as JSON.
+
+    Args:
+        root: the folder.
+        files: that are there.
+        pending: text of files that will be there.
+    """
     from attnlab.data.cache import digest  # not before: torch is imported with it, which takes seconds
 
-    return json.dumps({path.relative_to(root).as_posix(): digest(path) for path in sorted(files)}, indent=1)
+    digests = {path: digest(path) for path in files}
+    digests |= {path: hashlib.sha256(text.encode()).hexdigest() for path, text in pending.items()}
+    return json.dumps({path.relative_to(root).as_posix(): digests[path] for path in sorted(digests)}, indent=1)
 
 
 def find_altered_files(listed: Path, among: Collection[Path] = ()) -> list[Path]:
@@ -37,27 +47,27 @@ def find_altered_files(listed: Path, among: Collection[Path] = ()) -> list[Path]
     if not listed.is_file():
         return []
     try:
-        digests = _parse(listed)
+        digests = _parse(listed.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return [listed]
-    paths = {listed.parent / name: written for name, written in digests.items()}
+    paths = [path for path in among if path.relative_to(listed.parent).as_posix() in digests]
+    paths = paths if among else [listed.parent / name for name in digests]
     try:
         return [
-            path
-            for path, written in paths.items()
-            if (not among or path in among) and (not path.is_file() or digest(path) != written)
+            path for path in paths if not path.is_file() or digest(path) != digests[path.relative_to(listed.parent).as_posix()]
         ]
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
-def _parse(listed: Path) -> dict[str, str]:
+@lru_cache(maxsize=16)  # of one run after another they are looked at once a file
+def _parse(text: str) -> dict[str, str]:
     """Read digests.
 
     Raises:
         ValueError: none, or of a file outside of the folder.
     """
-    content = json.loads(listed.read_text(encoding="utf-8"))
+    content = json.loads(text)
     if not isinstance(content, dict) or not all(isinstance(written, str) for written in content.values()):
         raise ValueError("they are no digests")
     if any(PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts for name in content):

@@ -32,8 +32,13 @@ def environment(device: torch.device, processes: int, precision: str) -> dict[st
         "cuda": torch.version.cuda,
         "commit": _git("rev-parse", "HEAD"),
         "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
-        "packages": dict(sorted((d.metadata["Name"], d.version) for d in distributions() if d.metadata["Name"])),
+        "packages": _packages(),
     }
+
+
+def _packages() -> dict[str, str]:
+    described = (distribution.metadata for distribution in distributions())  # which is read from disk each time
+    return dict(sorted((told["Name"], told["Version"]) for told in described if told["Name"]))
 
 
 def _processor() -> str:

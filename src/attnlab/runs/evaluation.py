@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from attnlab.data.examples import Examples
 from attnlab.evaluation.alignment import score
 from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding
@@ -22,8 +24,8 @@ SHIFTS = (0, 1)
 
 SHOWN = 6
 """Examples whose attention is kept for pictures, the first of the first test set that are short enough to read."""
-SHOWN_LENGTH = 20
-"""Tokens of the longest of these, on either side."""
+SHOWN_LENGTH = 15
+"""Length of the longest of these, on either side, in the task's unit and not in a model's tokens."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class TestEvaluation:
     Attributes:
         measurements: of every metric that could be measured.
         statistics: what each example adds to each metric.
-        lengths: tokens of each source, its end element left out.
+        lengths: of each source.
+        unit: that these are counted in.
+        numbers: of each example in the test set, from 1.
         hypotheses: lines of text.
         shift: how the rows of the attention were read; None where there are no gold links.
     """
@@ -41,6 +45,8 @@ class TestEvaluation:
     measurements: dict[str, Measurement]
     statistics: dict[str, Statistics]
     lengths: list[int]
+    unit: str
+    numbers: list[int]
     hypotheses: list[str]
     shift: int | None
 
@@ -48,6 +54,7 @@ class TestEvaluation:
         """Return what a result holds of a test set."""
         content: dict[str, Any] = {
             "examples": len(self.hypotheses),
+            "length_unit": self.unit,
             "metrics": {name: asdict(measurement) for name, measurement in self.measurements.items()},
         }
         return content if self.shift is None else {**content, "shift": self.shift}
@@ -78,11 +85,12 @@ def evaluate(
     alignments = task.alignments(examples, indices, forced, shift or 0) if attends else None
     evidence = collect_evidence(task, examples.references, results, alignments=alignments)
     measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples)
-    lengths = examples.source.lengths
     return TestEvaluation(
         measurements,
         statistics,
-        [int(lengths[index]) - 1 for index in indices],
+        examples.lengths[indices, 0].tolist(),
+        examples.unit,
+        [index + 1 for index in indices],
         [result.prediction.text for result in results],
         None if alignments is None else shift or 0,
     )
@@ -126,22 +134,24 @@ def split_by_head(forced: Sequence[Forced]) -> dict[str, list[Forced]]:
 
 
 def write_test(folder: RunFolder, name: str, examples: Examples, evaluation: TestEvaluation) -> None:
-    """Write what a run made of a test set, and what it should have made."""
+    """Write what a run made of a test set, and what it should have made: a line, and a row, for each example that it saw."""
     write_lines(folder.hypotheses_file(name), evaluation.hypotheses)
-    write_lines(folder.sources_file(name), examples.sources)
-    write_lines(folder.references_file(name), examples.references)
-    write_statistics(folder.statistics_file(name), evaluation.statistics, evaluation.lengths)
+    write_lines(folder.sources_file(name), [examples.sources[number - 1] for number in evaluation.numbers])
+    write_lines(folder.references_file(name), [examples.references[number - 1] for number in evaluation.numbers])
+    write_statistics(folder.statistics_file(name), evaluation.statistics, evaluation.lengths, evaluation.numbers)
 
 
-def map_attention(predictor: Predictor, examples: Examples) -> list[dict[str, Any]]:
+def map_attention(predictor: Predictor, test: str) -> list[dict[str, Any]]:
     """Return what the attention looks at while the right targets of some examples are written, and the gold links if known.
 
-    The first examples that are short enough to be read.
+    The first examples of the test set whose lines of text are short enough to be read: the same ones whatever the tokens of a
+    model are. One of which it has no token is left out.
     """
-    sizes = zip(examples.source.lengths.tolist(), examples.target.lengths.tolist(), strict=True)
+    examples = predictor.task.examples(test)
+    short = (examples.lengths.min(axis=1) > 0) & (examples.lengths.max(axis=1) <= SHOWN_LENGTH)
     # The source's end element, and the target's start and end symbols, are not counted.
-    short = [i for i, (s, t) in enumerate(sizes) if min(s - 1, t - 2) > 0 and max(s - 1, t - 2) <= SHOWN_LENGTH]
-    chosen = short[:SHOWN]
+    known = (examples.source.lengths > 1) & (examples.target.lengths > 2)
+    chosen = [index for index in np.flatnonzero(short)[:SHOWN].tolist() if known[index]]
     if not chosen:
         return []
     device = next(predictor.models[0].parameters()).device
@@ -150,6 +160,9 @@ def map_attention(predictor: Predictor, examples: Examples) -> list[dict[str, An
     maps = []
     for index, one in zip(chosen, forced, strict=True):
         shown = {
+            "test": test,
+            "example": index + 1,
+            "lines": [examples.sources[index], examples.references[index]],
             "source": one.source,
             "target": one.tokens,
             "weights": [[round(weight, 4) for weight in row] for row in one.weights.tolist()],

@@ -12,12 +12,12 @@ import attnlab
 from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric
+from attnlab.runs.building import load_metrics, report_damage
 from attnlab.runs.evaluation import TestEvaluation
 from attnlab.runs.files import LENGTHS, read_statistics, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import hash_run_code
-from attnlab.runs.loading import load_metrics, report_damage
-from attnlab.runs.record import metric_name
+from attnlab.runs.record import length_unit, metric_name
 from attnlab.tasks.task import Task
 
 STALE = {
@@ -35,7 +35,8 @@ class TestedSet:
     Attributes:
         run: whose it is.
         measured: of every metric ``value``, ``signature``, ``low`` and ``high``.
-        statistics: what each example adds to each metric, and ``source_length``.
+        statistics: what each example adds to each metric, ``source_length`` and ``example``.
+        unit: that lengths are counted in.
         references: a hash of the right targets.
         origin: what the figures come from, by what it is: data, version and code.
     """
@@ -43,6 +44,7 @@ class TestedSet:
     run: RunFolder
     measured: Mapping[str, Mapping[str, Any]]
     statistics: Mapping[str, NDArray[np.float64]]
+    unit: str
     references: str
     origin: Mapping[str, str]
 
@@ -58,7 +60,7 @@ class TestedSet:
 
     @property
     def lengths(self) -> NDArray[np.float64]:
-        """The lengths of the sources, in tokens."""
+        """The lengths of the sources."""
         return self.statistics[LENGTHS]
 
 
@@ -92,7 +94,7 @@ def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
     if not path.is_file():
         raise UserError(f"{run.path} holds no {path.relative_to(run.path)}, which tells how each example was done")
     statistics = run.read_statistics(test) if label is None else read_statistics(path)
-    return TestedSet(run, tests[test]["metrics"], statistics, references, origin)
+    return TestedSet(run, tests[test]["metrics"], statistics, length_unit(tests[test]), references, origin)
 
 
 def _code_of(evaluation: Mapping[str, Any]) -> str:
@@ -175,7 +177,9 @@ def write_tests(
         folder.evaluations.mkdir(exist_ok=True)
         for name, evaluation in found.items():
             write_lines(folder.evaluation_hypotheses_file(label, name), evaluation.hypotheses)
-            write_statistics(folder.evaluation_statistics_file(label, name), evaluation.statistics, evaluation.lengths)
+            write_statistics(
+                folder.evaluation_statistics_file(label, name), evaluation.statistics, evaluation.lengths, evaluation.numbers
+            )
     except OSError as error:
         raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
     tests = {

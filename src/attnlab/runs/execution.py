@@ -165,7 +165,6 @@ def _train_and_test(
         if trainer.is_global_zero:
             write_weights(folder.weights_file, module.model)
             folder.write_result(result)
-            folder.write_digests()
     return result
 
 
@@ -268,7 +267,7 @@ def _evaluate(module: SequenceModule, folder: RunFolder, *, write: bool) -> dict
         if write:
             write_test(folder, name, examples, tests[name])
     if write and attends and task.test_names:
-        folder.write_attention(map_attention(predictor, task.examples(task.test_names[0])))
+        folder.write_attention(map_attention(predictor, task.test_names[0]))
     return tests
 
 
@@ -280,7 +279,7 @@ def _make_result(
         id=record.id,
         version=attnlab.__version__,
         code=record.code,
-        data=module.task.fingerprint,
+        data=module.task.data_fingerprint,
         parameters=module.model.size,
         restarts=record.restarts,
         tests={name: test.record() for name, test in tests.items()},

@@ -33,10 +33,13 @@ def write_lines(path: Path, lines: Sequence[str]) -> None:
 
 
 LENGTHS = "source_length"
+NUMBERS = "example"
+"""Beside what each example adds to each metric: how long its source is, and its number in the test set, from 1."""
 
 
 def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
-    """Return what each example adds to each metric, by the metric's name, and ``source_length``; empty where there is no file.
+    """Return what each example adds to each metric, by the metric's name, and ``source_length`` and ``example``;
+    empty where there is no file.
 
     Raises:
         UserError: the file is damaged.
@@ -50,10 +53,13 @@ def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
         raise UserError(f"{path} is damaged ({brief(error)})") from error
 
 
-def write_statistics(path: Path, statistics: Mapping[str, NDArray[np.float64]], lengths: Sequence[int]) -> None:
-    """Write what each example adds to each metric, and the length of its source in tokens."""
+def write_statistics(
+    path: Path, statistics: Mapping[str, NDArray[np.float64]], lengths: Sequence[int], numbers: Sequence[int]
+) -> None:
+    """Write what each example adds to each metric, the length of its source, and its number in the test set."""
     path.parent.mkdir(exist_ok=True)
-    arrays: dict[str, Any] = {**statistics, LENGTHS: np.asarray(lengths, dtype=np.float64)}
+    beside = {name: np.asarray(row, dtype=np.float64) for name, row in ((LENGTHS, lengths), (NUMBERS, numbers))}
+    arrays: dict[str, Any] = {**statistics, **beside}
     with _replacement(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
 

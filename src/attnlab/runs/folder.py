@@ -1,22 +1,20 @@
 """The folder of a run: every file, its name, its reader and its writer."""
 
-import errno
-import fcntl
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import yaml
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from attnlab.errors import BusyError, UserError, brief
+from attnlab.errors import UserError, brief
 from attnlab.runs.digests import DamagedFileError, find_altered_files, make_digests
 from attnlab.runs.files import read_lines, read_statistics, write_atomically
+from attnlab.runs.locks import RunLock
 from attnlab.runs.names import BEST, LAST, RECORD, SHAPE, WEIGHTS
 from attnlab.runs.record import RunRecord, RunResult
 
@@ -25,6 +23,8 @@ State = Literal["done", "running", "failed", "interrupted", "missing", "damaged"
 a damaged one has a file that cannot be read, which a study finds out when it reports."""
 
 T = TypeVar("T")
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's where there is one, which is ten times as fast: a report reads the config of every run."""
 
 
 class RunFolder:
@@ -54,6 +54,7 @@ class RunFolder:
         self.weights_file = self.path / WEIGHTS
         self.heatmaps = self.path / "heatmaps"
         self.evaluations = self.path / "evaluations"
+        self._is_whole = False
 
     @property
     def study(self) -> Path:
@@ -82,7 +83,7 @@ class RunFolder:
         """Return the resolved config."""
         text = self._text(self.config_file)
         try:
-            config = yaml.safe_load(text)
+            config = yaml.load(text, Loader)
         except yaml.YAMLError as error:
             raise UserError(f"{self.config_file} is damaged ({brief(error)})") from error
         if not isinstance(config, dict) or not config:
@@ -121,8 +122,10 @@ class RunFolder:
         return self._checked(self.result_file, RunResult.parse)
 
     def write_result(self, result: RunResult) -> None:
-        """Write ``result.json``."""
-        write_atomically(self.result_file, json.dumps(asdict(result), indent=1, ensure_ascii=False))
+        """Write ``result.json``, which says that the run is done, behind the digests of it and all that later commands read."""
+        text = json.dumps(asdict(result), indent=1, ensure_ascii=False)
+        self.write_digests({self.result_file: text})
+        write_atomically(self.result_file, text)
 
     def read_curve(self) -> list[dict[str, float]]:
         """Return the metrics of every epoch so far; empty where there is none."""
@@ -183,7 +186,8 @@ class RunFolder:
         """Return what the attention looks at while a few given targets are read; empty where there is none.
 
         A list of ``source`` and ``target`` tokens, their ``weights`` (target_len × source_len) and, where they are known, the
-        right ``links`` [source position, target position].
+        right ``links`` [source position, target position]. Each says of which example it is: its ``test`` set, its number
+        ``example`` there, from 1, and its ``lines`` of text, source and target.
         """
         if not self.attention_file.is_file():
             self.verify(self.attention_file)
@@ -196,18 +200,23 @@ class RunFolder:
 
     # whether all of it is what the run wrote
 
-    def write_digests(self) -> None:
-        """Write the digest of every file that later commands read, when the run has written all of them."""
+    def write_digests(self, pending: Mapping[Path, str] | None = None) -> None:
+        """Write the digest of every file that later commands read, and of what is to be written next."""
         own = [self.record_file, self.config_file, self.environment_file, self.task_file, self.weights_file]
         own += [self.result_file, self.curve_file, self.attention_file]
         tests = (file("*") for file in (self.hypotheses_file, self.sources_file, self.references_file, self.statistics_file))
         found = [path for path in own if path.is_file()]
         found += [path for pattern in tests for path in pattern.parent.glob(pattern.name)]
-        write_atomically(self.digests_file, make_digests(self.path, found))
+        write_atomically(self.digests_file, make_digests(self.path, found, pending or {}))
 
     def altered_files(self) -> list[Path]:
         """Return the files that are not what the run wrote; of a run that did not end, none is known to be."""
         return find_altered_files(self.digests_file)
+
+    def is_whole(self) -> bool:
+        """Tell whether every file is known to be what the run wrote; of one that is, this object compares none again."""
+        self._is_whole = self.digests_file.is_file() and not self.altered_files()
+        return self._is_whole
 
     def verify(self, *among: Path) -> None:
         """Compare files with what the run wrote.
@@ -218,7 +227,7 @@ class RunFolder:
         Raises:
             DamagedFileError: one is another.
         """
-        for path in find_altered_files(self.digests_file, among):
+        for path in () if self._is_whole else find_altered_files(self.digests_file, among):
             found = "not what the run wrote" if path.is_file() else "gone"
             raise DamagedFileError(f"{path} is {'damaged' if path == self.digests_file else found}: start the run again")
 
@@ -285,41 +294,11 @@ class RunFolder:
     @property
     def is_locked(self) -> bool:
         """Whether a process works on the run."""
-        try:
-            with self.lock_file.open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that those who look do not see each other
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        except OSError:  # a file system without locks, on which no run begins
-            return False
-        return False
+        return RunLock(self.lock_file).is_held
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the run's lock; the system takes it from a process that dies.
-
-        Raises:
-            BusyError: another process works on this run.
-            UserError: the file system has no locks, or the folder cannot be written.
-        """
-        # Whoever only looks whether a lock is held holds it for a moment.
-        lock = FileLock(self.lock_file, timeout=1.0, poll_interval=0.1)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except Timeout:
-            raise BusyError(f"another process works on {self.path}") from None
-        except NotImplementedError as error:  # as filelock tells of a system call that is not there
-            raise UserError(_without_locks(self.path)) from error
-        except OSError as error:
-            lacks = error.errno in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-            raise UserError(_without_locks(self.path) if lacks else f"cannot write {self.path}: {error.strerror}") from error
-        try:
-            yield
-        finally:
-            lock.release()
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold the run's lock, as :meth:`RunLock.hold` does."""
+        return RunLock(self.lock_file).hold()
 
     def remove_leftovers(self) -> None:
         """Remove what writers that were killed left beside their files; nobody else writes while the lock is held."""
@@ -335,7 +314,7 @@ class RunFolder:
     @property
     def files_to_keep(self) -> tuple[str, ...]:
         """Names of what stays when the folder is emptied for another run."""
-        return ".hydra", self.lock_file.name, "run.log"
+        return ".hydra", self.lock_file.name, RunLock(self.lock_file).holder_file.name, "run.log"
 
     def _text(self, path: Path) -> str:
         try:
@@ -360,11 +339,6 @@ class RunFolder:
         return self._checked(path, _as_mapping)
 
 
-def _without_locks(path: Path) -> str:
-    told = f"the file system of {path} has no locks (flock), without which two processes could do the same run"
-    return f"{told}: run in a folder on a local disk, or have it mounted with locks"
-
-
 def _as_mapping(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError("it is no mapping")
@@ -372,7 +346,8 @@ def _as_mapping(content: Any) -> dict[str, Any]:
 
 
 def _attention_maps(content: Any) -> list[dict[str, Any]]:
-    return [{**item, "source": [*item["source"]], "target": [*item["target"]], "weights": item["weights"]} for item in content]
+    keys = ("test", "example", "lines", "source", "target", "weights")
+    return [{**item, **{key: item[key] for key in keys}} for item in content]
 
 
 def _starts(content: Any) -> list[dict[str, Any]]:

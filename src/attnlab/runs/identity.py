@@ -18,8 +18,8 @@ ROOMS = ("attention", "layers", "encoders", "decoders", "heads", "search", "data
 """Folders whose code decides a run's numbers, beside that of its task."""
 MODULES = ["model.py", "seeding.py", "tasks/task.py", "tasks/predictor.py"]
 MODULES += ["runs/assembly.py", "runs/execution.py", "runs/evaluation.py"]
-IDLE = ("evaluation/heatmaps.py", "evaluation/plots.py", "evaluation/significance.py", "training/loggers.py")
-"""Modules of these rooms that decide no number of a run."""
+IDLE = ("evaluation/heatmaps.py", "evaluation/plots.py", "evaluation/significance", "training/loggers.py")
+"""Modules and folders of these rooms that decide no number of a run."""
 
 hash_package()  # now: what is edited later is not what this process has imported
 
@@ -90,9 +90,7 @@ def run_modules() -> list[str]:
 
 
 def _run_files() -> set[Path]:
-    places = [PACKAGE / name for name in (*ROOMS, *MODULES)]
+    places, idle = ([PACKAGE / name for name in names] for names in ((*ROOMS, *MODULES), IDLE))
     return {
-        file
-        for file in hash_package()
-        if any(file.is_relative_to(place) for place in places) and file.relative_to(PACKAGE).as_posix() not in IDLE
+        file for file in hash_package() if any(map(file.is_relative_to, places)) and not any(map(file.is_relative_to, idle))
     }

@@ -1,18 +1,18 @@
 """Opening the models of finished runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from attnlab.config import build, validate_targets
+from attnlab.config import build
 from attnlab.config import trust as trust_all
 from attnlab.errors import UserError, brief
-from attnlab.evaluation.metric import Metric
 from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_task
+from attnlab.runs.building import read_trusted_config, report_damage
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.names import BEST, SHAPE, WEIGHTS
 from attnlab.runs.weights import load_weights
@@ -102,49 +102,6 @@ def load_task(folder: RunFolder, **options: Any) -> Task:
     except Exception as error:  # tokenizers raises nothing more special
         raise UserError(f"{folder.task_file} is damaged ({type(error).__name__}: {brief(error)})") from error
     return task
-
-
-@contextmanager
-def report_damage(run: Path) -> Iterator[None]:
-    """Tell in one line whatever goes wrong while parts of a run are made as its files say.
-
-    Raises:
-        UserError: for any error.
-    """
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception as error:
-        told = f"{type(error).__name__}: {brief(error)}"
-        raise UserError(f"{run} was made by another version of attnlab, or its config was edited: {told}") from error
-
-
-def load_metrics(nodes: Mapping[str, Any], path: Path) -> dict[str, Metric]:
-    """Make the metrics that a run was measured by, by name.
-
-    Args:
-        nodes: of the run's config.
-        path: where they were read.
-
-    Raises:
-        UserError: a metric that cannot be made, or one that is not trusted.
-    """
-    validate_targets(dict(nodes), str(path))
-    return {name: build(node, f"metrics.{name}") for name, node in nodes.items()}
-
-
-def read_trusted_config(folder: RunFolder) -> dict[str, Any]:
-    """Return a run's config, from which something is to be built.
-
-    Raises:
-        UserError: none there, one of an older version, or one that names a class which is not trusted.
-    """
-    if (folder.path / "text.json").is_file():
-        raise UserError(f"{folder.path} was made by attnlab 0.1, whose checkpoints this version cannot read: train it again")
-    config = folder.read_config()
-    validate_targets(config, str(folder.config_file))
-    return config
 
 
 def _require(folder: RunFolder, checkpoint: str) -> None:

@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, Self, get_type_hints
 
 from attnlab.hints import fits
@@ -12,6 +13,11 @@ from attnlab.hints import fits
 def metric_name(monitor: str) -> str:
     """Return the name of the metric that is monitored as ``val/NAME``."""
     return monitor.partition("/")[2]
+
+
+def length_unit(test: Mapping[str, Any]) -> str:
+    """Return what a test set's lengths are counted in, by what a result or an evaluation says of it."""
+    return str(test.get("length_unit", "tokens"))  # as they were before it was written down
 
 
 class Schema:
@@ -26,7 +32,7 @@ class Schema:
         """
         if not isinstance(content, Mapping):
             raise ValueError("it is no mapping")
-        hints = get_type_hints(cls)
+        hints = cls._types()
         names = {item.name for item in fields(cls)}  # type: ignore[arg-type]
         if unknown := content.keys() - names:
             raise ValueError(f"it has an unknown field {sorted(unknown)[0]!r}")
@@ -36,6 +42,11 @@ class Schema:
             if not fits(content[name], hints[name]):
                 raise ValueError(f"its field {name!r} is {content[name]!r:.60}")
         return cls(**content)
+
+    @classmethod
+    @cache  # a report reads the records of hundreds of runs
+    def _types(cls) -> dict[str, Any]:
+        return get_type_hints(cls)
 
 
 def _process() -> str:
@@ -87,7 +98,7 @@ class RunResult(Schema):
         id: the run's identity.
         version: of attnlab.
         code: hash of the code that decided its numbers.
-        data: fingerprint of its data.
+        data: fingerprint of its data alone, whatever examples its task made of it.
         parameters: of the model, shared ones counted once.
         epochs: trained.
         steps: trained.
@@ -97,8 +108,8 @@ class RunResult(Schema):
         train_tokens_per_second: target tokens.
         seconds: of the whole run.
         restarts: how often it went on from a checkpoint.
-        tests: of each test set ``examples``, ``metrics`` (of each ``value``, ``signature``, ``low``, ``high``) and whatever
-            else its task tells of it.
+        tests: of each test set ``examples``, ``length_unit`` (of its sources), ``metrics`` (of each ``value``, ``signature``,
+            ``low``, ``high``) and whatever else its task tells of it.
     """
 
     id: str

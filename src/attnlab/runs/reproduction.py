@@ -11,10 +11,10 @@ import torch
 
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_task
+from attnlab.runs.building import read_trusted_config, report_damage
 from attnlab.runs.execution import execute
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import hash_run_code
-from attnlab.runs.loading import read_trusted_config, report_damage
 from attnlab.runs.names import SHAPE
 from attnlab.training.loggers import is_first_process
 
@@ -67,7 +67,7 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
         shutil.rmtree(again.path)
     with report_damage(path):
         task = build_task(config)
-    if hash_run_code(config, task) == result.code and task.fingerprint != result.data:
+    if hash_run_code(config, task) == result.code and task.data_fingerprint != result.data:
         raise UserError(f"the data is not what {path} was trained on: its fingerprint was {result.data}")
     execute(config, again.path, record.overrides)
     if not is_first_process():

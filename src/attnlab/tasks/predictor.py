@@ -14,7 +14,7 @@ from attnlab.data.symbols import BOS, EOS, PAD
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, Prediction
 from attnlab.model import Seq2Seq
-from attnlab.search import Ensemble, Search, average
+from attnlab.search import Ensemble, Hypothesis, Search, average
 from attnlab.tasks.task import Task
 
 REMEDY = "make evaluation batches smaller or the beam narrower, or shorten the longest lines"
@@ -61,7 +61,8 @@ class Predictor:
         self.check_lengths(examples)
         found: dict[int, list[Prediction]] = {}
         for batch in self.batches(examples):
-            found |= dict(zip(batch.indices.tolist(), self.search_batch(batch, examples), strict=True))
+            each = zip(batch.indices.tolist(), self._search(batch), strict=True)
+            found |= {index: [self.task.read(one, examples, index) for one in hypotheses] for index, hypotheses in each}
         return [found.get(index) or [predict_nothing(index)] for index in range(len(examples))]
 
     def force(self, sources: Sequence[str], targets: Sequence[str], *, heads: bool = False) -> list[ForcedDecoding]:
@@ -109,20 +110,21 @@ class Predictor:
 
     def examine_batch(self, batch: Batch, examples: Examples) -> list[ExampleResult]:
         """Search for the targets of a batch, and let the models write the right ones."""
-        pairs = zip(batch.indices.tolist(), self.search_batch(batch, examples), strict=True)
-        predictions = [found[0] if found else predict_nothing(index) for index, found in pairs]
+        predictions = self.search_batch(batch, examples)
         forced = self.force_batch(batch, examples)
         return [ExampleResult(p, f) for p, f in zip(predictions, forced, strict=True)]
 
-    def search_batch(self, batch: Batch, examples: Examples) -> list[list[Prediction]]:
-        """Return all predictions that the search keeps for each source of a batch, best first."""
-        with memory_errors(lambda: batch.shape, REMEDY):
-            found = self.search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=batch.copy_ids)
-        indices = batch.indices.tolist()
+    def search_batch(self, batch: Batch, examples: Examples) -> list[Prediction]:
+        """Return the best prediction of each source of a batch."""
+        each = zip(batch.indices.tolist(), self._search(batch), strict=True)
         return [
-            [self.task.read(hypothesis, examples, index) for hypothesis in hypotheses]
-            for index, hypotheses in zip(indices, found, strict=True)
+            self.task.read(hypotheses[0], examples, index) if hypotheses else predict_nothing(index)
+            for index, hypotheses in each
         ]
+
+    def _search(self, batch: Batch) -> list[list[Hypothesis]]:
+        with memory_errors(lambda: batch.shape, REMEDY):
+            return self.search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=batch.copy_ids)
 
     @torch.inference_mode()
     def force_batch(self, batch: Batch, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:

@@ -61,6 +61,17 @@ class Task(ABC):
         """
 
     @property
+    def data_fingerprint(self) -> str:
+        """A hash of the data alone, whatever examples are made of it.
+
+        Unless a task tells these apart, the hash of all that decides the examples: :attr:`content`.
+
+        Raises:
+            UserError: data that cannot be read.
+        """
+        return self.content
+
+    @property
     @abstractmethod
     def parts(self) -> Sequence[type]:
         """The classes, perhaps a user's own, that make the examples beside the task's folder."""

@@ -19,7 +19,6 @@ from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from lightning.pytorch.utilities.types import STEP_OUTPUT
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -329,11 +328,11 @@ class Samples(Callback):
         assert isinstance(pl_module, SequenceModule)
         examples = pl_module.data.examples("val")
         batch = examples[range(min(self.examples, len(examples)))].to(pl_module.device)
-        self.last = [found[0] for found in pl_module.predictor.search_batch(batch, examples)]
+        self.last = pl_module.predictor.search_batch(batch, examples)
         rows = [[trainer.current_epoch, *row] for row in self._rows(pl_module)]
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
-                logger.log_table("samples", columns=["epoch", "source", "reference", "prediction"], data=rows)
+                logger.log_table("samples", columns=["epoch", "example", "source", "reference", "prediction"], data=rows)
 
     @override
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
@@ -343,23 +342,27 @@ class Samples(Callback):
         if not self.last:
             return
         if pl_module.model.decoder.attention.context_size:
-            self._draw(trainer)
-        table = Table("source", "reference", "prediction", title="validation examples, after the last epoch")
+            self._draw(trainer, pl_module)
+        table = Table("example", "source", "reference", "prediction", title="validation examples, after the last epoch")
         for row in self._rows(pl_module):
-            table.add_row(*(escape(printable(text)) for text in row))
+            table.add_row(*(escape(printable(str(text))) for text in row))
         Console().print(table)
 
-    def _draw(self, trainer: Trainer) -> None:
+    def _draw(self, trainer: Trainer, module: SequenceModule) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        figures: list[Figure] = []
-        for prediction in self.last[: self.heatmaps]:
-            figure = heatmap(prediction.weights, prediction.source, prediction.tokens)
-            save(figure, self.folder / f"val-{prediction.index}.png")
-            figures.append(figure)
+        pictures: list[str] = []
+        captions: list[str] = []
+        for prediction, (number, source, *_) in zip(self.last[: self.heatmaps], self._rows(module), strict=False):
+            figure = heatmap(prediction.weights, prediction.source, prediction.tokens, title=f"val {number}")
+            path = self.folder / f"val-{number}.png"
+            save(figure, path)
+            pictures.append(str(path))
+            captions.append(f"val {number}: {source}")
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
-                logger.log_image("attention", images=list[Any](figures))
+                logger.log_image("attention", images=list[Any](pictures), caption=captions)
 
-    def _rows(self, module: SequenceModule) -> list[list[str]]:
+    def _rows(self, module: SequenceModule) -> list[list[Any]]:
+        """Return number in the validation set, from 1, source, reference and prediction of each example."""
         examples = module.data.examples("val")
-        return [[examples.sources[p.index], examples.references[p.index], p.text] for p in self.last]
+        return [[p.index + 1, examples.sources[p.index], examples.references[p.index], p.text] for p in self.last]

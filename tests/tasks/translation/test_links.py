@@ -16,7 +16,7 @@ from attnlab.data.pharaoh import Gold, parse_links
 from attnlab.errors import UserError
 from attnlab.tasks.translation import ParallelText, TextFiles, Translation
 from attnlab.tasks.translation.grammar import GrammarCorpus
-from attnlab.tasks.translation.links import link_tokens
+from attnlab.tasks.translation.links import WORDS, link_tokens
 from attnlab.tasks.translation.tokenizers import CharacterTokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from conftest import CONF, options
 from sentences import prepared, served, translation, write_pair
@@ -33,9 +33,14 @@ def tokenizer(name: str, language: str, sentences: list[str], **changes: object)
     return made
 
 
+def words(text: ParallelText) -> tuple[list[list[str]], list[list[str]]]:
+    split = WORDS[text.words]
+    return split("en").tokenize(text.source), split("de").tokenize(text.target)
+
+
 def weights(text: ParallelText, source: list[str], target: list[str]) -> torch.Tensor:
     """(target tokens + 1, source tokens + 1) of the only pair."""
-    found = link_tokens("train", text, ([source], [target]), ("en", "de"))
+    found = link_tokens("train", text.alignments or [], words(text), ([source], [target]))
     return found.batch([0], len(target) + 1, len(source) + 1)[0]
 
 
@@ -105,7 +110,7 @@ def test_sentences_stand_in_the_order_asked_for_and_are_padded() -> None:
         [Gold.all_sure(pair) for pair in ([(0, 1)], [(0, 0), (1, 0)], [])],
         words="whitespace",
     )
-    found = link_tokens("val", text, ([["a"], ["b", "c"], []], [["x", "y"], ["z"], []]), ("en", "de"))
+    found = link_tokens("val", text.alignments or [], words(text), words(text))
     assert found.batch([2, 1, 0], 3, 3).tolist() == [
         [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
         [[0.5, 0.5, 0], [0, 0, 0], [0, 0, 0]],
@@ -123,12 +128,11 @@ def test_tokens_that_do_not_spell_the_text_have_no_links(caplog: pytest.LogCaptu
     sides = ["İzmir is", "Rome is", "ΟΔΟΣ is"], ["İzmir ist", "Rom ist", "ΟΔΟΣ ist"]  # a lower-case "İ" is two characters
     text = ParallelText(*sides, [Gold.all_sure([(0, 0), (1, 1)])] * 3, words="whitespace")
     tokens = [CharacterTokenizer("en", lowercase=True).tokenize(side) for side in sides]
-    found = link_tokens("train", text, (tokens[0], tokens[1]), ("en", "de"))
+    found = link_tokens("train", text.alignments or [], words(text), (tokens[0], tokens[1]))
     assert "1 of 3 pairs of train have no links" in caplog.text
     assert [bool(links.any()) for links in found.batch([0, 1, 2], 20, 20)] == [False, True, True]
     caplog.clear()
-    words = [WhitespaceTokenizer("en").tokenize(side) for side in sides]
-    assert link_tokens("train", text, (words[0], words[1]), ("en", "de")).batch([0], 4, 4).sum() == 2
+    assert link_tokens("train", text.alignments or [], words(text), words(text)).batch([0], 4, 4).sum() == 2
     assert not caplog.text
 
 

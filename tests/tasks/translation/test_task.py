@@ -13,11 +13,23 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 from attnlab.data import Batch
 from attnlab.data.cache import load_or_make
+from attnlab.data.pharaoh import Gold
+from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, PAD
 from attnlab.errors import UserError
 from attnlab.tasks.translation import ParallelText, TextFiles, Translation, VocabularyOptions
-from attnlab.tasks.translation.tokenization import TokenizedCorpus, read_corpus, tokenize, write_corpus
-from attnlab.tasks.translation.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
+from attnlab.tasks.translation.links import WORDS
+from attnlab.tasks.translation.pairs import SentencePairs
+from attnlab.tasks.translation.tokenization import (
+    StoredAlignments,
+    TokenizedCorpus,
+    read_corpus,
+    tokenize,
+    write_alignments,
+    write_corpus,
+)
+from attnlab.tasks.translation.tokenizers import BPETokenizer, CharacterTokenizer, SpacyTokenizer, WhitespaceTokenizer
+from attnlab.tasks.translation.vocabulary import Vocabulary
 from sentences import MadeCorpus, links, prepared, sentences, served, translation, write_pair
 
 Make = Callable[..., Translation]
@@ -47,6 +59,40 @@ class TestBatches:
                     seen.append(index)
             assert sorted(seen) == list(range(len(text.source)))
 
+    @pytest.mark.parametrize("tokenizer", [WhitespaceTokenizer, SpacyTokenizer, partial(BPETokenizer, vocab_size=80)])
+    def test_tokens_are_read_from_ids_but_where_one_is_unknown(
+        self, make: Make, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        task = prepared(make(tokenizer=tokenizer, min_frequency=60))
+        kind = type(task.tokenizers[0])
+        split: list[str] = []
+        plain = kind.tokenize
+        monkeypatch.setattr(kind, "tokenize", lambda self, lines: [split.extend(lines), plain(self, lines)][1])
+        for name in ("train", "val"):
+            pairs = task.examples(name)
+            split.clear()
+            tokens, unknown = pairs.tokens, list(split)
+            assert tokens == (plain(task.tokenizers[0], pairs.sources), plain(task.tokenizers[1], pairs.references))
+            known = task.vocabularies[0].tokens
+            is_known = [set(own) <= set(known) for own in tokens[0]]
+            assert 0 < sum(is_known) < len(is_known)
+            assert not any(line in unknown for line, whole in zip(pairs.sources, is_known, strict=True) if whole)
+            words = [
+                WORDS["spacy"](task.languages[side]).tokenize(lines)
+                for side, lines in enumerate((pairs.sources, pairs.references))
+            ]
+            assert list(pairs.words) == words
+            assert (pairs.words[0] is tokens[0]) == (tokenizer is SpacyTokenizer)
+
+    def test_lengths_are_those_of_the_text_whatever_its_tokens(self) -> None:
+        text = ParallelText(["我 不知道。", ""], ["I  don't know.", "No."])
+        ids, empty = Ragged.of_ids([[EOS], [EOS]]), Vocabulary.build([])
+        for made in (WhitespaceTokenizer, CharacterTokenizer):
+            pairs = SentencePairs("test", text, (ids, ids), (empty, empty), (made("zh"), made("en")))
+            assert (pairs.unit, pairs.lengths.tolist()) == ("characters", [[5, 3], [0, 1]])
+            pairs = SentencePairs("test", text, (ids, ids), (empty, empty), (made("de"), made("en")))
+            assert (pairs.unit, pairs.lengths.tolist()) == ("words", [[2, 3], [0, 1]])
+
     def test_chosen_sentences(self, make: Make) -> None:
         assert prepared(make()).examples("second")[[3, 1]].indices.tolist() == [3, 1]
 
@@ -55,6 +101,14 @@ class TestBatches:
             assert data.examples("first").text == MadeCorpus().load()["first"]
             assert data.examples("val").text.alignments == links(50)
             assert data.examples("val").text.words == "spacy"
+
+    def test_sure_and_possible_links_are_kept_as_they_are(self) -> None:
+        known = [Gold(set(), set()), Gold({(0, 11)}, {(0, 11), (2, 0)}), Gold(set(), {(3, 3)})]
+        stored = StoredAlignments(write_alignments(known) or [])
+        assert stored == known
+        assert stored[1:] == known[1:]
+        assert stored != known[1:]
+        assert write_alignments(None) is None
 
     def test_long_pairs_go_from_training_alone(self, make: Make, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level("INFO", "attnlab"):

@@ -14,7 +14,17 @@ import torch
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import Metric
-from attnlab.tasks.translation.metrics import BLEU, TER, ChrF, LengthRatio, PunctuationWeight, TokenizedBLEU, UnknownTokens
+from attnlab.evaluation.metrics import ExactMatch
+from attnlab.tasks.translation.metrics import (
+    BLEU,
+    SMOOTHINGS,
+    TER,
+    ChrF,
+    LengthRatio,
+    PunctuationWeight,
+    TokenizedBLEU,
+    UnknownTokens,
+)
 from evaluation.made import evidence, forced, looking
 
 HYPOTHESES = ["Der Hund schläft im Garten.", "Eine Frau, die liest, lacht!", "Zwei T-Shirts hängen dort."]
@@ -130,3 +140,20 @@ def test_marks_are_marks_with_or_without_what_stands_for_white_space() -> None:
         assert value(PunctuationWeight(), evidence(forced=[looking(weights, source)])) == weight
     sharp = torch.tensor([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]])
     assert value(PunctuationWeight(), evidence(forced=[looking(sharp, ["a", "b", ",", "</s>"])])) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [*map(BLEU, SMOOTHINGS), ChrF(), ExactMatch()],
+    ids=lambda metric: f"{metric.label} {getattr(metric, 'smoothing', '')}",
+)
+def test_values_of_many_sums_are_those_of_each(metric: Metric) -> None:
+    """Also where no word is right, no longer piece is, or there are no such pieces."""
+    lines = [*REFERENCES, "a b", "c", "Zwei"] * 4
+    statistics = metric.statistics(evidence(noisy(lines, 0), lines))
+    assert statistics is not None
+    draw = np.random.default_rng(0)
+    totals = [statistics[draw.integers(len(lines), size=size)].sum(axis=0) for size in (0, 1, 1, 1, 2, 2, 3, 5, 20) * 20]
+    expected = [metric.value(total.copy()) for total in totals]
+    np.testing.assert_allclose(metric.values(np.stack(totals)), expected, rtol=1e-12)
+    assert len(set(expected)) > 10

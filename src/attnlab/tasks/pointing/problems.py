@@ -55,6 +55,8 @@ class ProblemExamples(Examples):
         problems: of the split.
     """
 
+    unit = "elements"
+
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
         sources = [_with_end(problem.elements) for problem in self.problems]

@@ -58,6 +58,11 @@ class Pointing(Task):
 
     @cached_property
     @override
+    def data_fingerprint(self) -> str:
+        return self.problems.fingerprint()[:32]
+
+    @cached_property
+    @override
     def content(self) -> str:
         return hashlib.sha256(f"{self.problems.fingerprint()} {self.batches.max_length}".encode()).hexdigest()[:32]
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from attnlab.data.pharaoh import Links
 from attnlab.evaluation.alignment import from_weights
 from attnlab.evaluation.evidence import ForcedDecoding
-from attnlab.tasks.translation.corpora import ParallelText
-from attnlab.tasks.translation.links import split_words, token_spans
+from attnlab.tasks.translation.links import token_spans
 
 
 def link_words(source: Sequence[str], target: Sequence[str], forced: ForcedDecoding, shift: int) -> Links:
@@ -27,8 +26,7 @@ def link_words(source: Sequence[str], target: Sequence[str], forced: ForcedDecod
 
 
 def link_words_of_text(
-    text: ParallelText,
-    languages: tuple[str, str],
+    words: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
     indices: Sequence[int],
     forced: Sequence[ForcedDecoding | None],
     shift: int,
@@ -36,12 +34,11 @@ def link_words_of_text(
     """Turn the weights of forced decoding into links between the words that a text's alignments count.
 
     Args:
-        text: with alignments.
-        languages: codes of source and target.
+        words: of (source, target), sentence by sentence.
         indices: positions of sentence pairs in the text.
         forced: of these pairs; None for one without a source, which gets no link.
         shift: see :func:`link_words`.
     """
-    source, target = split_words(text, languages)
+    source, target = words
     pairs = zip(indices, forced, strict=True)
     return [set() if f is None else link_words(source[i], target[i], f, shift) for i, f in pairs]

@@ -27,7 +27,7 @@ class ParallelText:
 
     source: list[str]
     target: list[str]
-    alignments: list[Gold] | None = None
+    alignments: Sequence[Gold] | None = None
     words: Literal["spacy", "whitespace"] = "spacy"
 
 

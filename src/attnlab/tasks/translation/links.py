@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 from attnlab.data.links import GoldLinks
-from attnlab.tasks.translation.corpora import ParallelText
+from attnlab.data.pharaoh import Gold
 from attnlab.tasks.translation.tokenizers import SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 
 log = logging.getLogger(__name__)
@@ -17,9 +17,9 @@ WORDS: dict[str, Callable[[str], Tokenizer]] = {"spacy": SpacyTokenizer, "whites
 
 def link_tokens(
     split: str,
-    text: ParallelText,
+    alignments: Sequence[Gold],
+    words: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
     tokens: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
-    languages: tuple[str, str],
 ) -> GoldLinks:
     """Link tokens that overlap linked words, whether the link is sure or possible.
 
@@ -28,15 +28,14 @@ def link_tokens(
 
     Args:
         split: name, for the log.
-        text: sentences with alignments of their words.
-        tokens: of (source, target), sentence by sentence.
-        languages: codes of source and target.
+        alignments: of the words of each pair.
+        words: of (source, target), sentence by sentence.
+        tokens: likewise.
     """
-    assert text.alignments is not None
-    sources, targets = (map(token_spans, *side) for side in zip(split_words(text, languages), tokens, strict=True))
+    sources, targets = (map(token_spans, *side) for side in zip(words, tokens, strict=True))
     links: list[list[tuple[int, int, int, int]]] = []
     misspelt = 0
-    for gold, source, target in zip(text.alignments, sources, targets, strict=True):
+    for gold, source, target in zip(alignments, sources, targets, strict=True):
         if source is None or target is None:
             misspelt += 1
             links.append([])
@@ -45,12 +44,6 @@ def link_tokens(
     if misspelt:
         log.warning("%d of %d pairs of %s have no links: their tokens do not spell the text", misspelt, len(links), split)
     return GoldLinks.of(links)
-
-
-def split_words(text: ParallelText, languages: tuple[str, str]) -> tuple[list[list[str]], list[list[str]]]:
-    """Split both sides of a text into the words that its alignments count."""
-    tokenizer = WORDS[text.words]
-    return tokenizer(languages[0]).tokenize(text.source), tokenizer(languages[1]).tokenize(text.target)
 
 
 def token_spans(words: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]] | None:

@@ -82,6 +82,26 @@ class BLEU(SacreBLEUMetric):
         self.smoothing = smoothing
 
     @override
+    def values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return sacreBLEU's scores, of all sums at once: with 2000 exchanges for each variant, one by one takes long."""
+        lengths, references = totals[:, 0], totals[:, 1]
+        right, counted = (part.copy() for part in np.split(totals[:, 2:], 2, axis=1))
+        has_score = right.any(axis=1)
+        amount = bleu.BLEU.SMOOTH_DEFAULTS[self.smoothing] or 0.0
+        if self.smoothing == "add-k":
+            right[:, 1:] += amount
+            counted[:, 1:] += amount
+        elif self.smoothing == "floor":
+            right[right == 0] = amount
+        elif self.smoothing == "exp":
+            right = np.where(right == 0, 0.5 ** np.cumsum(right == 0, axis=1), right)
+        has_score &= (right > 0).all(axis=1) & (counted > 0).all(axis=1)
+        found = np.zeros(len(totals))
+        penalty = np.minimum(0.0, 1.0 - references[has_score] / lengths[has_score])
+        found[has_score] = 100.0 * np.exp(penalty + np.log(right[has_score] / counted[has_score]).mean(axis=1))
+        return found
+
+    @override
     def scorer(self, facts: Mapping[str, Any]) -> base.Metric:
         return _bleu(self.smoothing, bool(facts.get("lowercase")), str(facts.get("language", "")))
 

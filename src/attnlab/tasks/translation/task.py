@@ -91,10 +91,19 @@ class Translation(Task):
 
     @cached_property
     @override
+    def data_fingerprint(self) -> str:
+        return hashlib.sha256(self._corpus_fingerprint.encode()).hexdigest()[:32]
+
+    @cached_property
+    def _corpus_fingerprint(self) -> str:
+        return self.corpus.fingerprint()
+
+    @cached_property
+    @override
     def content(self) -> str:
         described = [tokenizer.describe() for tokenizer in self.tokenizers]
         options = sorted(asdict(self.vocabulary_options).items())
-        decisive = (self.corpus.fingerprint(), described, options, self.batches.max_length)
+        decisive = (self._corpus_fingerprint, described, options, self.batches.max_length)
         return hashlib.sha256(repr(decisive).encode()).hexdigest()[:32]
 
     @property
@@ -130,9 +139,9 @@ class Translation(Task):
             if self._tokenized is None:
                 pairs = self._encode(texts[split], split)
             else:
-                pairs = SentencePairs(split, texts[split], self._tokenized.ids[split], self.tokenizers)
+                pairs = SentencePairs(split, texts[split], self._tokenized.ids[split], self.vocabularies, self.tokenizers)
             if self._serves_copy_ids:
-                pairs.extend(self.vocabularies[1])
+                pairs.extend()
             self._splits[split] = pairs
         pairs = self._splits[split]
         if self._serves_links and pairs.links is None:
@@ -155,10 +164,10 @@ class Translation(Task):
     def _encode(self, text: ParallelText, name: str) -> SentencePairs:
         tokens = self.tokenizers[0].tokenize(text.source), self.tokenizers[1].tokenize(text.target)
         ids = encode_sources(tokens[0], self.vocabularies[0]), encode_targets(tokens[1], self.vocabularies[1])
-        pairs = SentencePairs(name, text, ids, self.tokenizers)
+        pairs = SentencePairs(name, text, ids, self.vocabularies, self.tokenizers)
         pairs.tokens = tokens
         if self._serves_copy_ids:
-            pairs.extend(self.vocabularies[1])
+            pairs.extend()
         return pairs
 
     @override
@@ -174,7 +183,7 @@ class Translation(Task):
     def serve_copy_ids(self) -> None:
         self._serves_copy_ids = True
         for pairs in self._splits.values():
-            pairs.extend(self.vocabularies[1])
+            pairs.extend()
 
     # model
 
@@ -259,6 +268,6 @@ class Translation(Task):
         assert isinstance(examples, SentencePairs)
         if examples.text.alignments is None:
             return None
-        found = link_words_of_text(examples.text, self.languages, indices, forced, shift)
+        found = link_words_of_text(examples.words, indices, forced, shift)
         gold = examples.text.alignments
         return [(links, gold[index]) for links, index in zip(found, indices, strict=True)]

@@ -5,11 +5,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from typing_extensions import override
 
-from attnlab.data.pharaoh import Gold
+from attnlab.data.pharaoh import Gold, parse_links
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, RESERVED
 from attnlab.errors import UserError
@@ -160,7 +161,7 @@ def write_corpus(corpus: TokenizedCorpus, folder: Path) -> None:
         "splits": list(corpus.text),
         "vocabularies": [vocabulary.tokens for vocabulary in corpus.vocabularies],
         "tokenizers": corpus.tokenizer_states,
-        "alignments": {split: _write_alignments(pairs.alignments) for split, pairs in corpus.text.items()},
+        "alignments": {split: write_alignments(pairs.alignments) for split, pairs in corpus.text.items()},
         "words": {split: pairs.words for split, pairs in corpus.text.items()},
     }
     for split, pairs in corpus.text.items():
@@ -181,8 +182,8 @@ def read_corpus(folder: Path) -> TokenizedCorpus:
     text, ids = {}, {}
     for split in index["splits"]:
         source, target = ((folder / f"{split}.{side}.txt").read_bytes().decode().split("\n") for side in SIDES)
-        alignments = _read_alignments(index["alignments"][split])
-        text[split] = ParallelText(source, target, alignments, index["words"][split])
+        lines = index["alignments"][split]
+        text[split] = ParallelText(source, target, None if lines is None else StoredAlignments(lines), index["words"][split])
         arrays = [
             [np.load(folder / f"{split}.{side}.{part}.npy", mmap_mode="r") for part in ("ids", "offsets")] for side in SIDES
         ]
@@ -191,16 +192,38 @@ def read_corpus(folder: Path) -> TokenizedCorpus:
     return TokenizedCorpus(text, ids, (Vocabulary(vocabularies[0]), Vocabulary(vocabularies[1])), (states[0], states[1]))
 
 
-def _write_alignments(alignments: list[Gold] | None) -> Any:
-    """Return for each pair its sure links, and those that are possible alone, as plain containers."""
-    return alignments and [[sorted(gold.sure), sorted(gold.possible - gold.sure)] for gold in alignments]
+class StoredAlignments(Sequence[Gold]):
+    """Alignments as they are kept, a line of links a pair, each read when it is asked for: few runs ask for the training set's.
+
+    Args:
+        lines: in the Pharaoh or the talp format.
+    """
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return len(self._lines)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether these are the links of another sequence."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @overload
+    def __getitem__(self, index: int) -> Gold: ...
+    @overload
+    def __getitem__(self, index: slice) -> "StoredAlignments": ...
+    @override
+    def __getitem__(self, index: int | slice) -> "Gold | StoredAlignments":
+        """Return the links of a pair."""
+        return StoredAlignments(self._lines[index]) if isinstance(index, slice) else parse_links(self._lines[index])
 
 
-def _read_alignments(content: Any) -> list[Gold] | None:
-    if content is None:
+def write_alignments(alignments: Sequence[Gold] | None) -> list[str] | None:
+    """Return a line of links a pair."""
+    if alignments is None:
         return None
-    alignments = []
-    for pair in content:
-        sure, possible = ({(source, target) for source, target in links} for links in pair)
-        alignments.append(Gold(sure, sure | possible))
-    return alignments
+    return [" ".join(f"{i}{'-' if (i, j) in gold.sure else 'p'}{j}" for i, j in sorted(gold.possible)) for gold in alignments]

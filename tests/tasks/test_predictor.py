@@ -1,0 +1,21 @@
+"""Prediction with trained models, whatever the task."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import torch
+
+from attnlab.search import Hypothesis
+from attnlab.tasks.predictor import Predictor
+
+
+def test_only_the_best_hypothesis_of_a_batch_is_read() -> None:
+    found = [[Hypothesis([5], -1.0, -1.0, torch.zeros(1, 2)), Hypothesis([6], -2.0, -2.0, torch.zeros(1, 2))], []]
+    read: list[int] = []
+    task = SimpleNamespace(read=lambda hypothesis, examples, index: read.append(index) or hypothesis.tokens)
+    predictor = Predictor(cast(Any, task), [cast(Any, torch.nn.Identity())], cast(Any, lambda *_, **__: found))
+    batch: Any = SimpleNamespace(indices=torch.tensor([7, 3]), source=None, source_lengths=None, copy_ids=None)
+    best: list[Any] = predictor.search_batch(batch, cast(Any, None))
+    assert best[0] == [5]
+    assert (best[1].index, best[1].tokens) == (3, []), "nothing was found"
+    assert read == [7]
