@@ -1,11 +1,13 @@
 """Word alignments: symmetrisation, links from weights, and the error rates that others publish."""
 
+import random
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
 import torch
 
-from attnlab.data.pharaoh import Gold, parse_links, transpose
+from attnlab.data.pharaoh import Gold, Links, parse_links, transpose
 from attnlab.errors import UserError
 from attnlab.evaluation.alignment import SYMMETRISATIONS, from_weights, grow_diagonal, grow_diagonal_final, score
 
@@ -87,3 +89,35 @@ def test_links_from_weights_merge_pieces_and_drop_the_end_symbol() -> None:
     assert from_weights(weights, source, [(0, 1), (1, 2)], shift=1) == {(1, 0), (0, 1)}
     assert from_weights(torch.zeros(2, 3), [(0, 1)], [(0, 1)], shift=0) == set()
     assert from_weights(torch.full((2, 3), 1 / 3), [(0, 1), (1, 2)], [(0, 1)], shift=0) == set(), "both are looked at alike"
+
+
+@pytest.mark.parametrize("longest", [1, 3, 20])
+def test_links_from_weights_are_those_of_a_plain_loop(longest: int) -> None:
+    """Word by word and bit by bit, with ties, words without tokens, and rows that the shift puts past the end."""
+    generator = random.Random(longest)
+
+    def draw_spans() -> list[tuple[int, int]]:
+        sizes = [generator.randint(0 if longest > 1 else 1, longest) for _ in range(generator.randint(1, 12))]
+        return list(pairwise(accumulate(sizes, initial=0)))
+
+    def link(weights: torch.Tensor, source: list[tuple[int, int]], target: list[tuple[int, int]], shift: int) -> Links:
+        links = set()
+        for word, (first, end) in enumerate(target):
+            rows = weights[first + shift : end + shift]
+            if not len(rows):
+                continue
+            looked = [float(rows.mean(dim=0)[start:stop].sum()) for start, stop in source]
+            if looked.count(max(looked)) == 1 and max(looked) > 0:
+                links.add((looked.index(max(looked)), word))
+        return links
+
+    found = 0
+    for trial in range(100):
+        source, target = draw_spans(), draw_spans()
+        noise = torch.rand(target[-1][1] + 1, source[-1][1] + 1, generator=torch.Generator().manual_seed(trial))
+        weights = (noise * 3).round() / 3 if trial % 2 else noise.softmax(dim=1)
+        for shift in (0, 1):
+            expected = link(weights, source, target, shift)
+            assert from_weights(weights, source, target, shift=shift) == expected
+            found += len(expected)
+    assert found > 100

@@ -28,7 +28,7 @@ def test_dollar_signs_are_text(tmp_path: Path) -> None:
     plots.save(heatmap(weights, source, target, title="$_$"), tmp_path / "one.svg")
     maps = {"$_$": (weights, source, target)}
     plots.save(plots.plot_side_by_side(maps, title="$^$"), tmp_path / "both.svg")
-    plots.save(plots.plot_by_length({"$_$": [Bucket(1, 5, 2, 0.5)]}, "$x$", title="$^$"), tmp_path / "lengths.svg")
+    plots.save(plots.plot_by_length({"$_$": [Bucket(1, 5, 2, 0.5)]}, "$x$", "words", title="$^$"), tmp_path / "lengths.svg")
     plots.save(plots.plot_curves({"$_$": [{"epoch": 0, "val/bleu": 1.0}]}, "val/bleu", title="$^$"), tmp_path / "curves.svg")
     for name in ("one", "both", "lengths", "curves"):
         assert "$_$" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
@@ -36,12 +36,12 @@ def test_dollar_signs_are_text(tmp_path: Path) -> None:
 
 def test_any_metric_is_drawn_by_the_length_of_the_source() -> None:
     short, long = Bucket(1, 5, 3, 0.4), Bucket(6, 9, 2, -0.2)
-    axes = plots.plot_by_length({"a": [short, long], "b": [Bucket(6, 10, 2, math.nan)]}, "gain", title="test").axes[0]
-    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("source length in tokens", "gain", "test")
+    axes = plots.plot_by_length({"a": [short, long], "b": [Bucket(6, 10, 2, math.nan)]}, "gain", "words", title="test").axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("source length in words", "gain", "test")
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1-5", "6-10"]
     assert [line.get_xydata().tolist() for line in axes.get_lines()[:1]] == [[[0.0, 0.4], [1.0, -0.2]]]
     assert axes.get_ylim()[0] <= -0.2, "no value is cut off"
-    assert plots.plot_by_length({"a": [short]}, "gain").axes[0].get_ylim()[0] == 0.0
+    assert plots.plot_by_length({"a": [short]}, "gain", "words").axes[0].get_ylim()[0] == 0.0
 
 
 def test_letters_that_no_font_has_are_told_once_and_other_warnings_are_kept(

@@ -17,11 +17,12 @@ from attnlab.data.pharaoh import Gold, Links
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.measurement import measure
 from attnlab.evaluation.metric import Metric
+from attnlab.runs.building import load_metrics
 from attnlab.runs.files import write_lines, write_statistics
 from attnlab.runs.folder import RunFolder, State
-from attnlab.runs.loading import load_metrics
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.studies.folder import StudyFolder, StudyPlan
+from attnlab.studies.names import Significance
 from conftest import CONF
 
 SKILLS = {"attention=none": 0.55, "attention=dot": 0.85, "attention=additive": 0.9}
@@ -60,6 +61,8 @@ def write_study(
     baseline: str | None = "attention=none",
     examples: int = 24,
     columns: Sequence[str] | None = ("bleu", "chrf", "aer", "perplexity"),
+    significance: Significance = "seeds",
+    claims: Sequence[str] = (),
     **config: Any,
 ) -> Path:
     """Write a study with its plan; the runs that ``states`` does not name are done.
@@ -72,6 +75,8 @@ def write_study(
         baseline: as in the plan.
         examples: in each test set.
         columns: metrics that the plan asks for.
+        significance: what the tests are to speak of.
+        claims: of the plan.
         config: further nodes of every run's config.
 
     Returns:
@@ -86,6 +91,8 @@ def write_study(
         question="What does <attention> buy, on short examples & on long ones?",
         baseline=baseline,
         metrics=None if columns is None else [*columns],
+        significance=significance,
+        claims=[*claims],
         commands=[f"attnlab study {folder.name} seed={','.join(map(str, seeds))}"],
         runs=runs,
     )
@@ -138,7 +145,8 @@ def write_run(
     if state != "done":
         return
     if attention != "none":
-        run.write_attention([attention_map(length, skill, chance) for length in (len(NASTY), 16, 44)])
+        maps = [attention_map(length, skill, chance) for length in (len(NASTY), 16, 44)]
+        run.write_attention([_of_example(shown, number) for number, shown in enumerate(maps, 1)])
     result = RunResult(
         id=record.id,
         version="0.1.0",
@@ -159,6 +167,7 @@ def write_run(
         },
     )
     run.write_result(result)
+    run.digests_file.unlink()  # tests change what was written
 
 
 def _config(name: str, seed: int, attention: str) -> dict[str, Any]:
@@ -198,8 +207,12 @@ def _test(
         [_links(len(line.split()), skill, chance) for line in references] if attends else None,
     )
     measured, statistics = measure(_metrics(json.dumps(run.read_config()["metrics"])), evidence, "test")
-    write_statistics(run.statistics_file(name), statistics, [len(line.split()) for line in sources])
-    return {"examples": len(sources), "metrics": {metric: asdict(found) for metric, found in measured.items()}}
+    write_statistics(run.statistics_file(name), statistics, [len(line.split()) for line in sources], range(1, len(sources) + 1))
+    return {
+        "examples": len(sources),
+        "length_unit": "words",
+        "metrics": {metric: asdict(found) for metric, found in measured.items()},
+    }
 
 
 @cache
@@ -259,6 +272,11 @@ def attention_map(length: int, skill: float, chance: random.Random) -> dict[str,
         row[length - 1 - place if place < length else length] += skill
         weights.append([weight / sum(row) for weight in row])
     return {"source": source, "target": target, "weights": weights, "links": links}
+
+
+def _of_example(shown: Mapping[str, Any], number: int) -> dict[str, Any]:
+    lines = [" ".join(shown[side][:-1]) for side in ("source", "target")]
+    return {"test": "test", "example": number, "lines": lines, **shown}
 
 
 def _epoch(epoch: int, skill: float, chance: random.Random) -> dict[str, float]:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from attnlab.runs.files import write_lines
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import Study, collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.page import page
 from attnlab.studies.page.charts import Spread, costs, curves, lengths
-from attnlab.studies.page.contents import Piece, differences, facts, pieces, samples
+from attnlab.studies.page.contents import Piece, differences, examples, facts, pieces, samples
 from attnlab.studies.table import Cell, Comparison
 from studies.folders import NASTY, TRACEBACK, environment, write_run, write_study
 
@@ -48,7 +49,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 @pytest.fixture(scope="module")
 def html(study: Study) -> str:
-    return page(study, compare_variants(study, samples=50))
+    return page(study, compare_variants(study))
 
 
 def test_page_holds_every_part_and_shows_all_that_runs_wrote_literally(html: str) -> None:
@@ -87,9 +88,38 @@ def test_reference_and_prediction_are_told_apart_by_word() -> None:
 
 def test_variants_that_wrote_the_same_stand_together(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "same", skills={"attention=dot": 1.0, "attention=additive": 1.0}, seeds=(1,), states={})
-    (first, *_) = samples(collect(folder), "test")
+    (first, *_) = samples(collect(folder), "test", ["dot", "additive"])
     assert [prediction.variants for prediction in first.predictions] == [["dot", "additive"]]
     assert first.predictions[0].pieces == [Piece(first.reference, "")]
+
+
+def test_what_stands_together_is_of_one_example_wherever_a_run_has_it(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "other", skills={"attention=dot": 1.0, "attention=additive": 1.0}, seeds=(1,), states={})
+    dot, additive = (RunFolder(folder / f"attention={name}" / "seed=1") for name in ("dot", "additive"))
+    maps = additive.read_attention()
+    other = {**maps[1], "lines": ["another source", "another target"]}
+    additive.write_attention([maps[2], {**other, "source": ["another", "</s>"]}, {**maps[0], "source": ["<", "/", "s"]}])
+    variants = ["dot", "additive"]
+    shown = examples(collect(folder), variants)
+    first, second, third = dot.read_attention()
+    assert [(one.name, [found.variant for found in one.maps]) for one in shown] == [
+        (f"test 1: {first['lines'][0]}", ["dot", "additive"]),
+        (f"test 3: {third['lines'][0]}", ["dot", "additive"]),
+        (f"test 2: {second['lines'][0]}", ["dot"]),
+        ("test 2: another source", ["additive"]),
+    ]
+    assert shown[0].maps[1].source == ["<", "/", "s"], "the tokens are each run's own"
+
+    for read, file in ((additive.read_sources, additive.sources_file), (additive.read_references, additive.references_file)):
+        write_lines(file("test"), ["new", *read("test")[1:]])
+    told = [
+        (one.number, one.source, [p.variants for p in one.predictions]) for one in samples(collect(folder), "test", variants)
+    ]
+    assert told[:3] == [
+        (1, dot.read_sources("test")[0], [["dot"]]),
+        (1, "new", [["additive"]]),
+        (2, dot.read_sources("test")[1], [["dot", "additive"]]),
+    ]
 
 
 def test_curves_are_means_of_finished_runs_with_what_lies_between(study: Study) -> None:
@@ -109,7 +139,7 @@ def test_quality_by_length_is_of_every_metric_the_one_that_ranks_first(study: St
     assert names[:4] == ["test BLEU", "test_long BLEU", "test chrF", "test_long chrF"]
     assert {"test AER", "test entropy", "test_long token accuracy"} <= set(names)
     chart = charts[names.index("test_long AER")]
-    assert (chart.x, chart.y) == ("source tokens", "AER (%)")
+    assert (chart.x, chart.y) == ("source words", "AER (%)")
     assert [series.variant for series in chart.series] == ["dot", "additive"], "no attention, no alignment"
     assert all(set(series.x) <= set(chart.ticks) for series in chart.series)
     assert [int(tick.partition("\N{EN DASH}")[0]) for tick in chart.ticks] == [6, 21, 31, 41], (
@@ -199,6 +229,7 @@ def opened(browser: Browser, address: str) -> Iterator[Page]:
     tab.on("pageerror", lambda error: complaints.append(str(error)))
     tab.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
     tab.goto(address)
+    tab.wait_for_selector("[data-chart=costs] .plot svg .trace")
     yield tab
     assert [url for url in asked if not url.startswith("data:")] == [address]
     assert complaints == []

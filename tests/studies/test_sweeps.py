@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from saboteur import SABOTEUR
 __all__ = ["cli"]
 
 SMALL = [*TINY, "logger=none", "threads=1", "batches.size=16", "scheduler=cosine"]
+PATIENCE = 600.0
+"""Seconds for a command to start or to stop: it takes more than 120 on two cores with much other work."""
 
 
 def outcome(folder: Path) -> dict[str, Any]:
@@ -229,11 +233,11 @@ def test_a_run_with_a_logger_that_is_asked_to_stop_writes_a_checkpoint_and_one_l
         "trainer.max_epochs=10000",
         "~callbacks.early_stopping",
     ]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    wait_for(lambda: any(tmp_path.glob("runs/stop/*/*/last.ckpt")))
-    before = next(tmp_path.glob("runs/stop/*/*/last.ckpt")).stat().st_mtime_ns
-    process.send_signal(number)
-    out, _ = process.communicate(timeout=120)
+    with started(command, tmp_path) as process:
+        wait_for(lambda: any(tmp_path.glob("runs/stop/*/*/last.ckpt")))
+        before = next(tmp_path.glob("runs/stop/*/*/last.ckpt")).stat().st_mtime_ns
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, out
     assert "goes on from" in out.splitlines()[-1]
     assert "Traceback" not in out
@@ -242,18 +246,41 @@ def test_a_run_with_a_logger_that_is_asked_to_stop_writes_a_checkpoint_and_one_l
 
 def test_ctrl_c_ends_a_sweep_with_a_checkpoint_and_the_same_command_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=stop", "trainer.max_epochs=100", "seed=1,2"]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-    wait_for(lambda: any(tmp_path.glob("runs/stop/*/*/last.ckpt")))
-    os.killpg(process.pid, signal.SIGINT)
-    out, _ = process.communicate(timeout=120)
+    with started(command, tmp_path) as process:
+        wait_for(lambda: any(tmp_path.glob("runs/stop/*/*/last.ckpt")))
+        os.killpg(process.pid, signal.SIGINT)
+        out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, out
     assert "0 of 2 done, 1 interrupted" in out
     assert "Traceback" not in out
 
 
-def wait_for(condition: Any, seconds: float = 120.0) -> None:
+@contextmanager
+def started(command: list[str], folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A command that can be stopped also where the tests themselves are not to be, as under nohup; ended at last."""
+
+    def listen() -> None:
+        for number in (signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=listen,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

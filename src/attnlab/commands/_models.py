@@ -65,8 +65,9 @@ class ModelOptions:
             UserError: no run, one that cannot be opened, no such device, or a search that there is not.
         """
         from attnlab.config import build, search_node
+        from attnlab.runs.building import read_trusted_config, report_damage
         from attnlab.runs.folder import RunFolder
-        from attnlab.runs.loading import load, read_trusted_config, report_damage
+        from attnlab.runs.loading import load
 
         if not self.runs:
             raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from attnlab.errors import UserError
+from attnlab.runs.names import RUNS
 
 if TYPE_CHECKING:
     from attnlab.studies.collection import Run, Study
@@ -115,8 +116,9 @@ def _dry_run(planned: "Plan") -> int:
     from rich.table import Table
 
     from attnlab.commands._terminal import Terminal
-    from attnlab.studies.preview import preview
+    from attnlab.studies.preview import check_tests_of_claims, preview
 
+    check_tests_of_claims(planned)
     table = Table(planned.axis, "seed", "", title=f"{planned.folder.path}: {len(planned.runs)} runs", title_justify="left")
     for run, label, told in zip(planned.runs, planned.labels, preview(planned), strict=True):
         table.add_row(label, str(run.seed), told)
@@ -128,6 +130,10 @@ def _run(planned: "Plan") -> int:
     from attnlab.config import trust
     from attnlab.studies.launch import describe_progress, run_study
 
+    if planned.settings["claims"]:
+        from attnlab.studies.preview import check_tests_of_claims
+
+        check_tests_of_claims(planned)
     try:
         run_study(planned)
     except KeyboardInterrupt:
@@ -160,6 +166,21 @@ def _status(runs: Sequence["Run"]) -> int:
     return 0
 
 
+def study_folder(name: str) -> Path:
+    """Return the folder of a study's runs.
+
+    Args:
+        name: of the study, or the path of the folder.
+
+    Raises:
+        UserError: there is none.
+    """
+    folder = Path(name) if Path(name).is_dir() else Path(RUNS, name)
+    if not folder.is_dir():
+        raise UserError(f"no runs of a study {name!r}: there is no folder {folder}")
+    return folder
+
+
 def show_report(folder: Path, *, log: bool) -> tuple["Study", bool]:
     """Write the report of a study, and print its table.
 
@@ -171,7 +192,6 @@ def show_report(folder: Path, *, log: bool) -> tuple["Study", bool]:
         What was reported, and whether it was logged.
     """
     from attnlab.commands._terminal import Terminal
-    from attnlab.studies.publish import publish
     from attnlab.studies.report import report
 
     study, comparison = report(folder)
@@ -182,4 +202,8 @@ def show_report(folder: Path, *, log: bool) -> tuple["Study", bool]:
     console.print(comparison.rich())
     table = study.folder.table_file("md").name
     console.print(f"written to {page}, and the table to {table}, .csv and .tex beside it", soft_wrap=True, highlight=False)
-    return study, log and publish(study, comparison)
+    if not log:
+        return study, False
+    from attnlab.studies.publish import publish  # not before: Weights & Biases and Matplotlib are imported with it
+
+    return study, publish(study, comparison)

@@ -1,6 +1,8 @@
 """``attnlab compare``."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
@@ -9,22 +11,42 @@ import click
 
 from attnlab.commands._complete import complete_run_or_variant
 from attnlab.commands._models import FILE, check_label, finished_runs
+from attnlab.commands._significance import significance_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
+from attnlab.studies.names import Significance
 
 if TYPE_CHECKING:
     from attnlab.evaluation.metric import Metric
-    from attnlab.evaluation.significance import Difference
     from attnlab.runs.evaluations import TestedSet
 
+Tested = Mapping[Path, Sequence["TestedSet"]]
 
-@click.command(short_help="Is one better than another? Paired significance tests.")
+
+@dataclass(frozen=True)
+class Result:
+    """What a system and the baseline differ by: the p, its correction, and the interval; with what else the test tells."""
+
+    p: float
+    corrected: float
+    interval: tuple[float, float]
+    improvement: str = "-"
+
+
+@click.command(short_help="Is one better than another? Significance tests.")
 @click.argument("baseline", type=FILE, shell_complete=complete_run_or_variant)
 @click.argument("systems", type=FILE, nargs=-1, required=True, metavar="SYSTEM...", shell_complete=complete_run_or_variant)
 @click.option("--test", default="test", show_default=True, metavar="NAME", help="Test set.")
 @click.option("--metric", metavar="NAME", help="What is compared.  [default: what chose the baseline's checkpoint]")
 @click.option("--label", help="Compare what attnlab evaluate wrote under this label, and not each run's own test.")
-@click.option("--samples", type=click.IntRange(100), default=10_000, show_default=True, help="Exchanges.")
+@significance_option(default=None)
+@click.option(
+    "--samples",
+    type=click.IntRange(100),
+    default=10_000,
+    show_default=True,
+    help="Of trained models: exchanges, at least.",
+)
 @trust_option
 def command(
     baseline: Path,
@@ -32,11 +54,14 @@ def command(
     test: str,
     metric: str | None,
     label: str | None,
+    significance: Significance | None,
     samples: int,
 ) -> int:
-    """Is a SYSTEM better than the BASELINE? Paired tests on the same examples, with Holm's correction for all comparisons.
+    """Is a SYSTEM better than the BASELINE? Tests on the same examples, with Holm's correction for all comparisons.
 
-    Each is the folder of a run, or of a variant over the same seeds, whose figures are the means over them.
+    Each is the folder of a run, or of a variant with its seeds, whose figures are the means over them. Variants with several
+    seeds are tested over seeds and examples: the answer speaks of the variants. Of single runs, and with --significance
+    models, examples alone are drawn: the answer speaks of these trained models, which have the same seeds then.
     """
     check_label(label)
     from attnlab.runs.evaluations import choose_metric, read_tested
@@ -45,34 +70,96 @@ def command(
     tested = {folder: [read_tested(run, test, label) for run in finished_runs(folder)] for folder in (baseline, *systems)}
     name, measure = choose_metric(tested[baseline][0].run, metric)
     _check_comparable(tested, baseline, name)
-    import numpy as np
-
-    from attnlab.evaluation.significance import compare_systems
-
-    joined = {folder: np.concatenate([one.of(name) for one in found]) for folder, found in tested.items()}
-    found = compare_systems(measure, joined[baseline], {str(folder): joined[folder] for folder in systems}, samples=samples)
+    alone = [folder for folder, found in tested.items() if len(found) == 1]
+    if significance == "seeds" and alone:
+        raise UserError(f"{alone[0]} is one run: a test over seeds needs two seeds at least; or --significance models")
+    chosen = significance or ("models" if alone else "seeds")
+    if chosen == "models":
+        _check_seeds(tested, baseline)
+        results, told = _compare_models(measure, name, tested, baseline, samples)
+    else:
+        results, told = _compare_over_seeds(measure, name, tested, baseline)
     means = {str(folder): mean(float(one.measured[name]["value"]) for one in sets) for folder, sets in tested.items()}
-    _show(measure, found, means, str(baseline), title=f"{test}, against {baseline}")
+    _show(measure, results, means, str(baseline), title=f"{test}, against {baseline}")
     if len(tested[baseline]) > 1:
-        print(f"means over {len(tested[baseline])} seeds; p of all their examples")
+        print(f"means over {len(tested[baseline])} seeds")
     for note in differing_origins([(one.run.read_config(), one.origin) for sets in tested.values() for one in sets]):
         print(note)
     runs = [one.run for sets in tested.values() for one in sets]
     for note in differing_starts({str(run.path): (run.read_config(), run.read_starts()) for run in runs}):
         print(note)
-    print(f"paired approximate randomization, {samples} samples; p corrected by Holm over {len(found)} comparisons")
+    print(f"{told}; p corrected by Holm over {len(results)} comparisons")
     return 0
 
 
-def _check_comparable(tested: Mapping[Path, Sequence["TestedSet"]], baseline: Path, metric: str) -> None:
-    """Refuse systems that were not tested on the same examples in the same way."""
-    first = tested[baseline][0]
+def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: Path) -> tuple[dict[str, Result], str]:
+    from attnlab.evaluation.significance.improvement import probability_of_improvement
+    from attnlab.evaluation.significance.multiplicity import holm
+    from attnlab.evaluation.significance.sample import sample_models
+    from attnlab.evaluation.significance.seeds import compare_systems
+
+    rows, sample = _rows(tested), sample_models(metric, [one.of(name) for sets in tested.values() for one in sets])
+    others = [folder for folder in tested if folder != baseline] or [baseline]
+    found = {str(folder): compare_systems(sample, rows[folder], rows[baseline]) for folder in others}
+    corrected = holm({folder: difference.p for folder, difference in found.items()})
+    sign = -1 if metric.higher_is_better is False else 1
+    results = {}
+    for folder in others:
+        difference = found[str(folder)]
+        values = [sign * sample.values[rows[one]] for one in (folder, baseline)]
+        probability = probability_of_improvement(values[0], values[1], difference.parts[-1].variance)
+        shown = f"{probability.value:.2f} [{probability.low:.2f}, {probability.high:.2f}]"
+        results[str(folder)] = Result(difference.p, corrected[str(folder)], difference.interval(), shown)
+    return results, "tested over seeds and examples: this speaks of the variants, whatever their seeds (Student's t)"
+
+
+def _compare_models(metric: "Metric", name: str, tested: Tested, baseline: Path, samples: int) -> tuple[dict[str, Result], str]:
+    import numpy as np
+
+    from attnlab.evaluation.significance.models import Contest, compare_models, estimate_difference
+    from attnlab.evaluation.significance.sample import sample_models
+
+    rows, sample = _rows(tested), sample_models(metric, [one.of(name) for sets in tested.values() for one in sets])
+    joined = {folder: np.concatenate([one.of(name) for one in found]) for folder, found in tested.items()}
+    others = [folder for folder in tested if folder != baseline] or [baseline]
+    found = compare_models(
+        [Contest(metric, joined[baseline], {str(folder): joined[folder] for folder in others})], samples=samples
+    )
+    results = {
+        str(folder): Result(
+            found[str(folder)].p,
+            found[str(folder)].corrected,
+            estimate_difference(sample, rows[folder], rows[baseline]).interval(),
+        )
+        for folder in others
+    }
+    most = max(result.samples for result in found.values())
+    return results, (
+        "tested over examples alone: this speaks of these trained models, and not of other seeds "
+        f"(paired approximate randomization, {most} samples)"
+    )
+
+
+def _rows(tested: Tested) -> dict[Path, list[int]]:
+    """Return the places of the runs of each system, one system after another."""
+    places = iter(range(sum(map(len, tested.values()))))
+    return {folder: [next(places) for _ in found] for folder, found in tested.items()}
+
+
+def _check_seeds(tested: Tested, baseline: Path) -> None:
+    """Refuse variants that have not the same seeds, each of which is compared with its own."""
     own = [one.run.path.name for one in tested[baseline]]
     for folder, found in tested.items():
         seeds = [one.run.path.name for one in found]
-        runs_alone = [one.run.path for one in (first, found[0])] == [baseline, folder]
+        runs_alone = [one.run.path for one in (tested[baseline][0], found[0])] == [baseline, folder]
         if seeds != own and not runs_alone:
             raise UserError(f"{folder} has {', '.join(seeds)}, but {baseline} {', '.join(own)}: compare the same seeds")
+
+
+def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
+    """Refuse systems that were not tested on the same examples in the same way."""
+    first = tested[baseline][0]
+    for found in tested.values():
         for other in found:
             if other.references != first.references:
                 raise UserError(
@@ -85,15 +172,16 @@ def _check_comparable(tested: Mapping[Path, Sequence["TestedSet"]], baseline: Pa
                 raise UserError(f"{metric} is not the same metric in {other.run.path}: {told}")
 
 
-def _show(
-    metric: "Metric", found: Mapping[str, "Difference"], means: Mapping[str, float], baseline: str, *, title: str
-) -> None:
+def _show(metric: "Metric", found: Mapping[str, Result], means: Mapping[str, float], baseline: str, *, title: str) -> None:
     from rich.table import Table
 
     from attnlab.commands._terminal import Terminal
 
-    table = Table("system", metric.title, "difference", "p", "p, corrected", title=title)
+    table = Table("system", metric.title, "difference", "95 % interval", "p", "p, corrected", "P(A > B)", title=title)
     for name, result in found.items():
-        figures = (f"{means[name]:.{metric.digits}f}", f"{means[name] - means[baseline]:+.{metric.digits}f}")
-        table.add_row(name, *figures, f"{result.p:.4f}", f"{result.corrected:.4f}")
+        form = f"+.{metric.digits}f"
+        low, high = (format(end, form) for end in result.interval)
+        figures = (f"{means[name]:.{metric.digits}f}", format(means[name] - means[baseline], form))
+        interval = "-" if math.isnan(result.interval[0]) else f"[{low}, {high}]"
+        table.add_row(name, *figures, interval, f"{result.p:.4f}", f"{result.corrected:.4f}", result.improvement)
     Terminal().print(table)

@@ -94,17 +94,18 @@ def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: st
 
     seeds = {name: finished_runs(folder) for name, folder in names.items()}
     metric_name, metric = choose_metric(next(iter(seeds.values()))[0], wanted)
-    buckets = {}
+    buckets, units = {}, dict[str, None]()
     for name, runs in seeds.items():
         by_low: dict[int, list[Bucket]] = {}
         for tested in (read_tested(run, test, label) for run in runs):
             for bucket in measure_by_length(metric, tested.of(metric_name), tested.lengths):
+                units[tested.unit] = None
                 by_low.setdefault(bucket.low, []).append(bucket)
         buckets[name] = [
             Bucket(low, max(one.high for one in found), found[0].examples, mean(one.value for one in found))
             for low, found in sorted(by_low.items())
         ]
-    return plot_by_length(buckets, metric.title, title=test)
+    return plot_by_length(buckets, metric.title, " or ".join(units), title=test)
 
 
 def _curves(names: Mapping[str, Path], wanted: str | None) -> "Figure":

@@ -108,7 +108,8 @@ def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "
             else ""
             for evaluation in found.values()
         ]
-        table.add_row(f"{metric.title}\nby source length (examples)", *cells)
+        units = " or ".join(dict.fromkeys(evaluation.unit for evaluation in found.values()))
+        table.add_row(f"{metric.title}\nby source {units} (examples)", *cells)
     console = Terminal()
     console.print(table)
     for signature, labels in signatures.items():

@@ -1,14 +1,11 @@
 """``attnlab report``."""
 
-from pathlib import Path
-
 import click
 
 from attnlab.commands._complete import complete_study_folder
-from attnlab.commands._sweep import show_report
+from attnlab.commands._sweep import show_report, study_folder
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
-from attnlab.runs.names import RUNS
 
 
 @click.command(short_help="Report the runs of a study, also while they run.")
@@ -17,9 +14,7 @@ from attnlab.runs.names import RUNS
 @trust_option
 def command(name: str, wandb: bool) -> int:
     """Report the runs in runs/NAME, or in the folder NAME, again, or for the first time while they run."""
-    folder = Path(name) if Path(name).is_dir() else Path(RUNS, name)
-    if not folder.is_dir():
-        raise UserError(f"no runs of a study {name!r}: there is no folder {folder}")
+    folder = study_folder(name)
     _, logged = show_report(folder, log=wandb)
     if wandb and not logged:
         raise UserError(f"--wandb: no finished run in {folder} was logged to Weights & Biases, so the comparison is not either")

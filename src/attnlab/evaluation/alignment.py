@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -128,17 +129,27 @@ def from_weights(weights: Tensor, source: Sequence[tuple[int, int]], target: Seq
         shift: 0 reads row t as about the token that it wrote, 1 as about the token before, which it had just read: the right
             reading where the decoder's state asks before it has seen what it is going to write.
     """
-    links: Links = set()
-    for word, (first, end) in enumerate(target):
-        rows = weights[first + shift : end + shift]
-        if not len(rows) or not source:
-            continue
-        row = rows.mean(dim=0)
-        looked = torch.stack([row[start:stop].sum() for start, stop in source])
-        best = (looked == looked.max()).nonzero().flatten().tolist()
-        if len(best) == 1 and looked[best[0]] > 0:
-            links.add((best[0], word))
-    return links
+    rows = [(word, first + shift, min(end + shift, len(weights))) for word, (first, end) in enumerate(target)]
+    rows = [(word, first, end) for word, first, end in rows if first < end]
+    if not rows or not source or not weights.numel():
+        return set()
+    words, first, end = (np.array(column) for column in zip(*rows, strict=True))
+    looked = _merge(_merge(weights, first, end, dim=0, average=True), *np.array(source).T, dim=1).numpy()
+    largest = looked.max(axis=1)
+    clear = ((looked == largest[:, None]).sum(axis=1) == 1) & (largest > 0)
+    return set(zip(looked.argmax(axis=1)[clear].tolist(), words[clear].tolist(), strict=True))
+
+
+def _merge(
+    weights: Tensor, first: NDArray[np.int64], end: NDArray[np.int64], *, dim: Literal[0, 1], average: bool = False
+) -> Tensor:
+    """Add up, or average, the weights of the tokens of each word, along one dimension; most words are one token."""
+    first, end = (np.minimum(places, weights.shape[dim]) for places in (first, end))
+    merged = weights.index_select(dim, torch.from_numpy(np.minimum(first, weights.shape[dim] - 1)))
+    for word in np.flatnonzero(end - first != 1).tolist():
+        part = weights.narrow(dim, int(first[word]), int(end[word] - first[word]))
+        merged.select(dim, word).copy_(part.mean(dim) if average else part.sum(dim))
+    return merged
 
 
 NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import Metric, Occasion, Statistics
-from attnlab.evaluation.resampling import SEED, bootstrap, values
+from attnlab.evaluation.resampling import SEED, bootstrap
 
 EDGES = (1, 6, 11, 16, 21, 31, 41, 61)
-"""Where a bucket of source lengths begins, in tokens."""
+"""Where a bucket of source lengths begins."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class Bucket:
     """A metric of the examples of similar source length.
 
     Attributes:
-        low: source tokens of the shortest that may be in it.
-        high: source tokens of the longest.
+        low: length of the shortest source that may be in it.
+        high: length of the longest.
         examples: how many there are.
         value: of the metric.
     """
@@ -92,7 +91,7 @@ def bootstrap_interval(
     """
     if len(statistics) < 2:
         return None, None
-    draws = values(metric, bootstrap(statistics, samples, seed))
+    draws = metric.values(bootstrap(statistics, samples, seed))
     draws = np.sort(draws[np.isfinite(draws)])
     if not len(draws):
         return None, None
@@ -106,13 +105,14 @@ def measure_by_length(metric: Metric, statistics: Statistics, lengths: Sequence[
     Args:
         metric: to be shown.
         statistics: what each example adds, (examples, k).
-        lengths: of the examples' sources, in tokens without the end symbol.
+        lengths: of the examples' sources, in the unit of their task, so that all systems have the same buckets.
     """
-    tokens = np.asarray(lengths)
-    buckets = []
-    for low, end in pairwise([*EDGES, 10**9]):
-        inside = (low <= tokens) & (tokens < end)
-        if inside.any():
-            high = min(end - 1, int(tokens.max()))
-            buckets.append(Bucket(low, high, int(inside.sum()), float(metric.value(statistics[inside].sum(axis=0)))))
-    return buckets
+    known, ends = np.asarray(lengths), np.array([*EDGES[1:], 10**9])
+    inside = (np.array(EDGES)[:, None] <= known) & (known < ends[:, None])
+    counts = inside.sum(axis=1)
+    some = np.flatnonzero(counts)
+    values = metric.values(inside[some].astype(np.float64) @ statistics)
+    return [
+        Bucket(EDGES[place], min(int(ends[place]) - 1, int(known.max())), int(counts[place]), float(value))
+        for place, value in zip(some, values, strict=True)
+    ]

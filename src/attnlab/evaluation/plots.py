@@ -53,12 +53,13 @@ def save(figure: Figure, path: Path) -> None:
         log.warning("no installed font has all letters of %s: write SVG, or install the Noto fonts of the script", path)
 
 
-def plot_by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, *, title: str = "") -> Figure:
+def plot_by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, unit: str, *, title: str = "") -> Figure:
     """Draw a metric by source length, a line for each system: the classic figure that shows what attention is for.
 
     Args:
         buckets: of each system, as :func:`attnlab.evaluation.measurement.measure_by_length` makes them.
         metric: what it is called.
+        unit: what lengths are counted in, such as "words".
         title: above the figure.
     """
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
@@ -70,7 +71,7 @@ def plot_by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, *, titl
     for (name, found), color, marker in zip(buckets.items(), cycle(COLORS), cycle(MARKERS)):
         axes.plot([places[b.low] for b in found], [b.value for b in found], color=color, marker=marker, label=name)
     axes.set_xticks(list(places.values()), [f"{low}-{high}" for low, high in longest.items()])
-    axes.set_xlabel("source length in tokens")
+    axes.set_xlabel(f"source length in {unit}")
     axes.set_ylabel(metric)
     axes.set_ylim(bottom=min([0.0, *(b.value for found in buckets.values() for b in found if isfinite(b.value))]))
     _finish(axes, title)

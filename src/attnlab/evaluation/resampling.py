@@ -1,11 +1,11 @@
 """What a metric would have been on other test sets: sums over resampled or exchanged examples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.evaluation.metric import Metric, Statistics
+from attnlab.evaluation.metric import Statistics
 
 SEED = 12345
 """sacreBLEU's."""
@@ -36,29 +36,34 @@ def bootstrap(statistics: Statistics, samples: int, seed: int) -> NDArray[np.flo
     return np.concatenate(totals)
 
 
-def exchange(one: Statistics, other: Statistics, samples: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def exchange(
+    one: Statistics, others: Sequence[Statistics], samples: int, seed: int
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Sum what examples add in two systems, after every example changed the system with probability 1/2.
+
+    The examples that change are the same for all of several other systems, and are drawn once.
 
     Args:
         one: (examples, k) of a system.
-        other: (examples, k) of another system.
+        others: (examples, k) of each other system.
         samples: how often.
         seed: of the draws.
 
-    Returns:
-        (samples, k) of each.
+    Yields:
+        (samples, k) of the one and of the other system, for each other.
     """
-    examples = len(one)
+    examples, size = one.shape
     draw = np.random.default_rng(seed)
+    differences = np.concatenate([one - other for other in others], axis=1)
     kept = np.concatenate(
-        [draw.integers(2, size=(rows, examples), dtype=bool) @ (one - other) for rows in _portions(samples, examples)]
+        [
+            draw.integers(2, size=(rows, examples), dtype=bool).astype(np.float64) @ differences
+            for rows in _portions(samples, examples)
+        ]
     )
-    return other.sum(axis=0) + kept, one.sum(axis=0) - kept
-
-
-def values(metric: Metric, totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the metric of each of several sums, (samples,) of (samples, k)."""
-    return np.fromiter((metric.value(total) for total in totals), dtype=np.float64, count=len(totals))
+    for place, other in enumerate(others):
+        own = kept[:, place * size : (place + 1) * size]
+        yield other.sum(axis=0) + own, one.sum(axis=0) - own
 
 
 def _portions(samples: int, examples: int) -> Iterator[int]:

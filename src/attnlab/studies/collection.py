@@ -1,10 +1,12 @@
 """What a study's folder holds: its runs, finished or not, read from their folders alone. Nothing heavy is imported first."""
 
+import hashlib
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,11 @@ from numpy.typing import NDArray
 
 from attnlab.config import variant_labels
 from attnlab.errors import UserError
-from attnlab.runs.files import LENGTHS
+from attnlab.runs.files import LENGTHS, NUMBERS
 from attnlab.runs.folder import RunFolder, State
-from attnlab.runs.record import RunRecord, RunResult
+from attnlab.runs.record import RunRecord, RunResult, length_unit
 from attnlab.studies.folder import StudyFolder, StudyPlan
+from attnlab.studies.names import Significance
 
 if TYPE_CHECKING:
     from attnlab.evaluation.measurement import Bucket
@@ -87,12 +90,14 @@ class Run:
         return f"{self.state}: {self.folder.place}{f' ({self.damage})' if self.damage else ''}"
 
     def check(self) -> "Run":
-        """Read all files that a report reads, and compare all with what the run wrote.
+        """Compare all files with what the run wrote, and read those that a report reads where that is not known of all.
 
         Returns:
             The run itself or, if a file cannot be read or is another, the run as damaged.
         """
         try:
+            if self.is_done and self.folder.is_whole():
+                return self
             _ = self.config, self.curve, self.attention, self.starts, self.error
             if self.state == "interrupted" and self.folder.result_file.is_file():  # by its state, it is no result
                 _ = self.result
@@ -144,6 +149,32 @@ class Run:
         """Return the references of a test set."""
         return self.folder.read_references(test)
 
+    def examples(self, test: str) -> list[tuple[int, str, str]]:
+        """Return the number, from 1, the source and the reference of each example of a test set that the run was tested on.
+
+        It is by these that examples of several runs are the same, and never by where they stand in a file.
+        """
+        texts = list(zip(self.sources(test), self.references(test), strict=False))
+        numbers = self._read(test).get(NUMBERS, np.arange(1, len(texts) + 1))
+        return [(int(number), *pair) for number, pair in zip(numbers, texts, strict=False)]
+
+    def example_order(self, test: str) -> tuple[str, tuple[int, ...]]:
+        """Return a hash of the examples of a test set, the same in any order, and the places that bring them into one."""
+        if test not in self._orders:
+            self._orders[test] = _order(tuple(self.examples(test)))
+        return self._orders[test]
+
+    @cached_property
+    def _orders(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        return {}
+
+
+@lru_cache(maxsize=8)  # most runs of a study have the same test sets, each of which need not be sorted again
+def _order(examples: tuple[tuple[int, str, str], ...]) -> tuple[str, tuple[int, ...]]:
+    order = sorted(range(len(examples)), key=lambda place: (examples[place][1:], examples[place][0]))
+    texts = json.dumps([examples[place][1:] for place in order])
+    return hashlib.sha256(texts.encode()).hexdigest(), tuple(order)
+
 
 @dataclass(frozen=True)
 class Study:
@@ -157,6 +188,8 @@ class Study:
         commands: what runs it again, one after another.
         axis: what the labels of variants are values of, such as ``attention``, or ``variant``.
         wanted_baseline: what the study calls its baseline, whether or not there is such a variant.
+        significance: what the tests of differences are to speak of.
+        claims: about the outcome, made before it was known.
         variants: runs of each variant by its label, in the order of the plan, ordered by seed.
     """
 
@@ -167,6 +200,8 @@ class Study:
     commands: tuple[str, ...]
     axis: str
     wanted_baseline: object = None
+    significance: Significance = "seeds"
+    claims: tuple[str, ...] = ()
     variants: dict[str, list[Run]] = field(default_factory=dict)
 
     @property
@@ -174,7 +209,7 @@ class Study:
         """What the folder is called."""
         return self.folder.name
 
-    @property
+    @cached_property
     def runs(self) -> list[Run]:
         """All runs."""
         return [run for runs in self.variants.values() for run in runs]
@@ -183,26 +218,49 @@ class Study:
         """Return how many runs are in a state."""
         return sum(run.state == state for run in self.runs)
 
-    def done(self) -> dict[str, list[Run]]:
-        """Return the finished runs of each variant that has any."""
+    @cached_property
+    def _done(self) -> dict[str, list[Run]]:
         finished = {label: [run for run in runs if run.is_done] for label, runs in self.variants.items()}
         return {label: runs for label, runs in finished.items() if runs}
 
-    @property
+    def done(self) -> dict[str, list[Run]]:
+        """Return the finished runs of each variant that has any."""
+        return self._done
+
+    @cached_property
     def finished_runs(self) -> list[Run]:
         """All finished runs."""
         return [run for runs in self.done().values() for run in runs]
 
-    @property
+    @cached_property
     def tests(self) -> list[str]:
         """Names of the test sets, the first being the one that ranks."""
         return list(dict.fromkeys(name for run in self.finished_runs for name in run.result.tests))
+
+    def length_unit(self, test: str) -> str:
+        """Return what the lengths of a test set's sources are counted in."""
+        tests = [run.result.tests[test] for run in self.finished_runs if test in run.result.tests]
+        return " or ".join(dict.fromkeys(map(length_unit, tests)))
 
     @property
     def monitor(self) -> str:
         """The metric that chose the checkpoints, such as ``val/loss``; empty where none is known."""
         monitors = [run.result.monitor for run in self.finished_runs] + [run.config.get("monitor") for run in self.runs]
         return str(next(filter(None, monitors), ""))
+
+    def find_metric(self, name: str) -> "Metric":
+        """Return a metric as the first finished run that declares it does; of many runs, the configs of others are not read.
+
+        Raises:
+            LookupError: no run declares it.
+            UserError: it cannot be made.
+        """
+        from attnlab.runs.building import load_metrics
+
+        for run in self.finished_runs:
+            if name in (metrics := run.config.get("metrics") or {}):
+                return load_metrics({name: metrics[name]}, self.folder.path)[name]
+        raise LookupError(f"no run declares the metric {name!r}")
 
     @cached_property
     def known_metrics(self) -> "dict[str, Metric]":
@@ -211,7 +269,7 @@ class Study:
         Raises:
             UserError: one that cannot be made, such as one of the user's own whose module is not at hand.
         """
-        from attnlab.runs.loading import load_metrics, report_damage
+        from attnlab.runs.building import load_metrics, report_damage
 
         nodes: dict[str, Any] = {}
         for run in self.finished_runs:
@@ -250,7 +308,7 @@ def collect(folder: str | Path) -> Study:
         UserError: neither a plan nor a run there, or a plan that is damaged.
     """
     study = StudyFolder(folder)
-    plan = study.read_plan() or StudyPlan(None, None, None, [], [])
+    plan = study.read_plan() or StudyPlan(None, None, None, "seeds", [], [], [])
     runs = {
         planned.folder: Run(run, tuple(planned.overrides), planned.seed, run.state)
         for planned in plan.planned_runs
@@ -274,6 +332,8 @@ def collect(folder: str | Path) -> Study:
         commands=tuple(plan.commands),
         axis=axis,
         wanted_baseline=plan.baseline,
+        significance=plan.significance,
+        claims=tuple(plan.claims),
         variants={names[overrides]: sorted(seeds, key=lambda run: run.seed) for overrides, seeds in by_variant.items()},
     )
 

@@ -1,23 +1,23 @@
-"""Comparing the variants of a study: figures over seeds, and paired tests against the baseline."""
+"""Comparing the variants of a study: figures over seeds, and what may be said of their differences."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-import numpy as np
-from scipy import stats
+from scipy.special import stdtrit  # scipy.stats takes a second to import
 
 from attnlab.errors import UserError
-from attnlab.evaluation import significance
-from attnlab.evaluation.metric import Metric, Statistics
+from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.significance.calibration import LEVEL
+from attnlab.evaluation.significance.improvement import Probability
 from attnlab.studies.collection import Run, Study
+from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import COSTS, Cost
+from attnlab.studies.inference import Inference, infer
 from attnlab.studies.notes import notes, signatures
 from attnlab.studies.table import Cell, Comparison
-
-SAMPLES = 2000
-"""Exchanges of each paired test: a p-value near 0.05 is then known to within 0.01."""
+from attnlab.studies.verdicts import judge_claims
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,22 @@ class Column:
     brief: bool
 
 
-def compare_variants(study: Study, *, samples: int = SAMPLES) -> Comparison:
+def compare_variants(study: Study) -> Comparison:
     """Compare all variants of a study; what failed or is missing is a hole in the table and a note below it.
 
     Args:
         study: to be compared.
-        samples: exchanges of each paired test against the baseline.
 
     Raises:
         UserError: no finished run, or a metric that no run declares.
     """
     if not study.finished_runs:
         raise UserError(f"no run below {study.folder.path} is finished ({len(study.runs)} planned)")
+    inference = infer(study)
     columns = [Column("seeds", {label: _seeds(runs) for label, runs in study.variants.items()}, brief=True)]
     for name, metric in study.metrics.items():
         for test in study.tests:
-            columns += _columns_of(study, name, metric, test, samples)
+            columns += _columns_of(study, name, metric, test, inference)
     columns += [_cost_column(study, cost) for cost in COSTS]
     nothing = Cell("-")
     rows = [[Cell(label, label), *(column.cells.get(label, nothing) for column in columns)] for label in _order(study, columns)]
@@ -58,9 +58,10 @@ def compare_variants(study: Study, *, samples: int = SAMPLES) -> Comparison:
         study.name,
         [study.axis, *(column.name for column in columns)],
         rows,
-        notes(study),
+        notes(study, inference),
         [run.pending for run in study.runs if not run.is_done],
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
+        judge_claims(study),
     )
 
 
@@ -70,7 +71,9 @@ def _cost_column(study: Study, cost: Cost) -> Column:
 
 def _order(study: Study, columns: Sequence[Column]) -> list[str]:
     """Order variants by the first metric on the first test set, the best first and those without it last."""
-    _, metric = study.ranking
+    name, metric = study.ranking
+    if len(signatures(study, name, study.tests[0])) > 1:  # such values make no order
+        return list(study.variants)
     cells = next((column.cells for column in columns if column.name == f"{study.tests[0]} {metric.label}"), {})
     sign = 1 if metric.higher_is_better is False else -1
 
@@ -81,7 +84,7 @@ def _order(study: Study, columns: Sequence[Column]) -> list[str]:
     return sorted(study.variants, key=rank)
 
 
-def _columns_of(study: Study, name: str, metric: Metric, test: str, samples: int) -> list[Column]:
+def _columns_of(study: Study, name: str, metric: Metric, test: str, inference: Inference) -> list[Column]:
     """Return what the table shows of a metric on a test set: nothing, its values, or also the differences to the baseline."""
     ranking, first = study.ranking
     if not any(run.value(test, name) is not None for run in study.finished_runs):
@@ -102,9 +105,7 @@ def _columns_of(study: Study, name: str, metric: Metric, test: str, samples: int
             brief=brief,
         )
     ]
-    if name == ranking and study.baseline in study.done() and len(study.done()) > 1:
-        found.append(_differences(study, test, samples))
-    return found
+    return [*found, *_inferred(study, test, inference)] if name == ranking else found
 
 
 def column(
@@ -146,7 +147,7 @@ def column(
 
 def student_interval(values: Sequence[float], *, confidence: float = 0.95) -> tuple[float, float]:
     """Return Student's confidence interval of the mean of at least two values."""
-    half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
+    half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * stdev(values) / math.sqrt(len(values))
     return mean(values) - half, mean(values) + half
 
 
@@ -155,56 +156,44 @@ def _seeds(runs: Sequence[Run]) -> Cell:
     return Cell(str(done) if done == len(runs) else f"{done} of {len(runs)}", float(done))
 
 
-def _differences(study: Study, test: str, samples: int) -> Column:
-    """Compare the first metric with the baseline's on the same examples of the same seeds."""
-    name, metric = study.ranking
-    assert study.baseline is not None
-    measured = {
-        label: {run.seed: run for run in runs if run.value(test, name) is not None} for label, runs in study.done().items()
-    }
-    own = measured.pop(study.baseline)
-    by_seeds: dict[tuple[int, ...], list[str]] = {}
-    for label, runs in measured.items():
-        by_seeds.setdefault(tuple(seed for seed in runs if seed in own), []).append(label)
-    p_values: dict[str, float] = {}
-    differences: dict[str, float] = {}
-    for seeds, labels in by_seeds.items():
-        baseline = _stack([own[seed] for seed in seeds], test, name)
-        stacked = {label: _stack([measured[label][seed] for seed in seeds], test, name) for label in labels}
-        # Of another number of examples is another test set, which a note tells of.
-        systems = {
-            label: found
-            for label, found in stacked.items()
-            if baseline is not None and found is not None and found.shape == baseline.shape
-        }
-        if baseline is None or not systems:
-            continue
-        p_values |= {
-            label: found.p for label, found in significance.compare_systems(metric, baseline, systems, samples=samples).items()
-        }
-        for label in systems:
-            differences[label] = mean(_value(measured[label][seed], test, name) for seed in seeds) - mean(
-                _value(own[seed], test, name) for seed in seeds
-            )
-    cells = {study.baseline: Cell("baseline", 0.0)}
-    for label, p in significance.holm(p_values).items():
-        difference = f"{differences[label]:+.{metric.digits}f}{'*' if p < 0.05 else ''}"
-        cells[label] = Cell(f"{difference} (p {_probability(p, samples)})", differences[label], more={"p": p})
-    return Column(f"{test} Δ{metric.label}", cells, brief=test == study.tests[0])
+def _inferred(study: Study, test: str, inference: Inference) -> list[Column]:
+    """Return what the table says of differences in the metric that ranks, on one test set."""
+    label, digits = study.ranking[1].label, study.ranking[1].digits
+    against = {variant: found for (where, variant), found in inference.against.items() if where == test}
+    made = {variant: found for variant, found in against.items() if isinstance(found, Contrast)}
+    columns = []
+    if against:
+        assert study.baseline is not None
+        cells = {study.baseline: Cell("baseline", 0.0)}
+        cells |= {variant: Cell(found) for variant, found in against.items() if isinstance(found, str)}
+        p_values = {variant: inference.corrected[test, variant] for variant in made}
+        cells |= {variant: _difference(found, p_values[variant], digits) for variant, found in made.items()}
+        columns.append(Column(f"{test} Δ{label}", cells, brief=test == study.tests[0]))
+    improvements = {variant: found for (where, variant), found in inference.improvements.items() if where == test}
+    if improvements:
+        columns.append(Column(f"{test} P(A > B)", {v: _probability(found) for v, found in improvements.items()}, brief=False))
+    orders = {variant: order for (where, variant), order in inference.orders.items() if where == test}
+    if orders:
+        columns.append(Column(f"{test} ε_min", {v: Cell(f"{order:.2f}", order) for v, order in orders.items()}, brief=False))
+    if numbers := inference.clusters.get(test):
+        cells = {variant: Cell(str(number), float(number)) for variant, number in numbers.items()}
+        columns.append(Column(f"{test} cluster", cells, brief=test == study.tests[0]))
+    return columns
 
 
-def _stack(runs: Sequence[Run], test: str, metric: str) -> Statistics | None:
-    """Set what the examples of several runs add one after another."""
-    found = [run.statistics(test, metric) for run in runs]
-    known = [statistics for statistics in found if statistics is not None]
-    return np.concatenate(known) if known and len(known) == len(found) else None
+def _difference(found: Contrast, p: float, digits: int) -> Cell:
+    low, high = found.difference.interval()
+    value = found.difference.value
+    shown = f"{value:+.{digits}f}{'*' if p < LEVEL else ''}"
+    told = "" if math.isnan(p) else f" (p {'< 0.001' if p < 0.001 else f'{p:.3f}'})"
+    interval = "" if math.isnan(low) else f" [{low:+.{digits}f}, {high:+.{digits}f}]"
+    more = {} if math.isnan(p) else {"p": p}
+    return Cell(
+        f"{shown}{interval}{told}", value, more=more | ({"low": low, "high": high} if interval else {}), short=shown + told
+    )
 
 
-def _value(run: Run, test: str, metric: str) -> float:
-    value = run.value(test, metric)
-    assert value is not None
-    return value
-
-
-def _probability(p: float, samples: int) -> str:
-    return f"< {2 / samples:.3f}" if p < 2 / samples else f"{p:.3f}"
+def _probability(found: Probability) -> Cell:
+    return Cell(
+        f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]", found.value, more={"low": found.low, "high": found.high}
+    )

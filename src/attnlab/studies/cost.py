@@ -32,7 +32,7 @@ COSTS = (
         "tokens/s",
         "training speed (target tokens per second)",
         lambda result: result.train_tokens_per_second,
-        note="tokens/s are target tokens in training",
+        note="tokens/s are target tokens in training, as each run's own tokenizer makes them",
     ),
     Cost(
         "seconds",

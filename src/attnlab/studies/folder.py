@@ -9,6 +9,7 @@ from attnlab.errors import UserError, brief
 from attnlab.runs.files import write_atomically
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import Schema
+from attnlab.studies.names import Significance
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class StudyPlan(Schema):
         question: in words; None for a sweep without one.
         baseline: the variant that others are compared with, as the study names it, or None.
         metrics: names of those that the comparison shows, the first being the one that ranks; None leaves it to the task.
+        significance: what the tests are to speak of.
+        claims: about the outcome, made before it is known.
         commands: what the user typed, one after another.
         runs: the fields of each :class:`PlannedRun`.
     """
@@ -41,6 +44,8 @@ class StudyPlan(Schema):
     question: str | None
     baseline: Any
     metrics: list[str] | None
+    significance: Significance
+    claims: list[str]
     commands: list[str]
     runs: list[dict[str, Any]]
 

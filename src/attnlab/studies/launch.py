@@ -273,7 +273,7 @@ def _best(study: "Study") -> str:
     if len(monitors) != 1:
         return ""
     monitor = str(monitors.pop())
-    metric = study.known_metrics[metric_name(monitor)]
+    metric = study.find_metric(metric_name(monitor))
     value, label, run = (max if metric.higher_is_better else min)(known, key=lambda score: score[0])
     return f"best {monitor} {value:.{metric.digits}f} ({label}, seed {run.seed})"
 

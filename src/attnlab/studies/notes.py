@@ -5,11 +5,21 @@ from typing import Any
 
 from attnlab.studies.collection import Study
 from attnlab.studies.cost import COSTS
+from attnlab.studies.inference import Inference, describe
 
 
-def notes(study: Study) -> list[str]:
+def notes(study: Study, inference: Inference) -> list[str]:
     """Return the notes below the comparison of a study with a finished run."""
-    return [*_of_metrics(study), *_of_seeds(study), *_of_costs(), *_of_origins(study), *_of_starts(study), *_of_kept(study)]
+    return [
+        *_of_metrics(study),
+        *_of_examples(study),
+        *_of_seeds(study),
+        *describe(study, inference),
+        *_of_costs(),
+        *_of_origins(study),
+        *_of_starts(study),
+        *_of_kept(study),
+    ]
 
 
 def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
@@ -24,24 +34,38 @@ def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
 
 
 def _of_metrics(study: Study) -> Iterator[str]:
+    apart: dict[str, list[str]] = {}
     for name, metric in study.metrics.items():
         found = signatures(study, name)
         if len(found) > 1:
-            yield f"not comparable: {metric.label} differs between runs ({'; '.join(told or 'unknown' for told in found)})"
+            apart.setdefault(_differing_parts(found), []).append(metric.label)
         direction = "lower is better" if metric.higher_is_better is False else ""
         facts = [metric.unit, direction, found[0] if len(found) == 1 else ""]
         if found and any(facts):
             yield f"{metric.label}: {', '.join(filter(None, facts))}"
+    for difference, labels in apart.items():
+        yield f"not comparable between runs that differ in {difference}: {', '.join(labels)}"
+
+
+def _differing_parts(found: Sequence[str]) -> str:
+    """Return the parts of signatures that are not the same in all of them, as ``tokens (bpe-mixed-800, spacy-mixed-500)``."""
+    parts = [dict(part.split(":", 1) for part in told.split("|") if ":" in part) for told in found]
+    values = {name: sorted({one.get(name, "unknown") for one in parts}) for name in {n: None for one in parts for n in one}}
+    return ", ".join(f"{name} ({', '.join(told)})" for name, told in values.items() if len(told) > 1) or "; ".join(found)
+
+
+def _of_examples(study: Study) -> Iterator[str]:
+    for test in study.tests:
+        if len({run.example_order(test)[0] for run in study.finished_runs if test in run.result.tests}) > 1:
+            yield (
+                f"not comparable: not all runs were tested on the same examples of {test}; variants are tested where each seed "
+                "has examples of its own that are the same for all, and the runs of a seed are pairs then"
+            )
 
 
 def _of_seeds(study: Study) -> Iterator[str]:
     if any(len(runs) > 1 for runs in study.done().values()):
         yield "± is the standard deviation over seeds; [ ] is Student's 95 % confidence interval of the mean over seeds"
-    if study.baseline in study.done() and len(study.done()) > 1:
-        yield (
-            f"Δ{study.ranking[1].label}: to {study.baseline}, same seeds; p of paired approximate randomization over all their "
-            "examples, Holm-corrected for all variants of the table; * p < 0.05"
-        )
     if study.wanted_baseline is not None and study.baseline is None:
         yield f"no differences: there is no variant {study.wanted_baseline}, which is to be the baseline"
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
@@ -26,13 +26,15 @@ from attnlab.config import (
 from attnlab.errors import UserError, nearest, unknown_key
 from attnlab.runs.files import write_atomically
 from attnlab.runs.names import RUNS
+from attnlab.studies.claims import check_claims, parse_claims
 from attnlab.studies.folder import StudyFolder, StudyPlan
+from attnlab.studies.names import Significance
 
 log = logging.getLogger(__name__)
 
 MAIN = "study.yaml"
 """The file of a study that is a folder; other files in it are other forms of the study."""
-KEYS = {"question", "baseline", "metrics", "variants"}
+KEYS = {"question", "baseline", "metrics", "significance", "claims", "variants"}
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,8 @@ class Plan:
         runs = {place: run for place, run in earlier.items() if place in places} | runs
         order = sorted(runs, key=lambda place: places.get(place, len(places)))
         commands = list(dict.fromkeys([*(before.commands if before else ()), self.command]))
-        question, baseline, metrics = (self.settings[key] for key in ("question", "baseline", "metrics"))
-        self.folder.write_plan(StudyPlan(question, baseline, metrics, commands, [runs[place] for place in order]))
+        told = {key: value for key, value in self.settings.items() if key != "variants"}
+        self.folder.write_plan(StudyPlan(**told, commands=commands, runs=[runs[place] for place in order]))
 
 
 def plan(
@@ -172,8 +174,9 @@ def plan(
     runs = _runs(composition, swept, everywhere)
     whole = [run.folder for run in _runs(composition, beside, everywhere)]
     planned = Plan(tuple(everywhere), config_name, swept, folder, settings, runs, whole, shlex.join(command))
-    if not overrides:  # else the baseline may be left out on purpose
+    if not overrides:  # else the baseline, or what a claim is about, may be left out on purpose
         _check_baseline(planned)
+    _check_claims(planned, composition.value("metrics") or {}, complete=not overrides)
     return planned
 
 
@@ -221,6 +224,9 @@ def _settings(composition: ComposedConfig) -> dict[str, Any]:
         raise UserError(f"study.question is text, not {study['question']!r}")
     if metrics is not None and not (isinstance(metrics, list) and metrics and {*map(str, metrics)} <= {*known}):
         raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {metrics}")
+    if study["significance"] not in get_args(Significance):
+        raise UserError(f"study.significance is one of {', '.join(get_args(Significance))}, not {study['significance']!r}")
+    study["claims"] = [claim.text for claim in parse_claims(study["claims"])]
     variants = study["variants"]
     if variants is None:
         return study
@@ -234,11 +240,23 @@ def _settings(composition: ComposedConfig) -> dict[str, Any]:
     return {**study, "variants": {str(name): overrides for name, overrides in variants.items()}}
 
 
+def _check_claims(planned: Plan, metrics: Iterable[str], *, complete: bool) -> None:
+    from attnlab.studies.collection import find_variant
+
+    labels = _labels(planned) if complete else {}
+    claims = parse_claims(planned.settings["claims"])
+    check_claims(claims, [*metrics], lambda label: find_variant(label, labels), list(labels.values()))
+
+
+def _labels(planned: Plan) -> dict[tuple[str, ...], str]:
+    """Return the label of each variant by its overrides."""
+    return {tuple(variant_overrides(run.overrides)): label for run, label in zip(planned.runs, planned.labels, strict=True)}
+
+
 def _check_baseline(planned: Plan) -> None:
     from attnlab.studies.collection import find_variant
 
-    baseline = planned.settings["baseline"]
-    labels = {tuple(variant_overrides(run.overrides)): label for run, label in zip(planned.runs, planned.labels, strict=True)}
+    baseline, labels = planned.settings["baseline"], _labels(planned)
     if baseline is not None and labels and find_variant(baseline, labels) is None:
         raise UserError(f"study.baseline: there is no variant {baseline!r}: there is {'; '.join(labels.values())}")
 

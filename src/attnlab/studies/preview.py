@@ -10,6 +10,7 @@ from attnlab.runs.execution import make_record
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord
 from attnlab.runs.resume import OTHER_CODE, decide
+from attnlab.studies.claims import check_test_sets, parse_claims
 from attnlab.studies.plan import Plan
 from attnlab.tasks.task import Task
 
@@ -24,13 +25,31 @@ def preview(plan: Plan) -> list[str]:
     told = []
     for number, run in enumerate(plan.runs):
         folder = plan.folder.run(run.folder)
-        job = [f"hydra.job.num={number}", f"hydra.runtime.output_dir={quote(str(folder.path.absolute()))}"]
-        config = settle(compose(plan.config_name, [*run.overrides, *job], plan.places).config)
+        config = _config(plan, number)
         parts = json.dumps(task_nodes(config), sort_keys=True)
         if parts not in tasks:  # its data is looked at once
             tasks[parts] = build_task(config)
         told.append(_describe(folder, config, make_record(config, tasks[parts], run.overrides)))
     return told
+
+
+def _config(plan: Plan, number: int) -> dict[str, Any]:
+    """Return the config of a planned run, resolved and checked."""
+    run = plan.runs[number]
+    output = quote(str(plan.folder.run(run.folder).path.absolute()))
+    job = [f"hydra.job.num={number}", f"hydra.runtime.output_dir={output}"]
+    return settle(compose(plan.config_name, [*run.overrides, *job], plan.places).config)
+
+
+def check_tests_of_claims(plan: Plan) -> None:
+    """Refuse a claim about a test set that the data of the first run does not have, before anything is trained.
+
+    Raises:
+        UserError: there is such a claim, or a mistake in the config.
+    """
+    claims = parse_claims(plan.settings["claims"])
+    if claims and plan.runs:
+        check_test_sets(claims, build_task(_config(plan, 0)).test_names)
 
 
 def _describe(folder: RunFolder, config: Mapping[str, Any], record: RunRecord) -> str:

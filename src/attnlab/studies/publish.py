@@ -51,5 +51,5 @@ def figures(study: Study) -> dict[str, Figure]:
     name, metric = study.ranking
     for test in study.tests:
         buckets = {label: run.by_length(test, name, metric) for label, run in first.items()}
-        drawn[f"{test} by length"] = plots.plot_by_length(buckets, metric.title, title=test)
+        drawn[f"{test} by length"] = plots.plot_by_length(buckets, metric.title, study.length_unit(test), title=test)
     return drawn

@@ -11,6 +11,10 @@ from rich.styled import Styled
 from rich.table import Table
 
 from attnlab.errors import printable
+from attnlab.studies.claims import Verdict
+
+CORRECTION = "interval, at 95 % for all {count} claims together"
+"""What the verdict on a claim is seen by."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Comparison:
         notes: what the figures are, such as the signatures of the metrics.
         pending: every run that is not finished, and how far it is.
         brief: positions of the columns that a narrow table shows.
+        verdicts: what the figures say of the study's claims.
     """
 
     title: str
@@ -56,6 +61,10 @@ class Comparison:
     notes: list[str]
     pending: list[str]
     brief: list[int]
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def _claims(self) -> list[str]:
+        return [f"claim {one.verdict}: {one.claim} ({one.reason})" for one in self.verdicts]
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
@@ -63,7 +72,10 @@ class Comparison:
         lines = [[*map(_markdown, self.header)], ["---", *["---:"] * (len(self.header) - 1)], *rows]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         notes = [f"- {_markdown(note, in_table=False)}" for note in [*self.notes, *self.pending]]
-        return "\n".join([f"# {_markdown(self.title)}\n", table, "", *notes, ""])
+        verdicts = [[_markdown(part) for part in (v.claim, f"**{v.verdict}**", v.reason)] for v in self.verdicts]
+        lines = [["claim", "verdict", CORRECTION.format(count=len(verdicts))], ["---"] * 3, *verdicts]
+        claims = ["", "## Claims\n", *(f"| {' | '.join(line)} |" for line in lines)] if verdicts else []
+        return "\n".join([f"# {_markdown(self.title)}\n", table, "", *notes, *claims, ""])
 
     def csv(self) -> str:
         """Return the table as comma-separated values: numbers to the last digit, spreads in columns of their own."""
@@ -90,12 +102,16 @@ class Comparison:
         for row in self.rows:
             cells = (f"\\textbf{{{_tex(row[i].brief)}}}" if row[i].best else _tex(row[i].brief) for i in self.brief)
             lines.append(" & ".join(cells) + " \\\\")
-        lines += ["\\bottomrule", "\\end{tabular}", *(f"% {_one_line(note)}" for note in [*self.notes, *self.pending])]
+        lines += [
+            "\\bottomrule",
+            "\\end{tabular}",
+            *(f"% {_one_line(note)}" for note in [*self.notes, *self.pending, *self._claims()]),
+        ]
         return "\n".join(lines) + "\n"
 
     def rich(self) -> Table:
         """Return the table for a terminal that takes no text for markup."""
-        notes = "\n".join([*self.notes, *self.pending])
+        notes = "\n".join([*self.notes, *self.pending, *self._claims()])
         table = Table(
             title=self.title, caption=notes, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
         )
@@ -126,6 +142,7 @@ TEX = {
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
     "Δ": r"$\Delta$",
+    "ε": r"$\varepsilon$",
     "<": "$<$",
     ">": "$>$",
     **{character: f"\\{character}" for character in "&%$#_{}"},

@@ -1,8 +1,11 @@
 """A study as one page of HTML that needs neither a server nor a network."""
 
-from dataclasses import asdict
+import gzip
+from base64 import b64encode
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -10,7 +13,7 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from attnlab.studies.collection import Study, tally
 from attnlab.studies.page import charts, contents
-from attnlab.studies.table import Comparison
+from attnlab.studies.table import CORRECTION, Comparison
 
 
 def page(study: Study, comparison: Comparison | None) -> str:
@@ -24,7 +27,8 @@ def page(study: Study, comparison: Comparison | None) -> str:
         HTML with everything that it needs inside.
     """
     curves, lengths, costs = charts.curves(study), charts.lengths(study), charts.costs(study)
-    examples = contents.examples(study)
+    shown = contents.select_variants(study, comparison)
+    examples = contents.examples(study, shown)
     facts = contents.facts(study)
     environment = Environment(
         loader=PackageLoader("attnlab.studies", "page"),
@@ -39,28 +43,45 @@ def page(study: Study, comparison: Comparison | None) -> str:
         state=tally(run.state for run in study.runs),
         made=datetime.now(UTC),
         comparison=comparison,
+        correction=CORRECTION,
+        shown=shown,
+        points=charts.POINTS,
         curves=curves,
         lengths=lengths,
         costs=costs,
         examples=examples,
-        samples={test: found for test in study.tests if (found := contents.samples(study, test))},
+        samples={test: found for test in study.tests if (found := contents.samples(study, test, shown))},
         unfinished=contents.unfinished(study),
         recipes=contents.recipes(study),
         differences=contents.differences(study),
         facts=facts,
         mixed=[fact.name for fact in facts if len(fact.values) > 1],
         data={
-            "variants": [*study.variants],
-            "charts": {
-                name: [asdict(chart) for chart in drawn]
-                for name, drawn in {"curves": curves, "lengths": lengths, "costs": costs}.items()
-            },
-            "examples": [asdict(example) for example in examples],
+            "variants": [*shown, *(label for label in study.variants if label not in shown)],
+            "shown": len(shown),
+            "charts": _plain({"curves": curves, "lengths": lengths, "costs": costs}),
+            "examples": _plain(examples),
         },
         style=_own("page.css"),
         script=_own("page.js"),
-        plotly=Markup(get_plotlyjs()),
+        plotly=_packed(get_plotlyjs()),
     )
+
+
+def _plain(node: Any) -> Any:
+    """Return containers that JSON knows; of numbers six digits are more than a chart shows."""
+    if isinstance(node, float):
+        return float(f"{node:.6g}")
+    if is_dataclass(node):
+        return {field.name: _plain(getattr(node, field.name)) for field in fields(node)}
+    if isinstance(node, dict):
+        return {key: _plain(item) for key, item in node.items()}
+    return [_plain(item) for item in node] if isinstance(node, list) else node
+
+
+def _packed(text: str) -> str:
+    """Return a text by gzip and base64, as which the drawing library takes 2 MB of a page, and not 5."""
+    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _own(name: str) -> Markup:

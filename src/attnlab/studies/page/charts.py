@@ -3,12 +3,15 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
+from statistics import fmean
 from typing import Any
 
 from attnlab.evaluation.metric import Metric
 from attnlab.studies.collection import Run, Study
 from attnlab.studies.cost import COSTS, Cost
+
+POINTS = 200
+"""Epochs of a learning curve that are drawn, evenly spaced from the first to the last."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,10 @@ def _by_epoch(runs: Iterable[Run], name: str) -> dict[float, list[float]]:
         for line in run.curve:
             if name in line:
                 values.setdefault(line["epoch"] + 1, []).append(line[name])
-    return dict(sorted(values.items()))
+    epochs = sorted(values)
+    if len(epochs) > POINTS:
+        epochs = [epochs[round(place * (len(epochs) - 1) / (POINTS - 1))] for place in range(POINTS)]
+    return {epoch: values[epoch] for epoch in epochs}
 
 
 def lengths(study: Study) -> list[Chart]:
@@ -90,7 +96,13 @@ def _by_length(study: Study, test: str, name: str, metric: Metric) -> Chart:
                 lines.setdefault(label, {}).setdefault(bucket.low, []).append(bucket.value)
     ticks = {low: _range(low, ends[low]) for low in sorted(ends)}
     series = [_series(label, {ticks[low]: found[low] for low in ticks if low in found}) for label, found in lines.items()]
-    return Chart(f"{test} {metric.label}", "source tokens", metric.title, [line for line in series if line], [*ticks.values()])
+    return Chart(
+        f"{test} {metric.label}",
+        f"source {study.length_unit(test)}",
+        metric.title,
+        [line for line in series if line],
+        [*ticks.values()],
+    )
 
 
 def _range(low: int, high: int) -> str:
@@ -123,4 +135,4 @@ def _series(label: str, found: Mapping[Any, Sequence[float]]) -> Series | None:
 
 def _spread(values: Sequence[float]) -> Spread | None:
     finite = [value for value in values if math.isfinite(value)]
-    return Spread(mean(finite), min(finite), max(finite), len(finite)) if finite else None
+    return Spread(fmean(finite), min(finite), max(finite), len(finite)) if finite else None

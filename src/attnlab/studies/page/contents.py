@@ -3,16 +3,20 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Literal
 
 from attnlab.studies.collection import Run, Study
+from attnlab.studies.table import Comparison
 
 SAMPLES = 10
 """Examples of each test set, shown with their predictions."""
+
+SHOWN = 12
+"""Variants whose attention and predictions a page holds, and whose lines its charts draw until others are chosen."""
 
 PACKAGES = ("torch", "lightning", "hydra-core")
 
@@ -30,7 +34,7 @@ class Heatmap:
 
 @dataclass(frozen=True)
 class Example:
-    """The same example in all variants."""
+    """One example, and the variants that show it."""
 
     name: str
     maps: list[Heatmap]
@@ -54,8 +58,9 @@ class SharedPrediction:
 
 @dataclass(frozen=True)
 class Sample:
-    """An example of a test set and what became of it."""
+    """An example of a test set, by its number there, and what became of it."""
 
+    number: int
     source: str
     reference: str
     predictions: list[SharedPrediction]
@@ -88,14 +93,25 @@ class Fact:
     values: dict[str, int]
 
 
-def examples(study: Study) -> list[Example]:
-    """Return the attention of every variant's first finished run that has any, example by example."""
-    maps_of = {label: run.attention for label, run in _first(study, lambda run: bool(run.attention)).items()}
-    found = []
-    for place in range(max(map(len, maps_of.values()), default=0)):
-        maps = [_heatmap(label, shown[place]) for label, shown in maps_of.items() if place < len(shown)]
-        found.append(Example(f"{place + 1}. {' '.join(maps[0].source)}", maps))
-    return found
+def select_variants(study: Study, comparison: Comparison | None) -> list[str]:
+    """Return the variants that a page shows in full: all of them or, of many, the baseline and those that rank first."""
+    ranked = [str(row[0].value) for row in comparison.rows] if comparison else [*study.variants]
+    first = [study.baseline] if study.baseline in study.variants else []
+    chosen = [label for label in dict.fromkeys([*first, *ranked]) if label in study.variants][:SHOWN]
+    return [label for label in study.variants if label in chosen or len(study.variants) <= SHOWN]
+
+
+def examples(study: Study, variants: Collection[str]) -> list[Example]:
+    """Return the attention of the first finished run that has any, of each of some variants, example by example.
+
+    Those that most variants show come first.
+    """
+    found: dict[tuple[str, ...], Example] = {}
+    for label, run in _first(study, variants, lambda run: bool(run.attention)).items():
+        for shown in run.attention:
+            name = f"{shown['test']} {shown['example']}: {shown['lines'][0]}"
+            found.setdefault((name, *shown["lines"]), Example(name, [])).maps.append(_heatmap(label, shown))
+    return sorted(found.values(), key=lambda example: -len(example.maps))
 
 
 def _heatmap(label: str, shown: Mapping[str, Any]) -> Heatmap:
@@ -103,28 +119,23 @@ def _heatmap(label: str, shown: Mapping[str, Any]) -> Heatmap:
     return Heatmap(label, shown["source"], shown["target"], weights, shown.get("links") or [])
 
 
-def _first(study: Study, suits: Callable[[Run], bool]) -> dict[str, Run]:
-    """Return each variant's first finished run that suits."""
-    chosen = {label: next(filter(suits, runs), None) for label, runs in study.done().items()}
+def _first(study: Study, variants: Collection[str], suits: Callable[[Run], bool]) -> dict[str, Run]:
+    """Return the first finished run that suits, of each of some variants that has one."""
+    chosen = {label: next(filter(suits, runs), None) for label, runs in study.done().items() if label in variants}
     return {label: run for label, run in chosen.items() if run}
 
 
-def samples(study: Study, test: str) -> list[Sample]:
-    """Return the first examples of a test set with what each variant's first finished run made of them."""
-    chosen = _first(study, lambda run: bool(run.predictions(test) and run.references(test)))
-    if not chosen:
-        return []
-    texts = next(iter(chosen.values()))
-    predictions = {label: run.predictions(test) for label, run in chosen.items()}
-    shown = []
-    pairs = zip(texts.sources(test), texts.references(test), strict=False)
-    for place, (source, reference) in enumerate(islice(pairs, SAMPLES)):
-        made: dict[str, list[str]] = {}
-        for label, lines in predictions.items():
-            if place < len(lines):
-                made.setdefault(lines[place], []).append(label)
-        shown.append(Sample(source, reference, [SharedPrediction(by, pieces(reference, text)) for text, by in made.items()]))
-    return shown
+def samples(study: Study, test: str, variants: Collection[str]) -> list[Sample]:
+    """Return the first examples of a test set with what the first finished run of each of some variants made of them."""
+    found: dict[tuple[int, str, str], dict[str, list[str]]] = {}
+    chosen = _first(study, variants, lambda run: bool(run.predictions(test) and run.references(test)))
+    for label, run in chosen.items():
+        for example, text in islice(zip(run.examples(test), run.predictions(test), strict=False), SAMPLES):
+            found.setdefault(example, {}).setdefault(text, []).append(label)
+    return [
+        Sample(*example, [SharedPrediction(by, pieces(example[-1], text)) for text, by in made.items()])
+        for example, made in sorted(found.items(), key=lambda item: item[0][0])
+    ]
 
 
 def pieces(reference: str, prediction: str) -> list[Piece]:

@@ -1,9 +1,9 @@
 "use strict";
 
-const { variants, charts, examples } = JSON.parse(document.getElementById("data").textContent);
+const { variants, shown, charts, examples } = JSON.parse(document.getElementById("data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const coarse = matchMedia("(pointer: coarse)");
-const hidden = new Set();
+const hidden = new Set(variants.slice(shown));
 
 // Okabe and Ito's colours without the yellow, which is too pale on white; null is the ink of the page.
 const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", null];
@@ -114,10 +114,11 @@ function axis(title) {
 }
 
 function drawChart(figure) {
+  if (!window.Plotly) return;
   const id = figure.dataset.chart;
   const chart = charts[id][figure.querySelector("select")?.value ?? 0];
-  const shown = chart.series.filter(({ variant }) => !hidden.has(variant));
-  const traces = id === "costs" ? shown.map((series) => point(series, chart)) : shown.flatMap(line);
+  const drawn = chart.series.filter(({ variant }) => !hidden.has(variant));
+  const traces = id === "costs" ? drawn.map((series) => point(series, chart)) : drawn.flatMap(line);
   const [x, y] = [axis(chart.x), axis(chart.y)];
   if (chart.ticks.length) Object.assign(x, { type: "category", categoryorder: "array", categoryarray: chart.ticks });
   const last = Math.max(...chart.series.flatMap((series) => series.x));
@@ -143,7 +144,33 @@ function drawChart(figure) {
     toImageButtonOptions: { format: "svg", filename: `${document.querySelector("h1").textContent}-${id}` },
   };
   Plotly.react(figure.querySelector(".plot"), traces, layout, config);
-  figure.querySelector(".key").replaceChildren(...chart.series.map(({ variant }) => key(variant, id !== "costs")));
+  drawKey(figure, chart.series, id !== "costs");
+}
+
+function drawKey(place, series, lined) {
+  const keys = series.map(({ variant }) => key(variant, lined));
+  place.querySelector(".key").replaceChildren(...(shown < variants.length ? choices() : []), ...keys);
+}
+
+function choices() {
+  const sets = { all: [], [`first ${shown}`]: variants.slice(shown), none: variants };
+  return Object.entries(sets).map(([name, left]) => {
+    const button = make("button", { type: "button", class: "choice" }, name);
+    button.addEventListener("click", () => {
+      hidden.clear();
+      left.forEach((variant) => hidden.add(variant));
+      redraw(button);
+    });
+    return make("li", {}, button);
+  });
+}
+
+// A key is made anew with what it belongs to, and the focus stays where it was.
+function redraw(button) {
+  const owner = button.closest("figure, section");
+  const place = [...owner.querySelectorAll(".key button")].indexOf(button);
+  draw();
+  owner.querySelectorAll(".key button")[place].focus();
 }
 
 function key(variant, lined) {
@@ -154,10 +181,7 @@ function key(variant, lined) {
   const button = make("button", { type: "button", "aria-pressed": String(!hidden.has(variant)) }, swatch, variant);
   button.addEventListener("click", () => {
     if (!hidden.delete(variant)) hidden.add(variant);
-    const figure = button.closest("figure");
-    const place = [...figure.querySelectorAll(".key button")].indexOf(button);
-    draw();
-    figure.querySelectorAll(".key button")[place].focus();
+    redraw(button);
   });
   return make("li", {}, button);
 }
@@ -213,8 +237,9 @@ function drawMap({ variant, source, target, weights, links }) {
 
 function drawMaps() {
   const place = document.getElementById("choose-example")?.value ?? 0;
-  const shown = examples[place]?.maps.filter(({ variant }) => !hidden.has(variant)) ?? [];
-  document.querySelector(".maps")?.replaceChildren(...shown.map(drawMap));
+  const maps = examples[place]?.maps ?? [];
+  document.querySelector(".maps")?.replaceChildren(...maps.filter(({ variant }) => !hidden.has(variant)).map(drawMap));
+  if (maps.length) drawKey(document.getElementById("attention"), maps, false);
 }
 
 function draw() {
@@ -250,4 +275,17 @@ for (const table of document.querySelectorAll("table.sortable")) {
 dark.addEventListener("change", draw);
 // Colours are read from the page, which prints in the light ones.
 matchMedia("print").addEventListener("change", draw);
-draw();
+drawMaps();
+
+// Plotly is most of the page, and packed.
+async function unpack() {
+  const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  document.head.append(make("script", {}, await new Response(stream).text()));
+  draw();
+}
+
+unpack().catch((error) => {
+  const told = `This browser cannot unpack the charts (${error.message}): open the page in one of 2023 or later.`;
+  document.querySelectorAll(".plot").forEach((plot) => { plot.replaceChildren(make("p", { class: "empty" }, told)); });
+});

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import sacrebleu
 from sacrebleu.significance import PairedTest
+from scipy import stats
 
 from attnlab.errors import UserError
 from attnlab.evaluation import resampling
-from attnlab.evaluation.metric import Statistics
+from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
-from attnlab.evaluation.significance import compare_systems, holm
+from attnlab.evaluation.significance.models import Contest, ModelsDifference, compare_models, estimate_difference
+from attnlab.evaluation.significance.multiplicity import holm
+from attnlab.evaluation.significance.sample import sample_models
 from attnlab.tasks.translation.metrics import BLEU
 from evaluation.made import evidence
 
@@ -35,9 +38,15 @@ def bleu(hypotheses: list[str]) -> Statistics:
     return statistics
 
 
+def compare(
+    metric: Metric, baseline: Statistics, systems: dict[str, Statistics], samples: int = 1000
+) -> dict[str, ModelsDifference]:
+    return compare_models([Contest(metric, baseline, systems)], samples=samples, most=0)
+
+
 def test_a_better_system_is_told_from_an_equal_one() -> None:
     systems = {"equal": bleu(worse(4)), "better": bleu(REFERENCES)}
-    found = compare_systems(BLEU(), bleu(worse(4)), systems, samples=500)
+    found = compare(BLEU(), bleu(worse(4)), systems, samples=500)
     assert found["equal"].difference == 0.0
     assert found["equal"].p == 1.0
     assert found["better"].value == pytest.approx(100.0)
@@ -56,7 +65,7 @@ def test_it_is_sacrebleus_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     theirs = {name: result.p_value for name, result in zip(texts, results["BLEU"], strict=True)}  # type: ignore[union-attr]
     monkeypatch.setattr(resampling, "ROOM", 40 * len(REFERENCES))  # in many portions
     baseline, *_ = statistics = [bleu(text) for text in texts.values()]
-    found = compare_systems(BLEU(), baseline, dict(zip(["near", "far"], statistics[1:], strict=True)), samples=1000)
+    found = compare(BLEU(), baseline, dict(zip(["near", "far"], statistics[1:], strict=True)), samples=1000)
     for name, result in found.items():
         assert result.value == scores[name]
         assert result.difference == scores[name] - scores["baseline"]
@@ -67,7 +76,7 @@ def test_differences_that_differ_by_rounding_alone_are_one() -> None:
     """Where one example alone differs, every exchange makes the same difference, which is rounded in two ways."""
     baseline = np.stack([np.full(10, 0.1), np.ones(10)], axis=1)
     system = baseline + np.array([[0.7, 0.0], *[[0.0, 0.0]] * 9])
-    assert compare_systems(Loss(), baseline, {"other": system}, samples=200)["other"].p == 1.0
+    assert compare(Loss(), baseline, {"other": system}, samples=200)["other"].p == 1.0
 
 
 def test_stars_are_as_rare_as_they_claim() -> None:
@@ -76,7 +85,7 @@ def test_stars_are_as_rare_as_they_claim() -> None:
     stars = 0
     for _ in range(300):
         one, other = (np.stack([draw.random(60) < 0.8, np.ones(60)], axis=1).astype(float) for _ in range(2))
-        stars += compare_systems(ExactMatch(), one, {"other": other}, samples=200)["other"].p < 0.05
+        stars += compare(ExactMatch(), one, {"other": other}, samples=200)["other"].p < 0.05
     assert 2 <= stars <= 25
 
 
@@ -84,27 +93,32 @@ def test_differences_of_any_metric_are_tested_and_what_has_no_value_is_not() -> 
     draw = np.random.default_rng(2)
     losses = np.stack([draw.gamma(2.0, size=80), np.ones(80)], axis=1)
     lower = losses - [0.5, 0.0]
-    found = compare_systems(Loss(), losses, {"lower": lower, "same": losses[::-1][::-1]}, samples=400)
+    found = compare(Loss(), losses, {"lower": lower, "same": losses[::-1][::-1]}, samples=400)
     assert found["lower"].difference == pytest.approx(-0.5)
     assert found["lower"].p == pytest.approx(1 / 401)
     assert found["same"].p == 1.0
-    nothing = compare_systems(AlignmentErrorRate(), np.zeros((5, 4)), {"other": np.zeros((5, 4))}, samples=100)["other"]
+    nothing = compare(AlignmentErrorRate(), np.zeros((5, 4)), {"other": np.zeros((5, 4))}, samples=100)["other"]
     assert math.isnan(nothing.p)
     assert math.isnan(nothing.corrected)
     with pytest.raises(UserError, match="short was tested on 79 examples and the baseline on 80"):
-        compare_systems(Loss(), losses, {"short": lower[1:]}, samples=10)
+        compare(Loss(), losses, {"short": lower[1:]}, samples=10)
     with pytest.raises(UserError, match="other was not measured by the same metric"):
-        compare_systems(Loss(), losses, {"other": lower[:, :1]}, samples=10)
+        compare(Loss(), losses, {"other": lower[:, :1]}, samples=10)
 
 
 def test_resampling_needs_little_memory_whatever_it_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     statistics = np.random.default_rng(3).random((50, 3))
-    whole = resampling.bootstrap(statistics, 200, 1), *resampling.exchange(statistics, statistics[::-1], 200, 1)
+
+    def exchange(samples: int) -> tuple[Statistics, Statistics]:
+        ((one, other),) = resampling.exchange(statistics, [statistics[::-1]], samples, 1)
+        return one, other
+
+    whole = resampling.bootstrap(statistics, 200, 1), *exchange(200)
     monkeypatch.setattr(resampling, "ROOM", 50 * 70)
-    parts = resampling.bootstrap(statistics, 200, 1), *resampling.exchange(statistics, statistics[::-1], 200, 1)
+    parts = resampling.bootstrap(statistics, 200, 1), *exchange(200)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    both = resampling.exchange(statistics, statistics[::-1], 10, 1)
+    both = exchange(10)
     np.testing.assert_allclose(sum(both), np.broadcast_to(2 * statistics.sum(axis=0), (10, 3)))
 
 
@@ -113,3 +127,32 @@ def test_holm_is_step_down_and_never_decreases() -> None:
     assert holm({"a": 0.5, "b": 0.9}) == pytest.approx({"a": 1.0, "b": 1.0})
     assert holm({"alone": 0.04}) == pytest.approx({"alone": 0.04})
     assert holm({"a": 0.04, "none": math.nan}) == pytest.approx({"a": 0.04, "none": math.nan}, nan_ok=True)
+
+
+def test_exchanges_go_on_until_a_corrected_p_is_known() -> None:
+    draw = np.random.default_rng(4)
+
+    def system(better: float) -> Statistics:
+        return np.stack([draw.normal(2 - better, 1, 100), np.ones(100)], axis=1)
+
+    systems = {"equal": system(0.0), "near": system(0.42), "far": system(2.0), "other": system(0.0)}
+    family = [Contest(Loss(), system(0.0), {name: rows}) for name, rows in systems.items()]
+    found = compare_models(family, samples=1000)
+    assert found["far"].corrected <= 0.005, "known to that, and no smaller than the samples show"
+    assert found["far"].p == pytest.approx(1 / (found["far"].samples + 1))
+    p = found["near"].p
+    assert 0.001 < p < 0.05
+    assert found["near"].samples > 1000
+    for result in found.values():
+        factor = result.corrected / result.p
+        error = factor * math.sqrt(result.p * (1 - result.p) / result.samples)
+        assert error <= max(0.005, 0.05 * result.corrected) + 1e-9 or result.corrected == 1.0
+    assert {name: result.corrected for name, result in found.items()} == holm({name: one.p for name, one in found.items()})
+
+
+def test_the_interval_of_trained_models_counts_examples_alone() -> None:
+    draw = np.random.default_rng(6)
+    rows = [np.stack([draw.normal(2, 1, 80), np.ones(80)], axis=1) for _ in range(2)]
+    found = estimate_difference(sample_models(Loss(), rows), [0], [1])
+    told = stats.ttest_rel(rows[0][:, 0], rows[1][:, 0]).confidence_interval(0.95)
+    assert found.interval() == pytest.approx((told.low, told.high))

@@ -1,0 +1,49 @@
+"""Trained models on the same examples: their values, and how these vary together with the examples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnlab.evaluation.metric import Metric, Statistics
+
+Indices = Sequence[int] | NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Trained models, of any systems, measured on the same examples.
+
+    Attributes:
+        values: (models,) of the metric.
+        covariance: (models, models), of the values of two models when other examples are drawn for both.
+        examples: how many there are.
+    """
+
+    values: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    examples: int
+
+
+def sample_models(metric: Metric, statistics: Sequence[Statistics]) -> Sample:
+    """Measure models, and how their values vary together with the examples, by the jackknife (Efron and Stein 1981).
+
+    With f_i the values without example i and f̄ their mean over i, the covariance is (N-1)/N Σ_i (f_i - f̄)(f_i - f̄)ᵀ. It needs
+    no derivative of the metric and is the same code for all of them.
+
+    Args:
+        metric: of any kind.
+        statistics: what each example adds, (examples, k), of each model; the examples stand in the same order.
+    """
+    totals = [rows.sum(axis=0) for rows in statistics]
+    values = np.array([metric.value(total) for total in totals])
+    without = np.stack([metric.values(total - rows) for total, rows in zip(totals, statistics, strict=True)])
+    apart = without - without.mean(axis=1, keepdims=True)
+    examples = without.shape[1]
+    return Sample(values, (examples - 1) / examples * (apart @ apart.T), examples)
+
+
+def exact_mean(values: NDArray[np.float64]) -> float:
+    """Return the mean, which is exact where all values are one."""
+    return float(values[0] + (values - values[0]).mean())

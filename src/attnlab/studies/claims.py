@@ -1,0 +1,155 @@
+"""Claims that a study makes before it is run, and what its runs say of them."""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from attnlab.errors import UserError, nearest
+
+FORM = "A > B, A < B, |A - B| < NUMBER or A is best, then: on TEST METRIC"
+CLAIM = re.compile(r"(?P<said>.+) on (?P<test>\S+) (?P<metric>\S+)")
+CLOSE = re.compile(r"\|(?P<one>.+) - (?P<other>.+)\| < (?P<bound>\d+\.?\d*|\.\d+)")
+LARGER = re.compile(r"(?P<one>.+) (?P<sign>[<>]) (?P<other>.+)")
+BEST = re.compile(r"(?P<one>.+) is best")
+
+SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim about values of a metric on a test set: ``additive > dot on test exact``.
+
+    Attributes:
+        text: as the study has it.
+        one: a variant.
+        other: another; None for all others, which the first is said to be better than.
+        low: what value of one minus value of other is said to exceed.
+        high: what it is said to stay below.
+        test: name of the test set.
+        metric: name of the metric.
+    """
+
+    text: str
+    one: str
+    other: str | None
+    low: float
+    high: float
+    test: str
+    metric: str
+
+    @property
+    def labels(self) -> list[str]:
+        """The variants that it names."""
+        return [self.one] if self.other is None else [self.one, self.other]
+
+    def judge(self, interval: Interval) -> str:
+        """Return what the confidence interval of the difference says of it: equivalence too asks for the whole interval."""
+        low, high = interval
+        if low > self.low and high < self.high:
+            return SUPPORTED
+        return CONTRADICTED if low >= self.high or high <= self.low else UNDECIDED
+
+
+def parse_claims(claims: object) -> list[Claim]:
+    """Read the claims of a study.
+
+    Raises:
+        UserError: what is none.
+    """
+    if claims is None:
+        return []
+    if not isinstance(claims, list) or not all(isinstance(claim, str) for claim in claims):
+        raise UserError(f"study.claims is a list of texts, each of the form {FORM}")
+    return [_parse(" ".join(claim.split())) for claim in claims]
+
+
+def _parse(text: str) -> Claim:
+    infinite = float("inf")
+    if about := CLAIM.fullmatch(text):
+        said, place = about["said"], (about["test"], about["metric"])
+        if found := CLOSE.fullmatch(said):
+            bound = float(found["bound"])
+            return Claim(text, found["one"], found["other"], -bound, bound, *place)
+        if found := BEST.fullmatch(said):
+            return Claim(text, found["one"], None, 0.0, infinite, *place)
+        if "|" not in said and (found := LARGER.fullmatch(said)):
+            bounds = (0.0, infinite) if found["sign"] == ">" else (-infinite, 0.0)
+            return Claim(text, found["one"], found["other"], *bounds, *place)
+    raise UserError(f"study.claims: {text!r} is none: {FORM}")
+
+
+def check_claims(
+    claims: Sequence[Claim], metrics: Collection[str], find: Callable[[str], str | None], labels: Collection[str]
+) -> None:
+    """Refuse claims about what the study does not have.
+
+    Args:
+        claims: of the study.
+        metrics: names of those that are measured.
+        find: finds the label of a variant; None where there is no such variant.
+        labels: of all variants; empty where they are not known, or are not all there on purpose.
+
+    Raises:
+        UserError: a variant or a metric that there is not, or two variants that are one.
+    """
+    for claim in claims:
+        if claim.metric not in metrics:
+            raise UserError(f"study.claims: {claim.text!r}: no metric {claim.metric!r}: {nearest(claim.metric, metrics)}")
+        for label in claim.labels if labels else ():
+            if find(label) is None:
+                raise UserError(f"study.claims: {claim.text!r}: no variant {label!r}: there is {'; '.join(labels)}")
+        if labels and claim.other is not None and find(claim.one) == find(claim.other):
+            raise UserError(f"study.claims: {claim.text!r} compares a variant with itself")
+
+
+def check_test_sets(claims: Sequence[Claim], tests: Collection[str]) -> None:
+    """Refuse claims about a test set that the data does not have.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    for claim in claims:
+        if claim.test not in tests:
+            raise UserError(f"study.claims: {claim.text!r}: no test set {claim.test!r}: {nearest(claim.test, tests)}")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say of a claim.
+
+    Attributes:
+        claim: in words.
+        verdict: supported, contradicted or undecided.
+        reason: the interval that says so, or why there is none.
+    """
+
+    claim: str
+    verdict: str
+    reason: str
+
+
+def combine(claim: Claim, intervals: Mapping[str, Interval], strict: Mapping[str, Interval], digits: int) -> Verdict:
+    """Judge a claim by the intervals of its differences.
+
+    That a variant is better than all others needs every difference to say so, each at the level of the claim (an
+    intersection-union test, Berger 1982); that some other is better is looked for in many, at a level corrected for these.
+
+    Args:
+        claim: to be judged.
+        intervals: of the difference to each other variant, by its label.
+        strict: the same, corrected for how many there are.
+        digits: of the metric.
+    """
+    if all(claim.judge(interval) == SUPPORTED for interval in intervals.values()):
+        verdict, told = SUPPORTED, intervals
+    elif any(claim.judge(interval) == CONTRADICTED for interval in strict.values()):
+        verdict, told = CONTRADICTED, {o: i for o, i in strict.items() if claim.judge(i) == CONTRADICTED}
+    else:
+        verdict, told = UNDECIDED, {o: i for o, i in intervals.items() if claim.judge(i) != SUPPORTED}
+    return Verdict(claim.text, verdict, "; ".join(_tell(claim.one, told, digits)))
+
+
+def _tell(one: str, intervals: Mapping[str, Interval], digits: int) -> Iterator[str]:
+    for other, (low, high) in intervals.items():
+        yield f"{one} - {other} in [{low:+.{digits}f}, {high:+.{digits}f}]"

@@ -1,0 +1,226 @@
+"""Comparing two variants of a study: over their seeds, or as these trained models."""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnlab.evaluation.metric import Metric, Statistics
+from attnlab.evaluation.significance import improvement, models, seeds
+from attnlab.evaluation.significance.difference import Difference, Part
+from attnlab.evaluation.significance.improvement import Probability
+from attnlab.evaluation.significance.sample import Sample, sample_models
+from attnlab.studies.collection import Run, Study
+from attnlab.studies.names import Significance
+
+NOT_COMPARABLE = "not comparable"
+ONE_SEED = "one seed"
+NOT_MEASURED = "not measured"
+
+
+class Pair(NamedTuple):
+    """Two variants on one test set: the question is how much better the first is."""
+
+    test: str
+    one: str
+    other: str
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What two variants differ by in a metric on a test set.
+
+    Attributes:
+        difference: of the means over seeds.
+        p: of the test that was made, before any correction.
+        seeds: of the first and of the second variant.
+        scores: values of the runs of both.
+        are_pairs: whether those of one seed are a pair.
+    """
+
+    difference: Difference
+    p: float
+    seeds: tuple[int, int]
+    scores: tuple[NDArray[np.float64], NDArray[np.float64]]
+    are_pairs: bool = False
+
+
+Kind = tuple[str, str, int]
+
+
+class Measured(NamedTuple):
+    """A run on a test set.
+
+    Attributes:
+        run: the run.
+        kind: what must be the same for two runs to be compared: the metric's signature, the examples
+            whatever their order, and how many numbers each adds.
+        statistics: what each example adds, in an order that is the same for all runs with these examples.
+        value: of the metric.
+    """
+
+    run: Run
+    kind: Kind
+    statistics: Statistics
+    value: float
+
+
+class MeasuredVariants:
+    """The variants of a study on one test set, by one metric.
+
+    Examples are the same by what they are, source and reference, and never by where they stand in a file.
+
+    Args:
+        study: with finished runs.
+        test: name of the test set.
+        name: of the metric.
+    """
+
+    def __init__(self, study: Study, test: str, name: str) -> None:
+        self.metric: Metric = study.known_metrics[name]
+        measured = {label: [_measure(run, test, name) for run in runs] for label, runs in study.done().items()}
+        self.runs = {label: known for label, runs in measured.items() if (known := [run for run in runs if run is not None])}
+
+    def over_seeds(self, one: str, other: str) -> Contrast | str:
+        """Compare two variants with every variance counted, that between seeds and that between examples; or say why not."""
+        first, second = (self.runs.get(label, []) for label in (one, other))
+        crossed = len({run.kind for run in (*first, *second)}) == 1
+        pairs = [] if crossed else self._shared(one, other)
+        if not (first and second):
+            return NOT_MEASURED
+        if not (crossed or pairs):
+            return NOT_COMPARABLE
+        if min(len(first), len(second)) < 2:
+            return ONE_SEED
+        if pairs:
+            scores = _scores(pairs)
+            difference = seeds.compare_pairs(*scores)
+        else:
+            sample, places = self._sample(first[0].kind)
+            rows = [[places[id(run)] for run in runs] for runs in (first, second)]
+            scores = sample.values[rows[0]], sample.values[rows[1]]
+            difference = seeds.compare_systems(sample, *rows)
+        return Contrast(difference, difference.p, (len(scores[0]), len(scores[1])), scores, bool(pairs))
+
+    def of_models(self, one: str, other: str) -> Contrast | str:
+        """Compare the trained models of the seeds that two variants have in common, without a p; or say why not."""
+        pairs = self.same_seeds(one, other)
+        if not pairs:
+            return NOT_MEASURED
+        if any(first.kind != second.kind for first, second in pairs):
+            return NOT_COMPARABLE
+        scores = _scores(pairs)
+        return Contrast(self._estimate(pairs), math.nan, (len(pairs), len(pairs)), scores, are_pairs=True)
+
+    def improvement(self, contrast: Contrast) -> Probability:
+        """Return the probability that a run of the first variant is better than one of the second."""
+        one, other = (self._sign * score for score in contrast.scores)
+        if contrast.are_pairs:
+            return improvement.probability_by_pairs(one - other)
+        return improvement.probability_of_improvement(one, other, contrast.difference.parts[-1].variance)
+
+    def order(self, contrast: Contrast, confidence: float) -> float | None:
+        """Return by how much the first variant is not stochastically better than the second; None for too few seeds."""
+        if min(contrast.seeds) < improvement.LEAST_SEEDS:
+            return None
+        one, other = (self._sign * score for score in contrast.scores)
+        return improvement.stochastic_order(one, other, confidence=confidence)
+
+    @property
+    def _sign(self) -> float:
+        return -1.0 if self.metric.higher_is_better is False else 1.0
+
+    def _shared(self, one: str, other: str) -> list[tuple[Measured, Measured]]:
+        """Return the runs of two variants by seeds, if each seed has examples of its own, the same for both variants."""
+        pairs = self.same_seeds(one, other)
+        kinds = {pair[0].kind for pair in pairs}
+        alike = all(first.kind == second.kind for first, second in pairs)
+        return pairs if alike and 1 < len(kinds) == len(pairs) and len({signature for signature, *_ in kinds}) == 1 else []
+
+    def same_seeds(self, one: str, other: str) -> list[tuple[Measured, Measured]]:
+        """Return the runs of two variants whose seed is the same."""
+        known = {run.run.seed: run for run in self.runs.get(other, ())}
+        return [(run, known[run.run.seed]) for run in self.runs.get(one, ()) if run.run.seed in known]
+
+    def _estimate(self, pairs: Collection[tuple[Measured, Measured]]) -> Difference:
+        """Estimate the difference of trained models; there is no interval where not all were tested on the same examples."""
+        if len({run.kind for pair in pairs for run in pair}) > 1:
+            value = float(np.mean([first.value - second.value for first, second in pairs]))
+            return Difference(value, (Part(math.nan, math.nan),))
+        sample, places = self._sample(next(iter(pairs))[0].kind)
+        rows = ([places[id(pair[side])] for pair in pairs] for side in (0, 1))
+        return models.estimate_difference(sample, *rows)
+
+    def _sample(self, kind: Kind) -> tuple[Sample, dict[int, int]]:
+        if kind not in self._samples:
+            runs = [run for found in self.runs.values() for run in found if run.kind == kind]
+            sample = sample_models(self.metric, [run.statistics for run in runs])
+            self._samples[kind] = sample, {id(run): place for place, run in enumerate(runs)}
+        return self._samples[kind]
+
+    @cached_property
+    def _samples(self) -> dict[Kind, tuple[Sample, dict[int, int]]]:
+        return {}
+
+    def sample(self, label: str) -> Sample | None:
+        """Return the runs of a variant; None where not all were tested on the same examples."""
+        runs = self.runs.get(label, [])
+        return sample_models(self.metric, [r.statistics for r in runs]) if len({run.kind for run in runs}) == 1 else None
+
+
+def _scores(pairs: Collection[tuple[Measured, Measured]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.array([one.value for one, _ in pairs]), np.array([other.value for _, other in pairs])
+
+
+def _measure(run: Run, test: str, name: str) -> Measured | None:
+    value, statistics = run.value(test, name), run.statistics(test, name)
+    if value is None or statistics is None:
+        return None
+    digest, order = run.example_order(test)
+    if len(order) != len(statistics):  # whose examples are not known
+        return None
+    kind = run.result.signature(test, name), digest, statistics.shape[1]
+    return Measured(run, kind, statistics[list(order)], value)
+
+
+CONTRASTS: dict[Significance, Callable[[MeasuredVariants, str, str], Contrast | str]] = {
+    "seeds": MeasuredVariants.over_seeds,
+    "models": MeasuredVariants.of_models,
+}
+"""How two variants are compared, by what the study calls it."""
+
+
+def compare(
+    significance: Significance, sets: Mapping[str, MeasuredVariants], asked: Collection[Pair]
+) -> dict[Pair, Contrast | str]:
+    """Compare variants, or say why not.
+
+    Args:
+        significance: the test.
+        sets: the variants by test set.
+        asked: what to compare.
+    """
+    found = {pair: CONTRASTS[significance](sets[pair.test], pair.one, pair.other) for pair in asked}
+    return found | _test_models(sets, found) if significance == "models" else found
+
+
+def _test_models(sets: Mapping[str, MeasuredVariants], found: Mapping[Pair, Contrast | str]) -> dict[Pair, Contrast | str]:
+    """Add p to contrasts of trained models: those with the same baseline and seeds are given the same exchanges."""
+    made = {pair: contrast for pair, contrast in found.items() if isinstance(contrast, Contrast)}
+    runs = {pair: sets[pair.test].same_seeds(pair.one, pair.other) for pair in made}
+    contests: dict[tuple[str, str, tuple[int, ...]], list[Pair]] = {}
+    for pair, both in runs.items():
+        contests.setdefault((pair.test, pair.other, tuple(one.run.seed for one, _ in both)), []).append(pair)
+    family = [
+        models.Contest(
+            sets[pairs[0].test].metric,
+            np.concatenate([other.statistics for _, other in runs[pairs[0]]]),
+            {pair: np.concatenate([one.statistics for one, _ in runs[pair]]) for pair in pairs},
+        )
+        for pairs in contests.values()
+    ]
+    return {pair: replace(made[pair], p=result.p) for pair, result in models.compare_models(family).items()}

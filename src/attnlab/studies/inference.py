@@ -1,0 +1,161 @@
+"""What the table of a study says of differences: which test was made, and what came of it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import mean
+
+from attnlab.evaluation.significance.calibration import LEVEL
+from attnlab.evaluation.significance.improvement import Probability
+from attnlab.evaluation.significance.multiplicity import clusters, holm
+from attnlab.studies.collection import Study
+from attnlab.studies.contrasts import NOT_COMPARABLE, ONE_SEED, Contrast, MeasuredVariants, Pair, compare
+from attnlab.studies.names import Significance
+
+MOST_PAIRS = {"seeds": 20_000, "models": 300}
+"""How many pairs of variants are compared for clusters; a test by exchanges takes long for more."""
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Differences in the metric that ranks.
+
+    Attributes:
+        significance: the test that was made.
+        asked: the test that the study asks for.
+        sets: the variants by test set.
+        against: each other variant against the baseline, or why there is no comparison, by the test set and the variant.
+        corrected: p of those after Holm's correction over all of them, on all test sets.
+        improvements: P(A > B) of those, over seeds.
+        orders: ε_min of those with enough seeds.
+        clusters: number of the cluster of each variant, by the test set; empty where none were made.
+        pairs: of variants, on all test sets, that were compared for the clusters.
+    """
+
+    significance: Significance
+    asked: Significance
+    sets: Mapping[str, MeasuredVariants]
+    against: Mapping[tuple[str, str], Contrast | str]
+    corrected: Mapping[tuple[str, str], float]
+    improvements: Mapping[tuple[str, str], Probability]
+    orders: Mapping[tuple[str, str], float]
+    clusters: Mapping[str, Mapping[str, int]]
+    pairs: int
+
+
+def infer(study: Study) -> Inference:
+    """Compare the variants of a study with its baseline, and with each other, on every test set."""
+    name, _ = study.ranking
+    sets = {test: MeasuredVariants(study, test, name) for test in study.tests}
+    significance = choose_significance(study.significance, sets, study.baseline)
+    asked = [
+        Pair(test, label, study.baseline)
+        for test, tested in sets.items()
+        for label in tested.runs
+        if study.baseline is not None and study.baseline in tested.runs and label != study.baseline
+    ]
+    against = {(pair.test, pair.one): found for pair, found in compare(significance, sets, asked).items()}
+    corrected = holm({key: found.p for key, found in against.items() if isinstance(found, Contrast)})
+    confidence = 1 - LEVEL / max(1, len(corrected))
+    made = {key: one for key, one in against.items() if isinstance(one, Contrast)} if significance == "seeds" else {}
+    improvements = {key: sets[key[0]].improvement(one) for key, one in made.items()}
+    orders = {key: order for key, one in made.items() if (order := sets[key[0]].order(one, confidence)) is not None}
+    numbers, pairs = _cluster(sets, significance)
+    return Inference(significance, study.significance, sets, against, corrected, improvements, orders, numbers, pairs)
+
+
+def choose_significance(asked: Significance, sets: Mapping[str, MeasuredVariants], baseline: str | None) -> Significance:
+    """Return the test that can be made: of trained models alone where no two variants to be compared have several seeds."""
+    several = [{label for label, runs in tested.runs.items() if len(runs) > 1} for tested in sets.values()]
+    if any(len(labels) > 1 and (baseline in (None, *labels)) for labels in several):
+        return asked
+    return "models"
+
+
+def _cluster(sets: Mapping[str, MeasuredVariants], significance: Significance) -> tuple[dict[str, dict[str, int]], int]:
+    """Number the clusters of variants on each test set, and count the pairs that were compared for them."""
+    least = 2 if significance == "seeds" else 1
+    ranked = {test: _rank(tested, least) for test, tested in sets.items()}
+    asked = [Pair(test, *pair) for test, labels in ranked.items() for pair in combinations(labels, 2)]
+    if not 0 < len(asked) <= MOST_PAIRS[significance]:
+        return {}, len(asked)
+    found = {pair: one for pair, one in compare(significance, sets, asked).items() if isinstance(one, Contrast)}
+    p_values = holm({pair: contrast.p for pair, contrast in found.items()})
+    apart = {test: [(pair.one, pair.other) for pair, p in p_values.items() if pair.test == test and p < LEVEL] for test in sets}
+    return {test: clusters(labels, apart[test]) for test, labels in ranked.items() if len(labels) > 1}, len(found)
+
+
+def _rank(tested: MeasuredVariants, least: int) -> list[str]:
+    """Return the variants with enough seeds, the best first."""
+    sign = 1 if tested.metric.higher_is_better is False else -1
+    means = {label: sign * mean(run.value for run in runs) for label, runs in tested.runs.items() if len(runs) >= least}
+    return sorted(means, key=lambda label: means[label])
+
+
+def describe(study: Study, inference: Inference) -> Iterator[str]:
+    """Say in words which test was made, over how many seeds, and what it speaks of."""
+    label = study.ranking[1].label
+    made = [found for found in inference.against.values() if isinstance(found, Contrast)]
+    if made:
+        counts = sorted({count for found in made for count in found.seeds})
+        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        yield f"Δ{label}: difference to {study.baseline}. {TOLD[inference.significance].format(seeds=_plural(seeds, 'seed'))}"
+        yield (
+            f"Δ{label}: [ ] is the 95 % confidence interval of a single difference; p is Holm-corrected over all "
+            f"{_plural(str(len(inference.corrected)), 'comparison')} with {study.baseline}, on every test set; * p < {LEVEL}"
+        )
+    if inference.improvements:
+        yield (
+            f"P(A > B): probability that a newly trained run of the variant is better than one of {study.baseline}; "
+            "with its 95 % confidence interval (Bouthillier et al. 2021, who call .75 and more meaningful)"
+        )
+    if inference.orders:
+        yield (
+            f"ε_min: 0 where the variant is stochastically better than {study.baseline}, 1 where it is worse; below 0.2 it is "
+            f"almost stochastically better (Ulmer et al. 2022; confidence corrected for {len(inference.corrected)} comparisons)"
+        )
+    if inference.clusters:
+        yield (
+            "cluster: every variant of a cluster is significantly better than all of later clusters; those of one are not "
+            f"all told apart (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)"
+        )
+    elif inference.pairs:
+        yield f"no clusters: {inference.pairs} pairs are too many for a test of trained models by exchanges"
+    if inference.asked != inference.significance:
+        yield (
+            "no test over seeds: these variants have one seed each, and nothing shows how far seeds lie apart; "
+            "what is tested are these trained models alone"
+        )
+    yield from _refusals(study, inference)
+
+
+def _plural(count: str, noun: str) -> str:
+    return f"{count} {noun}{'' if count == '1' else 's'}"
+
+
+def _refusals(study: Study, inference: Inference) -> Iterator[str]:
+    """Name the variants that were not compared."""
+    for why, told in (
+        (
+            ONE_SEED,
+            f"no test over seeds of variants with one seed (or against one): more seeds, or study.significance={MODELS}",
+        ),
+        (NOT_COMPARABLE, f"not tested against {study.baseline}: other examples or another form of the metric, see below"),
+    ):
+        labels = dict.fromkeys(label for (_, label), found in inference.against.items() if found == why)
+        if labels:
+            yield f"{told}: {', '.join(labels)}"
+
+
+MODELS: Significance = "models"
+TOLD: dict[Significance, str] = {
+    "seeds": (
+        "Tested over seeds and examples: it speaks of the variants, whatever seeds they are trained with ({seeds} a variant; "
+        "Student's t with the variance between seeds and that between examples)"
+    ),
+    "models": (
+        "Tested over examples alone: it speaks of these trained models, and not of the variants with other seeds ({seeds} a "
+        "variant; paired approximate randomization over the examples of all)"
+    ),
+}
+"""What the test that was made speaks of."""

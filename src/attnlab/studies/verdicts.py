@@ -1,0 +1,45 @@
+"""What the runs of a study say of its claims."""
+
+from dataclasses import replace
+
+from attnlab.evaluation.significance.calibration import LEVEL
+from attnlab.studies.claims import UNDECIDED, Claim, Verdict, combine, parse_claims
+from attnlab.studies.collection import Study, find_variant
+from attnlab.studies.contrasts import CONTRASTS, Contrast, MeasuredVariants
+from attnlab.studies.inference import choose_significance
+
+
+def judge_claims(study: Study) -> list[Verdict]:
+    """Judge each claim by confidence intervals of the study's test, corrected for the number of claims (Bonferroni)."""
+    claims = parse_claims(list(study.claims))
+    return [_judge(study, claim, LEVEL / len(claims)) for claim in claims]
+
+
+def _judge(study: Study, claim: Claim, level: float) -> Verdict:
+    known = {runs[0].overrides: label for label, runs in study.variants.items()}
+    names = [find_variant(label, known) for label in claim.labels]
+    if missing := [label for label, name in zip(claim.labels, names, strict=True) if name is None]:
+        return Verdict(claim.text, UNDECIDED, f"there is no variant {missing[0]}")
+    if claim.test not in study.tests or claim.metric not in study.known_metrics:
+        return Verdict(claim.text, UNDECIDED, f"no finished run has {claim.metric} of {claim.test}")
+    tested = MeasuredVariants(study, claim.test, claim.metric)
+    one = str(names[0])
+    others = [str(name) for name in names[1:]] or [label for label in study.variants if label != one]
+    significance = choose_significance(study.significance, {claim.test: tested}, one)
+    differences = {}
+    for other in others:
+        contrast = CONTRASTS[significance](tested, one, other)
+        if not isinstance(contrast, Contrast):
+            return Verdict(claim.text, UNDECIDED, f"{one} and {other}: {contrast}")
+        differences[other] = contrast.difference
+    if claim.other is None and tested.metric.higher_is_better is None:
+        return Verdict(claim.text, UNDECIDED, f"neither way is better for {tested.metric.label}")
+    if claim.other is None and tested.metric.higher_is_better is False:
+        claim = replace(claim, low=-claim.high, high=0.0)
+    intervals, strict = (
+        {other: difference.interval(1 - level / share) for other, difference in differences.items()}
+        for share in (1, len(differences))
+    )
+    verdict = combine(claim, intervals, strict, tested.metric.digits)
+    told = " (of these trained models)" if significance == "models" else ""
+    return replace(verdict, reason=f"{verdict.reason}{told}")

@@ -1,0 +1,225 @@
+"""Tests over seeds: they hold their level, and are what a plain computation says."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from attnlab.evaluation.metric import Metric, Statistics
+from attnlab.evaluation.metrics import Loss
+from attnlab.evaluation.significance.calibration import calibrate, split_runs
+from attnlab.evaluation.significance.difference import Difference, Part
+from attnlab.evaluation.significance.improvement import (
+    probability_by_pairs,
+    probability_of_improvement,
+    stochastic_order,
+)
+from attnlab.evaluation.significance.multiplicity import clusters
+from attnlab.evaluation.significance.sample import Sample, sample_models
+from attnlab.evaluation.significance.seeds import compare_pairs, compare_systems
+from attnlab.tasks.translation.metrics import BLEU
+
+Maker = Callable[[np.random.Generator, int, NDArray[np.float64]], list[Statistics]]
+EXAMPLES = 150
+
+
+def losses(draw: np.random.Generator, models: int, hardness: NDArray[np.float64]) -> list[Statistics]:
+    """Losses of models whose seeds, examples and both together make a difference, in nats of ten tokens each."""
+    count = len(hardness)
+    rows = (20 + 3 * hardness + 0.5 * draw.standard_normal() + 5 * draw.standard_normal(count) for _ in range(models))
+    return [np.stack([row, np.full(count, 10.0)], axis=1) for row in rows]
+
+
+def translations(draw: np.random.Generator, models: int, hardness: NDArray[np.float64]) -> list[Statistics]:
+    """What lines add to BLEU: n-grams that are right with a probability of seed, line and both together."""
+    count = len(hardness)
+    lengths = 5 + (np.arange(count) * 7) % 15
+    counted = np.stack([lengths - order for order in range(4)], axis=1)
+    found = []
+    for _ in range(models):
+        words = np.clip(0.85 + 0.1 * hardness + 0.01 * draw.standard_normal() + 0.05 * draw.standard_normal(count), 0.05, 0.99)
+        right = draw.binomial(counted, words[:, None] ** np.arange(1, 5))
+        written = lengths + draw.integers(-1, 2, count)
+        found.append(np.concatenate([written[:, None], lengths[:, None], right, counted], axis=1).astype(float))
+    return found
+
+
+def rate_of_stars(metric: Metric, make: Maker, seeds: int, times: int, taste: float, draw: np.random.Generator) -> float:
+    """Share of comparisons with p < 0.05 where both systems are equally good, each being better on examples of its own kind."""
+    stars = 0
+    for _ in range(times):
+        shared = draw.standard_normal(EXAMPLES)
+        both = [run for _ in range(2) for run in make(draw, seeds, shared + taste * draw.standard_normal(EXAMPLES))]
+        stars += compare_systems(sample_models(metric, both), range(seeds), range(seeds, 2 * seeds)).p < 0.05
+    return stars / times
+
+
+def most(times: int) -> float:
+    """6 %, and what chance may add to a rate of 5 %: three standard errors, of which one star in a hundred is there already."""
+    return 0.06 + max(0.0, 3 * math.sqrt(0.05 * 0.95 / times) - 0.01)
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize(("metric", "make"), [(Loss(), losses), (BLEU(), translations)], ids=["mean", "ratio"])
+@pytest.mark.parametrize("taste", [0.0, 0.5], ids=["one variant", "two variants"])
+def test_false_stars_are_rare(metric: Metric, make: Maker, seeds: int, taste: float) -> None:
+    assert rate_of_stars(metric, make, seeds, 250, taste, np.random.default_rng([seeds, 7])) <= most(250)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize(("metric", "make"), [(Loss(), losses), (BLEU(), translations)], ids=["mean", "ratio"])
+@pytest.mark.parametrize("taste", [0.0, 0.3, 1.0])
+def test_false_stars_are_rare_in_many_comparisons(metric: Metric, make: Maker, seeds: int, taste: float) -> None:
+    assert rate_of_stars(metric, make, seeds, 2000, taste, np.random.default_rng([seeds, 8])) <= most(2000)
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("between", [1.0, 3.0], ids=["alike", "apart"])
+@pytest.mark.parametrize("examples", [0.0, 0.3, 1.0, 3.0])
+def test_the_level_holds_whichever_varies_more_seeds_or_examples(seeds: int, between: float, examples: float) -> None:
+    """With the variance of examples known, as a thousand of them nearly tell it."""
+    draw, times = np.random.default_rng([seeds, int(between), int(10 * examples)]), 2000
+    one, other = draw.standard_normal((times, seeds)), between * draw.standard_normal((times, seeds))
+    part = examples**2 * (1 + between**2) / seeds
+    apart = one.mean(axis=1) - other.mean(axis=1) + math.sqrt(part) * draw.standard_normal(times)
+    stars = 0
+    for value, first, second in zip(apart, one, other, strict=True):
+        variances = first.var(ddof=1) / seeds, second.var(ddof=1) / seeds
+        freedom = sum(variances) ** 2 * (seeds - 1) / (variances[0] ** 2 + variances[1] ** 2)
+        low, high = Difference(value, (Part(sum(variances), freedom), Part(part, 999.0))).interval()
+        stars += not low <= 0 <= high
+    assert stars / times <= most(times)
+
+
+def test_a_difference_is_what_the_variance_components_say() -> None:
+    """Of a mean, the jackknife's covariance is that of the examples' values over their number."""
+    draw = np.random.default_rng(0)
+    hardness = draw.standard_normal(40)
+    both = [*losses(draw, 3, hardness), *losses(draw, 4, hardness + draw.standard_normal(40))]
+    sample = sample_models(Loss(), both)
+    scores = np.array([rows[:, 0] / 10 for rows in both])
+    np.testing.assert_allclose(sample.values, scores.mean(axis=1))
+    np.testing.assert_allclose(sample.covariance, np.cov(scores) / 40)
+    one, other = scores[:3], scores[3:]
+    apart = one.mean(axis=0) - other.mean(axis=0)
+    examples = apart.var(ddof=1) / 40
+    for group in (one, other):
+        alone = sum((row - group.mean(axis=0)).var(ddof=1) for row in group) / (len(group) - 1)
+        examples -= alone / len(group) / 40
+    variances = [group.mean(axis=1).var(ddof=1) / len(group) for group in (one, other)]
+    freedom = sum(variances) ** 2 / (variances[0] ** 2 / 2 + variances[1] ** 2 / 3)
+    found = compare_systems(sample, range(3), range(3, 7))
+    assert found.value == pytest.approx(apart.mean())
+    assert found.parts[0] == pytest.approx((sum(variances), freedom))
+    assert found.parts[1] == pytest.approx((examples, 39))
+    assert examples > 0
+    variance = sum(variances) + examples
+    critical = (sum(variances) * stats.t.ppf(0.975, freedom) + examples * stats.t.ppf(0.975, 39)) / variance
+    assert found.interval() == pytest.approx((apart.mean() - critical * variance**0.5, apart.mean() + critical * variance**0.5))
+    assert min(map(abs, found.interval(1 - found.p))) == pytest.approx(0, abs=1e-6)
+
+
+def test_without_a_choice_of_examples_it_is_welchs_test_and_of_pairs_students() -> None:
+    draw = np.random.default_rng(1)
+    values = np.concatenate([draw.normal(30, 1, 3), draw.normal(32, 2, 5)])
+    sample = Sample(values, np.zeros((8, 8)), 500)
+    found = compare_systems(sample, range(3), range(3, 8))
+    assert found.p == pytest.approx(stats.ttest_ind(values[:3], values[3:], equal_var=False).pvalue)
+    assert compare_pairs(values[:3], values[3:6]).p == pytest.approx(stats.ttest_rel(values[:3], values[3:6]).pvalue)
+    same = Sample(np.full(6, 99.9), np.zeros((6, 6)), 500)
+    assert (compare_systems(same, range(3), range(3, 6)).value, compare_systems(same, range(3), range(3, 6)).p) == (0.0, 1.0)
+    assert math.isnan(compare_systems(Sample(values, np.full((8, 8), np.nan), 1), range(3), range(3, 8)).p)
+
+
+def test_what_one_example_alone_decides_is_no_difference_of_systems() -> None:
+    """All seeds of one system get a certain example right, and those of the other get it wrong: they do not vary otherwise."""
+    wrong = np.stack([np.ones(500), np.ones(500)], axis=1)
+    right = wrong.copy()
+    right[0, 0] = 0
+    found = compare_systems(sample_models(Loss(), [right] * 3 + [wrong] * 3), range(3), range(3, 6))
+    assert found.value == pytest.approx(-1 / 500)
+    assert 0.3 < found.p < 0.35
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("better", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("examples", [0.0, 0.5])
+def test_the_interval_of_the_probability_of_improvement_covers_it(seeds: int, better: float, examples: float) -> None:
+    draw, times = np.random.default_rng(seeds), 500
+    truth, covered = stats.norm.cdf(better / math.sqrt(2 + examples)), 0
+    for _ in range(times):
+        one = better + draw.standard_normal(seeds) + math.sqrt(examples) * draw.standard_normal()
+        found = probability_of_improvement(one, draw.standard_normal(seeds), examples)
+        covered += found.low <= truth <= found.high
+    assert covered / times >= 0.92
+
+
+def test_the_probability_of_improvement_counts_pairs_and_three_seeds_say_little() -> None:
+    one, other = np.array([3.0, 1.0, 2.0]), np.array([2.0, 0.0])
+    assert probability_of_improvement(one, other).value == pytest.approx((4 + 0.5) / 6)
+    assert probability_of_improvement(one, one - 10)[0] == 1.0
+    assert probability_of_improvement(one, one - 10).low < 0.5, "as no permutation of three and three has p < 0.1"
+    many = np.arange(10.0)
+    assert 0.75 < probability_of_improvement(many, many - 10).low < 0.95
+    assert probability_of_improvement(many, many - 10, 25.0).low < probability_of_improvement(many, many - 10).low
+    low, high = probability_by_pairs(np.array([1.0, 2.0, 3.0, -1.0]))[1:]
+    critical = stats.t.ppf(0.975, 3)
+    for end in (low, high):
+        assert abs(end - 0.75) == pytest.approx(critical * math.sqrt(end * (1 - end) / 4), abs=4e-3)
+
+
+@pytest.mark.parametrize("shift", [-1.0, 0.0, 0.5, 3.0])
+def test_stochastic_order_is_what_integrals_on_a_grid_and_a_bootstrap_of_its_own_say(shift: float) -> None:
+    chance = np.random.default_rng(5)
+    one, other = chance.normal(shift, 1.5, 6), chance.normal(0, 1, 5)
+
+    def ratio(first: list[float], second: list[float]) -> float:
+        above = below = 0.0
+        for point in np.arange(0.001, 1, 0.002):
+            apart = sorted(first)[math.ceil(point * len(first)) - 1] - sorted(second)[math.ceil(point * len(second)) - 1]
+            above, below = above + max(apart, 0) ** 2, below + min(apart, 0) ** 2
+        return below / (above + below)
+
+    drawn = [ratio([*chance.choice(one, 6)], [*chance.choice(other, 5)]) for _ in range(200)]
+    scale = math.sqrt(6 * 5 / 11)
+    deviation = float(np.std([scale * (value - ratio([*one], [*other])) for value in drawn]))
+    expected = min(1.0, ratio([*one], [*other]) + deviation / scale * stats.norm.ppf(0.95))
+    assert stochastic_order(one, other) == pytest.approx(expected, abs=0.07)
+    assert stochastic_order(one, other, confidence=0.5) == pytest.approx(ratio([*one], [*other]), abs=5e-3)
+
+
+def test_stochastic_order_of_what_never_overlaps_and_of_equals() -> None:
+    values = np.arange(5.0)
+    assert (stochastic_order(values + 10, values), stochastic_order(values, values + 10)) == (0.0, 1.0)
+    assert stochastic_order(values, values, confidence=0.5) == 0.5
+
+
+def test_clusters_are_cut_where_all_above_are_better_than_all_below() -> None:
+    ranked = ["a", "b", "c", "d"]
+    apart = {(first, second) for first in "ab" for second in "cd"}
+    assert clusters(ranked, apart) == {"a": 1, "b": 1, "c": 2, "d": 2}
+    assert set(clusters(ranked, apart - {("b", "c")}).values()) == {1}
+    assert clusters(ranked, {*apart, ("a", "b"), ("c", "d")}) == {"a": 1, "b": 2, "c": 3, "d": 4}
+
+
+def test_splits_of_runs_are_each_there_once_or_drawn() -> None:
+    every = list(split_runs(6, 2, 1000))
+    assert len(every) == len({frozenset([frozenset(one), frozenset(other)]) for one, other in every}) == 45
+    assert all(not {*one} & {*other} for one, other in every)
+    drawn = list(split_runs(24, 10, 50))
+    assert len(drawn) == 50
+    assert all(len({*one, *other}) == 20 for one, other in drawn)
+
+
+def test_the_smallest_difference_is_one_that_gets_its_stars() -> None:
+    """For normal seeds without examples, it is what the noncentral t distribution says."""
+    draw = np.random.default_rng(3)
+    sample = Sample(draw.normal(30, 1, 400), np.zeros((400, 400)), 500)
+    found = calibrate(400, 5, lambda one, other: compare_systems(sample, one, other), 1000)
+    assert found.rate <= most(1000)
+    noncentral = found.smallest / math.sqrt(2 / 5)
+    assert stats.nct.sf(stats.t.ppf(0.975, 8), 8, noncentral) == pytest.approx(0.8, abs=0.05)

@@ -1,0 +1,143 @@
+"""Claims of a study: read before anything is trained, and judged by the test of its table."""
+
+from pathlib import Path
+
+import pytest
+
+from attnlab.config import CONF
+from attnlab.errors import UserError
+from attnlab.studies.claims import CONTRADICTED, SUPPORTED, UNDECIDED, combine, parse_claims
+from attnlab.studies.collection import collect
+from attnlab.studies.comparison import compare_variants
+from attnlab.studies.folder import StudyFolder
+from attnlab.studies.page import page
+from attnlab.studies.plan import plan
+from attnlab.studies.preview import check_tests_of_claims
+from commands import TINY, Cli, cli
+from studies.folders import write_study
+
+__all__ = ["cli"]
+
+SKILLS = {"attention=none": 0.3, "attention=dot": 0.85, "attention=additive": 0.87}
+INFINITY = float("inf")
+
+
+def test_a_claim_is_about_two_variants_or_one_and_all_others() -> None:
+    larger, smaller, close, best = parse_claims(
+        [
+            "search.width=1 search/length_penalty=none > dot on test  bleu",
+            "additive < dot on test_long loss",
+            "|concat - additive| < .5 on test bleu",
+            "cosine is best on test_long exact",
+        ]
+    )
+    assert (larger.labels, larger.test, larger.metric) == (["search.width=1 search/length_penalty=none", "dot"], "test", "bleu")
+    assert (larger.low, larger.high) == (0, INFINITY)
+    assert (smaller.labels, smaller.low, smaller.high) == (["additive", "dot"], -INFINITY, 0)
+    assert (close.labels, close.low, close.high) == (["concat", "additive"], -0.5, 0.5)
+    assert (best.labels, best.other, best.test) == (["cosine"], None, "test_long")
+
+
+@pytest.mark.parametrize(
+    ("text", "interval", "verdict"),
+    [
+        ("a > b on t m", (0.1, 2.0), SUPPORTED),
+        ("a > b on t m", (-2.0, -0.1), CONTRADICTED),
+        ("a > b on t m", (-0.1, 2.0), UNDECIDED),
+        ("a < b on t m", (-2.0, -0.1), SUPPORTED),
+        ("a < b on t m", (0.0, 0.1), CONTRADICTED),
+        ("|a - b| < 1 on t m", (-0.9, 0.9), SUPPORTED),
+        ("|a - b| < 1 on t m", (-0.9, 1.1), UNDECIDED),
+        ("|a - b| < 1 on t m", (1.1, 2.1), CONTRADICTED),
+        ("|a - b| < 1 on t m", (float("nan"), float("nan")), UNDECIDED),
+    ],
+)
+def test_a_claim_holds_where_the_whole_interval_says_so(text: str, interval: tuple[float, float], verdict: str) -> None:
+    (claim,) = parse_claims([text])
+    assert claim.judge(interval) == verdict
+
+
+def test_the_best_is_better_than_every_other_and_not_the_best_is_worse_than_one() -> None:
+    (claim,) = parse_claims(["a is best on t m"])
+    clear, unclear, worse = (0.5, 1.0), (-0.5, 1.0), (-1.0, -0.5)
+    assert combine(claim, {"b": clear, "c": clear}, {"b": unclear, "c": unclear}, 2).verdict == SUPPORTED
+    assert combine(claim, {"b": clear, "c": unclear}, {"b": clear, "c": unclear}, 2).verdict == UNDECIDED
+    assert combine(claim, {"b": clear, "c": worse}, {"b": clear, "c": unclear}, 2).verdict == UNDECIDED, (
+        "one of two, uncorrected"
+    )
+    told = combine(claim, {"b": clear, "c": worse}, {"b": clear, "c": worse}, 2)
+    assert (told.verdict, told.reason) == (CONTRADICTED, "a - c in [-1.00, -0.50]")
+
+
+@pytest.mark.parametrize(
+    ("claims", "message"),
+    [
+        ("[additive beats dot on test bleu]", "'additive beats dot on test bleu' is none: A > B, A < B"),
+        ("[additive > dot]", "is none: A > B"),
+        ("['|a - b| < x on test bleu']", "is none: A > B"),
+        ("additive > dot on test bleu", "study.claims is a list of texts"),
+        ("[additive > dot on test blue]", "no metric 'blue': did you mean 'bleu'?"),
+        ("[additve > dot on test bleu]", "no variant 'additve': there is additive; dot"),
+        ("[dot > dot on test bleu]", "compares a variant with itself"),
+        ("[additive > dot on tset bleu]", "no test set 'tset': did you mean 'test'?"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_trained(claims: str, message: str, tmp_path: Path, cli: Cli) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "defaults: [train, _self_]\nname: mine\nhydra: {sweeper: {params: {attention: 'additive,dot'}}}\n"
+        f"study:\n  question: Which?\n  claims: {claims}\n"
+    )
+    with pytest.raises(UserError) as error:
+        check_tests_of_claims(plan(tmp_path, "mine", [], [CONF], command=["attnlab"]))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_a_test_speaks_of_is_seeds_or_models(tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("train", "-m", "seed=1,2", "study.significance=both", *TINY) == 2
+    assert "study.significance is one of seeds, models, not 'both'" in capsys.readouterr().err
+
+
+def test_the_report_judges_claims_in_every_form(tmp_path: Path) -> None:
+    verdicts = {
+        "additive > none on test bleu": SUPPORTED,
+        "none > dot on test_long exact": UNDECIDED,
+        "none > dot on test bleu": CONTRADICTED,
+        "|dot - additive| < 90 on test bleu": SUPPORTED,
+        "|dot - additive| < 0.01 on test bleu": UNDECIDED,
+        "dot < none on test perplexity": SUPPORTED,
+        "none is best on test perplexity": CONTRADICTED,
+        "cosine is best on test bleu": UNDECIDED,
+        "dot is best on val bleu": UNDECIDED,
+    }
+    folder = write_study(tmp_path / "claims", skills=SKILLS, seeds=range(1, 6), states={}, claims=[*verdicts])
+    study = collect(folder)
+    comparison = compare_variants(study)
+    assert {one.claim: one.verdict for one in comparison.verdicts} == verdicts
+    reasons = {one.claim: one.reason for one in comparison.verdicts}
+    assert "there is no variant cosine" in reasons["cosine is best on test bleu"]
+    assert "no finished run has bleu of val" in reasons["dot is best on val bleu"]
+    assert reasons["additive > none on test bleu"].startswith("additive - none in [+")
+    markdown, html = comparison.markdown(), page(study, comparison)
+    assert "## Claims" in markdown
+    assert "| additive > none on test bleu | **supported** | additive - none in [+" in markdown
+    assert "at 95 % for all 9 claims together" in markdown
+    assert "<strong>contradicted</strong>" in html
+    assert "claim supported: additive > none on test bleu" in comparison.latex()
+
+
+def test_claims_are_judged_with_one_seed_as_of_these_models(tmp_path: Path) -> None:
+    claims = ["additive > none on test bleu"]
+    comparison = compare_variants(collect(write_study(tmp_path / "one", skills=SKILLS, seeds=(1,), states={}, claims=claims)))
+    (verdict,) = comparison.verdicts
+    assert verdict.verdict == SUPPORTED
+    assert verdict.reason.endswith("(of these trained models)")
+
+
+def test_a_study_keeps_its_claims_for_its_report(tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    claim = "study.claims=['1 > 2 on test bleu']"
+    assert cli("train", "-m", "seed=1", "search.width=1,2", claim, *TINY, "logger=none") == 0
+    read = StudyFolder(tmp_path / "runs" / "train").read_plan()
+    assert read is not None
+    assert (read.claims, read.significance) == (["1 > 2 on test bleu"], "seeds")
+    assert "1 > 2 on test bleu" in (tmp_path / "runs" / "train" / "comparison.md").read_text()

@@ -1,0 +1,224 @@
+"""What a study's table says of differences: which test it made, of which runs, and of what it speaks."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from attnlab.errors import UserError
+from attnlab.evaluation.significance import seeds
+from attnlab.evaluation.significance.multiplicity import holm
+from attnlab.evaluation.significance.sample import sample_models
+from attnlab.runs.files import LENGTHS, NUMBERS, write_lines, write_statistics
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.calibration import calibrate_study
+from attnlab.studies.collection import Study, collect
+from attnlab.studies.comparison import compare_variants
+from attnlab.studies.contrasts import Contrast, MeasuredVariants
+from attnlab.studies.inference import infer
+from attnlab.studies.page import page
+from attnlab.studies.table import Cell, Comparison
+from commands import Cli, cli
+from studies.folders import write_run, write_study
+
+__all__ = ["cli"]
+
+SKILLS = {"attention=none": 0.55, "attention=dot": 0.85, "attention=additive": 0.87, "attention=cosine": 0.86}
+
+
+def cells(comparison: Comparison, column: str) -> dict[str, Cell]:
+    return {row[0].text: row[comparison.header.index(column)] for row in comparison.rows}
+
+
+def told(comparison: Comparison, start: str) -> str:
+    return " ".join(note for note in comparison.notes if note.startswith(start))
+
+
+def contrast(study: Study, one: str, other: str) -> Contrast | str:
+    return MeasuredVariants(study, "test", "bleu").over_seeds(one, other)
+
+
+def move(run: RunFolder, test: str, order: list[int], numbers: list[int]) -> None:
+    """Write a test set of a run in another order."""
+    lines = {run.sources_file(test): run.read_sources(test), run.references_file(test): run.read_references(test)}
+    for path, read in lines.items():
+        write_lines(path, [read[place] for place in order])
+    read = run.read_statistics(test)
+    added = {name: rows[order] for name, rows in read.items() if name not in (LENGTHS, NUMBERS)}
+    write_statistics(run.statistics_file(test), added, read[LENGTHS][order].astype(int).tolist(), numbers)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_study(tmp_path_factory.mktemp("runs") / "seeds", skills=SKILLS, seeds=range(1, 6), states={})
+
+
+@pytest.fixture(scope="module")
+def comparison(folder: Path) -> Comparison:
+    return compare_variants(collect(folder))
+
+
+def test_differences_are_tested_over_seeds_and_corrected_over_all_test_sets(folder: Path, comparison: Comparison) -> None:
+    study, raw, found = collect(folder), {}, {}
+    _, metric = study.ranking
+    for test in study.tests:
+        for label in ("dot", "additive", "cosine"):
+            runs = [run.statistics(test, "bleu") for name in (label, "none") for run in study.variants[name]]
+            difference = seeds.compare_systems(
+                sample_models(metric, [r for r in runs if r is not None]), range(5), range(5, 10)
+            )
+            raw[test, label], found[test, label] = difference.p, difference
+    corrected = holm(raw)
+    assert len(corrected) == 6
+    for (test, label), p in corrected.items():
+        cell = cells(comparison, f"{test} ΔBLEU")[label]
+        low, high = found[test, label].interval()
+        assert (cell.value, cell.more) == (
+            pytest.approx(found[test, label].value),
+            pytest.approx({"p": p, "low": low, "high": high}),
+        )
+        assert cell.text.startswith(f"{cell.value:+.2f}* [{low:+.2f}, {high:+.2f}] (p ")
+        mean = cells(comparison, f"{test} BLEU")
+        assert cell.value == pytest.approx(mean[label].value - mean["none"].value)
+    assert "whatever seeds they are trained with (5 seeds a variant" in told(comparison, "ΔBLEU: difference to none")
+    assert "all 6 comparisons with none, on every test set" in told(comparison, "ΔBLEU: [ ]")
+
+
+def test_how_often_and_how_surely_a_variant_is_better(comparison: Comparison) -> None:
+    better = cells(comparison, "test P(A > B)")
+    assert better["dot"].value == 1.0
+    assert 0.5 < better["dot"].more["low"] < 1.0
+    assert cells(comparison, "test ε_min")["dot"].value == 0.0
+    assert "Bouthillier" in told(comparison, "P(A > B)")
+    assert "corrected for 6 comparisons" in told(comparison, "ε_min")
+
+
+def test_variants_that_are_not_told_apart_are_one_cluster(comparison: Comparison) -> None:
+    numbers = {label: cell.value for label, cell in cells(comparison, "test cluster").items()}
+    assert numbers == {"dot": 1.0, "additive": 1.0, "cosine": 1.0, "none": 2.0}
+    assert "over 12 pairs on all test sets" in told(comparison, "cluster")
+
+
+def test_of_a_metric_that_is_better_lower_the_probability_is_of_lower_values(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "lower", skills=SKILLS, columns=["perplexity"], seeds=(1, 2, 3), states={})
+    comparison = compare_variants(collect(folder))
+    assert cells(comparison, "test Δperplexity")["dot"].value < 0
+    assert cells(comparison, "test P(A > B)")["dot"].value == 1.0
+    assert cells(comparison, "test cluster")["none"].value == max(c.value for c in cells(comparison, "test cluster").values())
+    assert "test ε_min" not in comparison.header, "from five seeds on"
+
+
+def test_these_trained_models_are_what_can_be_tested_with_one_seed_or_on_request(tmp_path: Path) -> None:
+    study = collect(write_study(tmp_path / "one", skills=SKILLS, seeds=(1,), states={}))
+    comparison = compare_variants(study)
+    assert told(comparison, "no test over seeds: these variants have one seed each")
+    assert "these trained models, and not of the variants" in told(comparison, "ΔBLEU: difference")
+    assert "test P(A > B)" not in comparison.header
+    assert "these trained models" in page(study, comparison)
+    asked = collect(write_study(tmp_path / "asked", skills=SKILLS, seeds=(1, 2), states={}, significance="models"))
+    comparison = compare_variants(asked)
+    assert not told(comparison, "no test over seeds")
+    assert "(2 seeds a variant; paired approximate randomization" in told(comparison, "ΔBLEU: difference")
+    found = infer(asked)
+    smallest = min(found.corrected.values())
+    assert 0 < smallest <= 0.005
+    assert len({*found.corrected}) == 6
+
+
+def test_a_variant_with_one_seed_among_others_is_not_tested_and_named(tmp_path: Path) -> None:
+    states = {("attention=dot", 2): "failed", ("attention=dot", 3): "missing"}
+    comparison = compare_variants(collect(write_study(tmp_path / "some", skills=SKILLS, states=states)))  # type: ignore[arg-type]
+    assert cells(comparison, "test ΔBLEU")["dot"].text == "one seed"
+    assert told(comparison, "no test over seeds of variants with one seed").endswith("study.significance=models: dot")
+    assert cells(comparison, "test cluster")["dot"].text == "-"
+    assert "(p " in cells(comparison, "test ΔBLEU")["additive"].text
+
+
+def test_examples_are_paired_by_what_they_are_wherever_they_stand(folder: Path, tmp_path: Path) -> None:
+    copy = write_study(tmp_path / "seeds", skills=SKILLS, seeds=range(1, 6), states={})
+    before = MeasuredVariants(collect(copy), "test", "bleu").of_models("dot", "none")
+    for seed, renumber in ((1, False), (3, True)):
+        order = np.random.default_rng(seed).permutation(24).tolist()
+        run = RunFolder(copy / "attention=dot" / f"seed={seed}")
+        move(run, "test", order, list(range(1, 25)) if renumber else [place + 1 for place in order])
+    study = collect(copy)
+    after = MeasuredVariants(study, "test", "bleu").of_models("dot", "none")
+    assert isinstance(before, Contrast)
+    assert isinstance(after, Contrast)
+    assert after.difference.variance == pytest.approx(before.difference.variance)
+    assert not told(compare_variants(study), "not comparable")
+
+
+def test_seeds_with_examples_of_their_own_are_pairs_and_what_else_differs_is_refused(tmp_path: Path) -> None:
+    study_folder = write_study(tmp_path / "drawn", skills=SKILLS, states={})
+    for variant in SKILLS:
+        for seed in (1, 2, 3):
+            run = RunFolder(study_folder / variant / f"seed={seed}")
+            for test in ("test", "test_long"):
+                write_lines(run.sources_file(test), [f"{seed} {line}" for line in run.read_sources(test)])
+    study = collect(study_folder)
+    found = contrast(study, "dot", "none")
+    assert isinstance(found, Contrast)
+    values = [[run.value("test", "bleu") or 0.0 for run in study.variants[label]] for label in ("dot", "none")]
+    assert found.p == pytest.approx(stats.ttest_rel(*values).pvalue)
+    assert "the runs of a seed are pairs then" in told(compare_variants(study), "not comparable")
+    run = RunFolder(study_folder / "attention=dot" / "seed=2")
+    write_lines(run.sources_file("test"), [f"3 {line[2:]}" for line in run.read_sources("test")])
+    comparison = compare_variants(collect(study_folder))
+    assert cells(comparison, "test ΔBLEU")["dot"].text == "not comparable"
+    assert "(p " in cells(comparison, "test ΔBLEU")["additive"].text
+    assert told(comparison, "not tested against none").endswith(": dot")
+
+
+def test_a_table_is_corrected_for_all_that_it_shows(tmp_path: Path, comparison: Comparison) -> None:
+    """One comparison of six has a smaller p than the same one of two."""
+    few = {key: SKILLS[key] for key in ("attention=none", "attention=dot")}
+    alone = compare_variants(collect(write_study(tmp_path / "few", skills=few, seeds=range(1, 6), states={})))
+    one, many = (cells(table, "test ΔBLEU")["dot"] for table in (alone, comparison))
+    assert one.value == pytest.approx(many.value)
+    assert one.more["p"] < many.more["p"]
+
+
+# calibration
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of one variant with twelve seeds, and too few of another."""
+    folder = write_study(
+        tmp_path_factory.mktemp("runs") / "alike", skills={"attention=dot": 0.85}, seeds=range(1, 13), states={}, baseline=None
+    )
+    write_run(folder / "attention=few" / "seed=1", ["attention=few"], 1)
+    return folder
+
+
+def test_a_study_calibrates_its_own_stars(alike: Path) -> None:
+    rates = list(calibrate_study(collect(alike), None, [3, 5, 10], 300))
+    assert [(rate.variant, rate.test, rate.found.seeds) for rate in rates] == [
+        ("dot", test, size) for test in ("test", "test_long") for size in (3, 5)
+    ]
+    assert all(rate.found.rate <= 0.1 for rate in rates)
+    three, five = rates[:2]
+    assert three.found.smallest > five.found.smallest > three.deviation / 2
+    (pooled,) = [r for r in calibrate_study(collect(alike), "exact", [3], 20, "models") if r.test == "test"]
+    assert 0 <= pooled.found.rate <= 1
+    with pytest.raises(UserError, match="two groups of 7 runs need 14 seeds of a variant: there are 12 at most"):
+        list(calibrate_study(collect(alike), None, [7], 10))
+
+
+def test_calibrate_is_a_command(
+    alike: Path, cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert cli("calibrate", str(alike), "--splits", "50", "--seeds", "3,5") == 0
+    shown = capsys.readouterr().out
+    assert "alike, BLEU: two groups of one variant, significance=seeds" in shown
+    assert len([line for line in shown.splitlines() if " dot " in line]) == 4
+    for arguments, message in (
+        (["nowhere"], "no folder runs/nowhere"),
+        ([str(alike), "--seeds", "3,x"], "--seeds is a list of whole numbers"),
+        ([str(alike), "--metric", "blue"], "no metric 'blue'"),
+    ):
+        assert cli("calibrate", *arguments) == 2
+        assert message in capsys.readouterr().err
