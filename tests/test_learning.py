@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from attnlab.data import Batch, SequenceDataModule
+from attnlab.data import Batch
+from attnlab.data.datamodule import SequenceDataModule
 from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_task

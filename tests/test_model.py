@@ -9,7 +9,19 @@ from attnlab.attention.scores import General
 from attnlab.errors import UserError
 from attnlab.layers.frontend import SourceFrontend, TokenFrontend
 from attnlab.layers.trees import select
-from composing import VOCABULARY, compositions, copy_ids, model, possible, sentences, singles
+from composing import (
+    ENCODER_SIZE,
+    SMALL,
+    VOCABULARY,
+    assembled,
+    composed,
+    compositions,
+    copy_ids,
+    model,
+    possible,
+    sentences,
+    singles,
+)
 from conftest import options
 
 PARTS = ["source_frontend", "target_frontend", "encoder", "head"]
@@ -258,3 +270,11 @@ def test_the_longest_source_is_that_of_every_part_wherever_it_sits(overrides: li
 def test_the_past_of_a_target_has_no_longest_length() -> None:
     with pytest.raises(UserError, match="a Limited score reads 7 states at most, and a target has no such limit"):
         model("attention=intra_decoder", f"attention.{LIMITED}")
+
+
+@pytest.mark.exhaustive
+def test_no_option_of_a_part_changes_another_part() -> None:
+    for chosen in [*singles(), *compositions()[::20]]:
+        whole = assembled(*chosen)
+        sizes = [*SMALL, *([ENCODER_SIZE] if "hidden_size" in whole["encoder"] else [])]
+        assert whole == composed(*sizes, *chosen)
