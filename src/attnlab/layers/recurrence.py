@@ -15,6 +15,7 @@ from torch.nn.functional import dropout, linear
 from typing_extensions import override
 
 from attnlab.errors import UserError
+from attnlab.layers.lstm import LSTM
 
 RecurrentState = tuple[Tensor, ...]
 """(h,) or (h, c), each (batch, layers, hidden_size)."""
@@ -194,7 +195,7 @@ class LSTMRecurrence(Recurrence):
     i, f, o = σ(W x + b + U h + b'); g = tanh(W_g x + b_g + U_g h + b'_g); c' = f ∘ c + i ∘ g; h' = o ∘ tanh(c').
     """
 
-    network_class = nn.LSTM
+    network_class = LSTM
     state_parts = 2
 
     def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
