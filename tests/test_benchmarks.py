@@ -1,13 +1,13 @@
 """The benchmarks run, at small sizes, and what they say of the models and of the arithmetic holds."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 import torch
 
 from attnlab.data.batches import Batch
+from attnlab.layers.lstm import CPU_HAS_BFLOAT16
 from benchmarks import decoding, training
 from benchmarks.__main__ import PARTS, main
 from benchmarks.arithmetic import step_products
@@ -16,8 +16,6 @@ from benchmarks.loops import batch_loss, one_sentence, stepwise_loss
 from benchmarks.records import HERE
 from benchmarks.setting import Setting, count_targets
 from conftest import exhaustive_but
-
-pytestmark = pytest.mark.skipif("ATTNLAB_BENCH" not in os.environ, reason="set ATTNLAB_BENCH: it needs a quiet machine")
 
 SMALL = (
     "encoder.hidden_size=8",
@@ -53,7 +51,9 @@ def test_every_part_measures_all_that_it_says_and_the_tables_show_it(
     figures = {figure["name"]: figure for figure in record["figures"]}
     assert sorted(figures) == sorted(quantity.name for quantity in PARTS[name].quantities)
     missing = {name for name, figure in figures.items() if figure["value"] is None}
-    assert missing == {name for name in figures if "JoeyNMT" in name}
+    # torch's own LSTM, of which the hand-written model is, fails there
+    impossible = () if CPU_HAS_BFLOAT16 else [name for name in figures if "hand-written" in name and "bf16-mixed" in name]
+    assert missing == {name for name in figures if "JoeyNMT" in name} | {*impossible}
     assert all(figure["value"] > 0 for figure in figures.values() if figure["name"] not in missing)
     assert all((record["commit"], record["machine"]["cores"], record["load"] >= 0))
 

@@ -26,8 +26,8 @@ from studies.test_page import Browser, Reader, browser, in_a_browser
 __all__ = ["browser", "cli"]
 
 VARIANTS, SEEDS, EPOCHS = 50, 10, 20
-SECONDS = 15
-"""Of processor time: ten were measured on two cores with six processes waiting for them, two of these for importing torch."""
+TIMES = 8
+"""The processor time of the report of one run, most of which is importing torch."""
 BYTES = 10_000_000
 
 
@@ -76,6 +76,15 @@ def multiply(run: RunFolder, folder: Path) -> None:
     )
 
 
+def processor_seconds(folder: Path) -> float:
+    """Report a study, and return what it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    told = subprocess.run([sys.executable, "-m", "attnlab", "report", str(folder)], capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert told.returncode == 0, told.stderr
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 @pytest.mark.exhaustive
 def test_report_of_500_runs_takes_seconds_and_its_page_can_be_sent(cli: Cli, tmp_path: Path) -> None:
     small = ["data.train_size=960", "model.embedding_size=16", "encoder.hidden_size=8", "decoder.hidden_size=16"]
@@ -84,11 +93,7 @@ def test_report_of_500_runs_takes_seconds_and_its_page_can_be_sent(cli: Cli, tmp
     (run,) = tmp_path.glob("runs/train/*/*")
     folder = tmp_path / "runs" / "many"
     multiply(RunFolder(run), folder)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    told = subprocess.run([sys.executable, "-m", "attnlab", "report", str(folder)], capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert told.returncode == 0, told.stderr
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < SECONDS
+    assert processor_seconds(folder) < TIMES * processor_seconds(tmp_path / "runs" / "train")
     html = (folder / "report.html").read_text(encoding="utf-8")
     assert len(html.encode()) < BYTES
     reader = Reader(html)
