@@ -14,7 +14,7 @@ from attnlab.tasks.translation.corpora import Corpus, ParallelText
 from attnlab.tasks.translation.grammar.phrases import Word, align
 from attnlab.tasks.translation.grammar.sampling import Sampler
 
-GRAMMAR_VERSION = 2
+GRAMMAR_VERSION = 3
 """Raised whenever the same seed draws other sentences than before."""
 
 SHORT = (3, 20)
@@ -114,12 +114,13 @@ class GrammarCorpus(Corpus):
             target = sentence.say(self.languages[1])
             if not low <= len(target) <= high:
                 continue
-            text = _join(source)
-            if text not in seen:
-                seen.add(text)
-                quotas[bucket] -= 1
-                pairs.append((text, _join(target), Gold.all_sure(align(source, target))))
-                refused = 0
+            text, translation = _join(source), _join(target)
+            if text in seen:
+                continue
+            seen.add(text)
+            quotas[bucket] -= 1
+            pairs.append((text, translation, Gold.all_sure(align(source, target))))
+            refused = 0
         generator.shuffle(pairs)
         sources, targets, alignments = zip(*pairs, strict=True)
         return ParallelText(list(sources), list(targets), list(alignments))
@@ -132,6 +133,6 @@ def _shares(count: int, buckets: Sequence[int]) -> list[int]:
 
 def _join(words: Sequence[Word]) -> str:
     text = " ".join(word.form for word in words)
-    for mark in ",.?":
+    for mark in (",", ".", "?", "'s"):
         text = text.replace(f" {mark}", mark)
     return text
