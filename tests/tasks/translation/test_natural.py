@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from attnlab.tasks.translation.grammar import GrammarCorpus
 from attnlab.tasks.translation.grammar.clauses import Clause
 from attnlab.tasks.translation.grammar.inflection import PRONOUN, RELATIVE
 from attnlab.tasks.translation.grammar.lexicon import CITIES, NAMES, PERSON
@@ -264,3 +265,13 @@ def test_pronouns_have_one_antecedent(pairs: list[Pair]) -> None:
                     same = PRONOUN["nom"][other.column] == PRONOUN["nom"][pronoun.column]
                     assert not (same and other.plural == pronoun.plural), pair.german
     assert counted > 100
+
+
+def test_no_training_sentence_is_a_word_away_from_a_test() -> None:
+    splits = GrammarCorpus(train_size=1500, val_size=80, test_size=80, test_long_size=10).load()
+    for side in ("source", "target"):
+        tested = [s.split() for name in ("val", "test", "test_long") for s in getattr(splits[name], side)]
+        for sentence in map(str.split, getattr(splits["train"], side)):
+            for other in tested:
+                if len(sentence) == len(other):
+                    assert sum(a != b for a, b in zip(sentence, other, strict=True)) > 1, (sentence, other)
