@@ -1,13 +1,57 @@
 """Clauses, said in both languages: English in its fixed order, German with the verb second, last or first."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from attnlab.tasks.translation.grammar.inflection import preterite
-from attnlab.tasks.translation.grammar.lexicon import MODALS, Adjective, Time, Verb
+from attnlab.tasks.translation.grammar.lexicon import MODALS, TOWARD, Adjective, Locative, Time, Verb
 from attnlab.tasks.translation.grammar.phrases import COMMA, Name, NounPhrase, Phrase, Pronoun, Who, Word, after, say
 
 AUXILIARY = {"haben": ("hat", "haben"), "sein": ("ist", "sind")}
 BE = {"present": (("is", "are"), ("ist", "sind")), "past": (("was", "were"), ("war", "waren"))}
+
+OBJECT_REACH = 2
+SUBJECT_REACH = 4
+"""How many times the words that it passes a relative clause must have to move behind the verbs, by what it belongs to."""
+
+
+class Piece(NamedTuple):
+    """A part of what stands between the German verbs.
+
+    Attributes:
+        words: what it says.
+        relative: its relative clause, or nothing.
+        reach: how heavy that must be to move; 0 where it stays.
+    """
+
+    words: list[Word]
+    relative: list[Word]
+    reach: int = 0
+
+    @property
+    def said(self) -> list[Word]:
+        """All of it, in place."""
+        return self.words + self.relative
+
+
+def close(pieces: list[Piece], negation: list[Word], rest: list[Piece], verbs: list[Word]) -> list[Word]:
+    """Say what stands between the German verbs, and those at the end.
+
+    The relative clause of the last noun phrase moves behind the verbs where it is long and they are short, as in "Er hat die
+    Katze gesehen, die Anna sucht", and stays where both are natural and it is no longer: "dass er die Katze, die schläft, nicht
+    gesehen hat" (Uszkoreit et al. 1998). So order is a function of the source, and no other noun stands between.
+    """
+    last = (pieces + rest)[-1:]
+    behind: list[Word] = []
+    if last:
+        passed = len(verbs) + (0 if rest else len(negation))
+        weight = sum(word.form != "," for word in last[0].relative)
+        if passed and last[0].reach and weight >= last[0].reach * passed:
+            behind = last[0].relative
+            kept = Piece(last[0].words, [])
+            pieces, rest = (pieces, [*rest[:-1], kept]) if rest else ([*pieces[:-1], kept], rest)
+    front, back = ([word for piece in part for word in piece.said] for part in (pieces, rest))
+    return front + negation + back + verbs + behind
 
 
 @dataclass(eq=False, kw_only=True)
@@ -25,7 +69,7 @@ class Clause:
         complement: the clause after that and whether, or the one whose verb is an infinitive.
         time: when.
         frequency: how often, English and German.
-        place: a preposition of place, English and German, and a phrase.
+        place: a preposition of place and a phrase.
         fronted: what stands first: "", "time" or "place".
         asking: what a question begins with, English and German: why, when, where; nothing if yes or no is the answer.
         conjunction: joins ``adjunct``, English and German.
@@ -43,7 +87,7 @@ class Clause:
     complement: "Clause | None" = None
     time: Time | None = None
     frequency: tuple[str, str] | None = None
-    place: tuple[tuple[str, str], Phrase] | None = None
+    place: tuple[Locative, Phrase] | None = None
     fronted: str = ""
     asking: tuple[str, str] = ("", "")
     conjunction: tuple[str, str] = ("", "")
@@ -72,8 +116,7 @@ class Clause:
             + auxiliary
             + self.subject.english("nom")
             + self._english_adverbs()
-            + rest
-            + self._english_rest()
+            + self._english_rest(rest)
         )
 
     def english_relative(self, *, subject: bool) -> list[Word]:
@@ -84,7 +127,7 @@ class Clause:
     def english_infinitive(self) -> list[Word]:
         """Say it without subject and tense: to call the man."""
         assert self.verb is not None
-        return say("to", (self, "zu")) + say(self.verb.base, self) + self._english_rest()
+        return say("to", (self, "zu")) + self._english_rest(say(self.verb.base, self))
 
     def _english_adjunct(self) -> tuple[list[Word], list[Word]]:
         if self.adjunct is None:
@@ -94,7 +137,7 @@ class Clause:
 
     def _english_predicate(self) -> list[Word]:
         auxiliary, rest = self._english_verb(inverted=False)
-        return auxiliary + self._english_adverbs() + rest + self._english_rest()
+        return auxiliary + self._english_adverbs() + self._english_rest(rest)
 
     def _english_adverbs(self) -> list[Word]:
         negation = say("not", (self, "not")) if self.negated else []
@@ -125,11 +168,14 @@ class Clause:
             return say("do" if plural else "does"), say(verb.base, self)
         return [], say(verb.base if plural else verb.third, self)
 
-    def _english_rest(self) -> list[Word]:
-        words: list[Word] = []
+    def _english_rest(self, verb: list[Word]) -> list[Word]:
+        """Say the verb, but for what stands before "not", and all after it."""
+        is_split = self.verb is not None and self.verb.particle and isinstance(self.objects.get("acc"), Pronoun)
+        words, particle = (verb[:-1], verb[-1:]) if is_split else (verb, [])
         for role in ("dat", "acc"):
             if role in self.objects:
-                words += self.objects[role].english("acc")
+                words = words + self.objects[role].english("acc")
+        words = words + particle
         if "prep" in self.objects and self.verb is not None:
             words += say(self.verb.preposition, (self, "preposition")) + self.objects["prep"].english("acc")
         if "to" in self.objects:
@@ -151,8 +197,8 @@ class Clause:
 
     def _english_place(self) -> list[Word]:
         assert self.place is not None
-        (preposition, _), phrase = self.place
-        return say(preposition, (self, "place")) + phrase.english("acc")
+        preposition, phrase = self.place
+        return say(preposition.english, (self, "place")) + phrase.english("acc")
 
     # German
 
@@ -166,7 +212,7 @@ class Clause:
         if self.fronted == "place":
             return self._german_place() + self._german_inverted(skip="place") + back
         finite, nonfinite = self._german_verb(main=True)
-        return self.subject.german("nom") + finite + self._german_middle() + nonfinite + self._german_after() + back
+        return self.subject.german("nom") + finite + self._german_closed([], nonfinite) + self._german_after() + back
 
     def german_question(self) -> list[Word]:
         """Say it as a question: the verb is first, or follows the question word."""
@@ -181,9 +227,9 @@ class Clause:
             subject: say the subject too; it is left out where the relative pronoun was it.
         """
         finite, nonfinite = self._german_verb(main=False)
-        first = self.subject.german("nom") if subject else []
+        first = [self._german_subject()] if subject else []
         _, back = self._german_adjunct()
-        return first + self._german_middle() + nonfinite + finite + self._german_after() + back
+        return self._german_closed(first, nonfinite + finite) + self._german_after() + back
 
     def german_infinitive(self) -> list[Word]:
         """Say it without subject and tense: den Mann anzurufen."""
@@ -191,11 +237,15 @@ class Clause:
         *zu, infinitive = self.verb.zu_infinitive
         particle = say(" ".join(zu), (self, "zu"))
         keys = [self] if particle else [self, (self, "zu")]
-        return self._german_middle() + particle + say(infinitive, *keys)
+        return self._german_closed([], particle + say(infinitive, *keys))
 
     def _german_inverted(self, skip: str = "") -> list[Word]:
         finite, nonfinite = self._german_verb(main=True)
-        return finite + self.subject.german("nom") + self._german_middle(skip) + nonfinite + self._german_after()
+        return finite + self._german_closed([self._german_subject()], nonfinite, skip) + self._german_after()
+
+    def _german_subject(self) -> Piece:
+        stays = self.predicate is not None or self.complement is not None
+        return Piece(self.subject.german_head("nom"), self.subject.german_relative(), 0 if stays else SUBJECT_REACH)
 
     def _german_adjunct(self) -> tuple[list[Word], list[Word]]:
         if self.adjunct is None:
@@ -230,45 +280,49 @@ class Clause:
             return say(form, self), say(verb.prefix, self)
         return say(verb.prefix + form, self), []
 
-    def _german_middle(self, skip: str = "") -> list[Word]:
-        """Say what stands between the verbs: pronouns, time, how often, objects, negation, place."""
-        words: list[Word] = []
-        nouns: list[Word] = []
+    def _german_closed(self, first: list[Piece], verbs: list[Word], skip: str = "") -> list[Word]:
+        """Say what stands between the verbs, and those at the end.
+
+        In this order: pronouns, names, time, what is known, how often, place, what is new, negation, phrases with prepositions.
+        """
+        leading: list[Piece] = []
+        known: list[Piece] = []
+        new: list[Piece] = []
         merged = False
+        denied = "acc" if "acc" in self.objects else "dat"
         for role in ("dat", "acc"):
             if role not in self.objects:
                 continue
             phrase = self.objects[role]
-            said = phrase.german(role)
-            if self.negated and not merged and isinstance(phrase, NounPhrase) and phrase.determiner == "a":
+            said = phrase.german_head(role)
+            if self.negated and role == denied and isinstance(phrase, NounPhrase) and phrase.determiner == "a":
                 # not a dog: keinen Hund
                 said[0] = Word(f"k{said[0].form}", said[0].keys | {(self, "not")})
                 merged = True
-            if isinstance(phrase, Pronoun):
-                words += said
-            else:
-                nouns += said
-        if self.time and skip != "time":
-            words += self._german_time()
-        if self.frequency:
-            words += say(self.frequency[1], (self, "frequency"))
-        words += nouns
-        if self.negated and not merged:
-            words += say("nicht", (self, "not"))
+            piece = Piece(said, phrase.german_relative(), OBJECT_REACH)
+            is_known = phrase.is_definite and not piece.relative  # what is heavy stands as late as what is new
+            group = leading if isinstance(phrase, Pronoun | Name) else known if is_known else new
+            group.append(piece)
+        time = [Piece(self._german_time(), [])] if self.time and skip != "time" else []
+        often = [Piece(say(self.frequency[1], (self, "frequency")), [])] if self.frequency else []
+        before = 0 if leading else 1
+        place = [Piece(self._german_place(), [])] if self.place and skip != "place" else []
+        negation = say("nicht", (self, "not")) if self.negated and not merged else []
+        pieces = [*first, *leading, *time, *known[:before], *often, *known[before:], *place, *new]
+        return close(pieces, negation, self._german_prepositions(), verbs)
+
+    def _german_prepositions(self) -> list[Piece]:
+        pieces = []
         if "prep" in self.objects and self.verb is not None:
-            words += self._german_preposition(self.verb, self.objects["prep"])
+            phrase = self.objects["prep"]
+            words = after(self.verb.de_preposition, phrase, (self, "preposition"), self.verb.case)
+            pieces.append(Piece(words, phrase.german_relative(), OBJECT_REACH))
         if "to" in self.objects:
             phrase = self.objects["to"]
-            words += after("nach" if isinstance(phrase, Name) else "zu", phrase, (self, "to"))
-        if self.place and skip != "place":
-            words += self._german_place()
-        return words
-
-    def _german_preposition(self, verb: Verb, phrase: Phrase) -> list[Word]:
-        key = (self, "preposition")
-        if verb.case == "dat":
-            return after(verb.de_preposition, phrase, key)
-        return say(verb.de_preposition, key) + phrase.german(verb.case)
+            preposition = TOWARD[phrase.kind]
+            case = "acc" if preposition == "in" else "dat"
+            pieces.append(Piece(after(preposition, phrase, (self, "to"), case), []))
+        return pieces
 
     def _german_after(self) -> list[Word]:
         """Say what stands behind the whole clause: a complement."""
@@ -285,52 +339,5 @@ class Clause:
 
     def _german_place(self) -> list[Word]:
         assert self.place is not None
-        (_, preposition), phrase = self.place
-        return after(preposition, phrase, (self, "place"))
-
-
-@dataclass(eq=False, kw_only=True)
-class Sentence:
-    """One clause or more, joined by and or but; or a question.
-
-    Attributes:
-        clauses: one after another.
-        joints: what joins each to the one before: ("and", "und") or ("but", "aber").
-        question: whether the only clause is asked.
-    """
-
-    clauses: list[Clause]
-    joints: list[tuple[str, str]] = field(default_factory=list)
-    question: bool = False
-
-    def say(self, language: str) -> list[Word]:
-        """Say it in "en" or "de"."""
-        return self.english() if language == "en" else self.german()
-
-    def english(self) -> list[Word]:
-        """Say it in English, with a capital letter and a full stop or a question mark."""
-        words = self.clauses[0].english_question() if self.question else self.clauses[0].english()
-        for clause, (joint, _) in zip(self.clauses[1:], self.joints, strict=True):
-            words += [Word(",", frozenset({(clause, "joint comma")})), *say(joint, (clause, "joint")), *clause.english()]
-        return _finish(words, self)
-
-    def german(self) -> list[Word]:
-        """Say it in German, with a capital letter and a full stop or a question mark."""
-        words = self.clauses[0].german_question() if self.question else self.clauses[0].german()
-        for clause, (_, joint) in zip(self.clauses[1:], self.joints, strict=True):
-            words += [Word(",", frozenset({(clause, "joint comma")})), *say(joint, (clause, "joint")), *clause.german()]
-        return _finish(words, self)
-
-
-def _finish(words: list[Word], sentence: Sentence) -> list[Word]:
-    said: list[Word] = []
-    for word in words:
-        if word.form == "," and said and said[-1].form == ",":
-            said[-1] = Word(",", said[-1].keys | word.keys)  # clauses that end together share one comma
-        else:
-            said.append(word)
-    if said[-1].form == ",":
-        said.pop()
-    first = said[0]
-    said[0] = Word(first.form[0].upper() + first.form[1:], first.keys)
-    return [*said, Word("?" if sentence.question else ".", frozenset({(sentence, "end")}))]
+        preposition, phrase = self.place
+        return after(preposition.german, phrase, (self, "place"), preposition.case)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from typing_extensions import override
 
@@ -14,7 +14,7 @@ from attnlab.tasks.translation.corpora import Corpus, ParallelText
 from attnlab.tasks.translation.grammar.phrases import Word, align
 from attnlab.tasks.translation.grammar.sampling import Sampler
 
-GRAMMAR_VERSION = 2
+GRAMMAR_VERSION = 3
 """Raised whenever the same seed draws other sentences than before."""
 
 SHORT = (3, 20)
@@ -29,7 +29,8 @@ class GrammarCorpus(Corpus):
     """Sentence pairs drawn from a grammar of English and German, with gold word alignments.
 
     Training, validation and test have 3 to 20 tokens a side, spread evenly; ``test_long`` has 21 to 60, built from the same
-    constructions, nested and joined more deeply. No two pairs of the whole corpus share a source sentence.
+    constructions, nested and joined more deeply. No two pairs of the whole corpus share a source sentence, and no sentence
+    of training, on either side, becomes one of validation or of a test by replacing one word.
 
     Args:
         source: en or de.
@@ -81,11 +82,21 @@ class GrammarCorpus(Corpus):
     def load(self) -> dict[str, ParallelText]:
         seen: set[str] = set()
         # Each from its own generator, and training last: its size does not change what is tested.
-        splits = {name: self._draw(name, seen) for name in ("val", "test", "test_long", "train")}
+        splits = {name: self._draw(name, seen, set()) for name in ("val", "test", "test_long")}
+        held_out = {
+            gapped for text in splits.values() for side in (text.source, text.target) for s in side for gapped in gaps(s)
+        }
+        splits["train"] = self._draw("train", seen, held_out)
         return {name: splits[name] for name in self.sizes}
 
-    def _draw(self, name: str, seen: set[str]) -> ParallelText:
-        """Draw distinct pairs whose source lengths are spread over the bounds, in an order that does not show length."""
+    def _draw(self, name: str, seen: set[str], held_out: set[str]) -> ParallelText:
+        """Draw distinct pairs whose source lengths are spread over the bounds, in an order that does not show length.
+
+        Args:
+            name: of the split.
+            seen: sources that are taken; those drawn join them.
+            held_out: sentences with a gap, which no sentence drawn may fill.
+        """
         generator = random.Random(derive_seed(self.seed, f"grammar, {name}"))
         is_long = name == "test_long"
         sampler = Sampler(
@@ -114,15 +125,23 @@ class GrammarCorpus(Corpus):
             target = sentence.say(self.languages[1])
             if not low <= len(target) <= high:
                 continue
-            text = _join(source)
-            if text not in seen:
-                seen.add(text)
-                quotas[bucket] -= 1
-                pairs.append((text, _join(target), Gold.all_sure(align(source, target))))
-                refused = 0
+            text, translation = _join(source), _join(target)
+            if text in seen or any(gapped in held_out for side in (text, translation) for gapped in gaps(side)):
+                continue
+            seen.add(text)
+            quotas[bucket] -= 1
+            pairs.append((text, translation, Gold.all_sure(align(source, target))))
+            refused = 0
         generator.shuffle(pairs)
         sources, targets, alignments = zip(*pairs, strict=True)
         return ParallelText(list(sources), list(targets), list(alignments))
+
+
+def gaps(sentence: str) -> Iterator[str]:
+    """Leave out each word of a sentence in turn; two sentences share a result if one word makes one of them the other."""
+    words = sentence.split()
+    for position in range(len(words)):
+        yield " ".join((*words[:position], "_", *words[position + 1 :]))
 
 
 def _shares(count: int, buckets: Sequence[int]) -> list[int]:
@@ -132,6 +151,6 @@ def _shares(count: int, buckets: Sequence[int]) -> list[int]:
 
 def _join(words: Sequence[Word]) -> str:
     text = " ".join(word.form for word in words)
-    for mark in ",.?":
+    for mark in (",", ".", "?", "'s"):
         text = text.replace(f" {mark}", mark)
     return text

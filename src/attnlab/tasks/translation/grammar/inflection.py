@@ -24,7 +24,7 @@ PRONOUN = _table("er es sie sie / ihn es sie sie / ihm ihm ihr ihnen / - - - -")
 
 CONTRACTED = {
     ("in", "dem"): "im",
-    ("bei", "dem"): "beim",
+    ("in", "das"): "ins",
     ("von", "dem"): "vom",
     ("zu", "dem"): "zum",
     ("zu", "der"): "zur",

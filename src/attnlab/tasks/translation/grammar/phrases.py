@@ -23,7 +23,7 @@ from attnlab.tasks.translation.grammar.inflection import (
     WEAK,
     noun_form,
 )
-from attnlab.tasks.translation.grammar.lexicon import Adjective, Gender, Noun
+from attnlab.tasks.translation.grammar.lexicon import PERSON, Adjective, Gender, Noun, Number
 
 if TYPE_CHECKING:
     from attnlab.tasks.translation.grammar.clauses import Clause
@@ -67,6 +67,11 @@ class Phrase(ABC):
         return self.column != "m"
 
     @property
+    def is_definite(self) -> bool:
+        """Whether the hearer knows which is meant; German says that before what is new."""
+        return True
+
+    @property
     def column(self) -> str:
         """The column of a German table that the phrase agrees with."""
         return "p" if self.plural else self.gender
@@ -79,10 +84,18 @@ class Phrase(ABC):
     def german(self, case: str) -> list[Word]:
         """Say it in German."""
 
+    def german_head(self, case: str) -> list[Word]:
+        """Say it in German without what can stand apart from it."""
+        return self.german(case)
+
+    def german_relative(self) -> list[Word]:
+        """Say in German what can stand apart from it: a relative clause, between commas."""
+        return []
+
 
 @dataclass(eq=False, kw_only=True)
 class Name(Phrase):
-    """A name: the same in both languages, in every case."""
+    """A name: the same in both languages, in every case but the genitive."""
 
     name: str
 
@@ -95,9 +108,13 @@ class Name(Phrase):
     def english(self, case: str) -> list[Word]:
         return say(self.name, self)
 
+    def english_genitive(self) -> list[Word]:
+        """Say whose something is: Anna's, two words."""
+        return [*self.english("gen"), Word("'s", frozenset({self}))]
+
     @override
     def german(self, case: str) -> list[Word]:
-        return say(self.name, self)
+        return say(f"{self.name}s" if case == "gen" else self.name, self)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -146,7 +163,7 @@ class NounPhrase(Phrase):
         owner: whose it is, for "own": his, her, its, their.
         number: a numeral.
         adjectives: before the noun.
-        possessor: after the noun: of the man, des Mannes.
+        possessor: a name in the determiner's place (Anna's, Annas), or a phrase after the noun (of the man, des Mannes).
         companion: after the noun: with the man, mit dem Mann.
         relative: a relative clause; the phrase itself stands in it as ``gap``.
         gap: the phrase's case in its relative clause.
@@ -155,49 +172,63 @@ class NounPhrase(Phrase):
     noun: Noun
     determiner: str = "the"
     owner: Phrase | None = None
-    number: str = ""
+    number: Number | None = None
     adjectives: list[Adjective] = field(default_factory=list)
     possessor: Phrase | None = None
     companion: Phrase | None = None
     relative: "Clause | None" = None
     gap: str = "nom"
 
+    @property
+    @override
+    def is_definite(self) -> bool:
+        return self.determiner in {"the", "this", "my", "own"} or isinstance(self.possessor, Name)
+
     @override
     def english(self, case: str) -> list[Word]:
-        rest = say(self.number, (self, "number"))
+        rest = say(self.number.english, (self, "number")) if self.number else []
         for adjective in self.adjectives:
             rest += say(adjective.english, (self, adjective))
         rest += say(self.noun.plural if self.plural else self.noun.singular, self)
-        words = say(self._english_determiner(rest[0].form), (self, "determiner")) + rest
-        if self.possessor is not None:
-            words += say("of", (self, "of")) + self.possessor.english("acc")
+        if isinstance(self.possessor, Name):
+            words = self.possessor.english_genitive() + rest
+        else:
+            words = say(self._english_determiner(rest[0].form), (self, "determiner")) + rest
+            if self.possessor is not None:
+                words += say("of", (self, "of")) + self.possessor.english("acc")
         if self.companion is not None:
             words += say("with", (self, "with")) + self.companion.english("acc")
         if self.relative is not None:
-            pronoun = "that" if self.kind != "person" else "who" if self.gap == "nom" else "whom"
+            pronoun = "that" if self.kind not in PERSON else "who" if self.gap == "nom" else "whom"
             words += say(pronoun, (self, "relative")) + self.relative.english_relative(subject=self.gap == "nom")
         return words
 
     @override
     def german(self, case: str) -> list[Word]:
-        words = say(self._german_determiner(case), (self, "determiner"))
-        words += say(self.number, (self, "number"))
+        return self.german_head(case) + self.german_relative()
+
+    @override
+    def german_head(self, case: str) -> list[Word]:
+        named = self.possessor if isinstance(self.possessor, Name) else None
+        words = named.german("gen") if named else say(self._german_determiner(case), (self, "determiner"))
+        words += say(self.number.german, (self, "number")) if self.number else []
         endings = self._adjective_endings()
         for adjective in self.adjectives:
             words += say(adjective.stem + endings[case][self.column], (self, adjective))
         words += say(noun_form(self.noun, case, plural=self.plural), self)
-        if self.possessor is not None:
-            if isinstance(self.possessor, Name):
-                words += say("von", (self, "of")) + self.possessor.german("dat")
-            else:
-                first, *others = self.possessor.german("gen")
-                words += [Word(first.form, first.keys | {(self, "of")}), *others]
+        if self.possessor is not None and named is None:
+            first, *others = self.possessor.german("gen")
+            words += [Word(first.form, first.keys | {(self, "of")}), *others]
         if self.companion is not None:
             words += say("mit", (self, "with")) + self.companion.german("dat")
-        if self.relative is not None:
-            words += [COMMA, *say(RELATIVE[self.gap][self.column], (self, "relative"))]
-            words += [*self.relative.german_final(subject=self.gap != "nom"), COMMA]
         return words
+
+    @override
+    def german_relative(self) -> list[Word]:
+        if self.relative is None:
+            return []
+        pronoun = say(RELATIVE[self.gap][self.column], (self, "relative"))
+        return [COMMA, *pronoun, *self.relative.german_final(subject=self.gap != "nom"), COMMA]
 
     def _english_determiner(self, following: str) -> str:
         if self.determiner == "a":
@@ -231,6 +262,8 @@ class NounPhrase(Phrase):
         return ""
 
     def _adjective_endings(self) -> dict[str, dict[str, str]]:
+        if isinstance(self.possessor, Name):
+            return STRONG
         if self.determiner in {"the", "this", "every"}:
             return WEAK
         return MIXED if self.determiner in {"a", "no", "my", "own"} else STRONG
@@ -243,6 +276,11 @@ class Coordination(Phrase):
     first: Phrase
     second: Phrase
 
+    @property
+    @override
+    def is_definite(self) -> bool:
+        return self.first.is_definite and self.second.is_definite
+
     @override
     def english(self, case: str) -> list[Word]:
         return self.first.english(case) + say("and", (self, "and")) + self.second.english(case)
@@ -252,9 +290,12 @@ class Coordination(Phrase):
         return self.first.german(case) + say("und", (self, "and")) + self.second.german(case)
 
 
-def after(preposition: str, phrase: Phrase, key: Hashable) -> list[Word]:
-    """Say a phrase in German after a preposition with the dative, the article drawn into it where that is usual: im Garten."""
-    words = phrase.german("dat")
+def after(preposition: str, phrase: Phrase, key: Hashable, case: str = "dat") -> list[Word]:
+    """Say a phrase in German after a preposition, the article drawn into it where that is usual: im Garten, ins Büro.
+
+    Its relative clause is left out.
+    """
+    words = phrase.german_head(case)
     contracted = CONTRACTED.get((preposition, words[0].form))
     if contracted and isinstance(phrase, NounPhrase) and phrase.determiner == "the" and phrase.relative is None:
         return [Word(contracted, words[0].keys | {key}), *words[1:]]
