@@ -278,16 +278,29 @@ def test_intra_decoder_attention_is_its_equations() -> None:
         IntraDecoderAttention(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), score=part("score", "location"))
 
 
-def test_context_gate_is_its_equation() -> None:
+@pytest.mark.parametrize("form", ["source", "target", "both"])
+def test_context_gate_is_its_equation(form: str) -> None:
     torch.manual_seed(0)
-    ours = ContextGate(4, 6, 3, inner=lambda q, m, e: attention(q, m, e)).double()
+    ours = ContextGate(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), form=form).double()
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
     context, _ = look(ours, query, embedding, memory)
     plain, _ = look(ours.inner, query, embedding, memory)
-    w, b = ours.gate.weight, ours.gate.bias
-    gate = 1 / (1 + torch.exp(-(embedding @ w[:, :3].T + query @ w[:, 3:7].T + plain @ w[:, 7:].T + b)))
-    agree(context, gate * plain, [query, embedding, states, *ours.parameters()])
+    wz, uz, cz = ours.gate.weight[:, :3], ours.gate.weight[:, 3:7], ours.gate.weight[:, 7:]
+    w, u, c = ours.target_projection.weight[:, :3], ours.target_projection.weight[:, 3:], ours.source_projection.weight
+    rows = []
+    for b, t in itertools.product(range(2), range(4)):
+        y, s, h = embedding[b, t], query[b, t], plain[b, t]
+        z = 1 / (1 + torch.exp(-(wz @ y + uz @ s + cz @ h + ours.gate.bias)))
+        written = w @ y + u @ s
+        parts = {"source": written + z * (c @ h), "target": z * written + c @ h, "both": (1 - z) * written + z * (c @ h)}
+        rows.append(torch.tanh(parts[form]))
+    agree(context, torch.stack(rows).view(2, 4, 4), [query, embedding, states, *ours.parameters()])
+
+
+def test_a_gate_of_an_unknown_form_is_refused() -> None:
+    with pytest.raises(UserError, match="form is source, target, both, not 'none'"):
+        ContextGate(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), form="none")
 
 
 def test_split_needs_an_even_size() -> None:
