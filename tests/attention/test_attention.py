@@ -1,6 +1,7 @@
 """The composition of parts, and attentions around attentions."""
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -168,11 +169,12 @@ def test_an_encoders_own_values_are_what_is_averaged() -> None:
     torch.testing.assert_close(look(ours, query, embedding, ours.memory(states, MASK, values))[0], weights @ values)
 
 
-def multihead(score: str = "scaled_dot", *, heads: int = 2, query: str = "state", **chosen: str) -> MultiHeadAttention:
-    parts = {"score": score, "window": "global", "normalizer": "softmax", "history": "none", **chosen}
+def multihead(score: Any = "scaled_dot", *, heads: int = 2, query: str = "state", **chosen: Any) -> MultiHeadAttention:
+    """Parts are chosen by name or given as factories."""
+    named = {"score": score, "window": "global", "normalizer": "softmax", "history": "none", **chosen}
+    parts = {group: part(group, made) if isinstance(made, str) else made for group, made in named.items()}
     torch.manual_seed(0)
-    made = MultiHeadAttention(4, 6, 3, heads=heads, query=query, **{group: part(group, name) for group, name in parts.items()})
-    return made.double().eval()
+    return MultiHeadAttention(4, 6, 3, heads=heads, query=query, **parts).double().eval()
 
 
 def test_heads_are_attentions_in_subspaces() -> None:
@@ -217,6 +219,9 @@ def test_only_the_plain_composition_is_fused() -> None:
     assert not multihead(window="local_m").fused
     assert not multihead(normalizer="sparsemax").fused
     assert not multihead(history="temporal").fused
+    for settings in ({"temperature": 2.0}, {"sharpness": "learned"}):
+        assert not multihead(part("score", "scaled_dot", **settings)).fused
+    assert not multihead(normalizer=part("normalizer", "softmax", temperature=2.0)).fused
 
 
 @pytest.mark.parametrize("group", ["score", "window", "normalizer", "history"])
