@@ -9,6 +9,7 @@ from torch.nn.functional import one_hot
 from typing_extensions import override
 
 from attnlab.attention.mechanism import Memory, Part
+from attnlab.attention.noise import draw_gumbel
 from attnlab.errors import UserError
 
 
@@ -193,7 +194,7 @@ class Hard(StatelessNormalizer):
         # In half precision a draw may be infinite.
         noisy = logits.to(torch.promote_types(logits.dtype, torch.float32))
         if self.noise and self.training:
-            noisy = noisy - torch.empty_like(noisy).exponential_().log()
+            noisy = noisy + draw_gumbel(noisy)
         masked = _mask_logits(noisy / self.temperature, allowed)
         soft = masked.softmax(dim=-1)
         hard = one_hot(masked.argmax(dim=-1), masked.shape[-1]).to(soft.dtype)
