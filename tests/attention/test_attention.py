@@ -46,12 +46,12 @@ def pairs() -> list[dict[str, str]]:
     ]
 
 
-COVERAGES = [("history", name) for name in options("attention/history") if name.startswith("coverage")]
+FEATURES = [("history", name) for name in options("attention/history") if part("history", name).func.changes_keys]
 UNIFORM, LOCATION, PROJECTED = ("normalizer", "uniform"), ("score", "location"), ("keys", "projected")
 REFUSED = [
-    *[(UNIFORM, other) for other in [*COVERAGES, PROJECTED, ("history", "temporal"), ("window", "gaussian")]],
-    *[(LOCATION, other) for other in [*COVERAGES, PROJECTED]],
-    *[(("score", "cosine"), other) for other in COVERAGES],
+    *[(UNIFORM, other) for other in [*FEATURES, PROJECTED, ("history", "temporal"), ("window", "gaussian")]],
+    *[(LOCATION, other) for other in [*FEATURES, PROJECTED]],
+    *[(("score", name), other) for name in ("cosine", "qk_norm") for other in FEATURES],
 ]
 """Two parts of which one would have no effect or never learn. Everything else must go together."""
 
@@ -68,10 +68,11 @@ def test_any_two_parts_go_together_or_say_why_not(chosen: dict[str, str]) -> Non
     memory = ours.memory(states, MASK)
     context, weights = look(ours, query, embedding, memory)
 
-    assert (weights >= 0).all()
     assert (weights[1, :, 3:] == 0).all()
     total = weights.sum(-1)
-    assert (total <= 1 + 1e-12).all()
+    if ours.shares:
+        assert (weights >= 0).all()
+        assert (total <= 1 + 1e-12).all()
     if ours.sums_to_one:
         torch.testing.assert_close(total, torch.ones(2, 4).double())
     torch.testing.assert_close(context, weights @ memory.values)
@@ -100,7 +101,7 @@ def test_no_nan_in_any_precision_even_for_an_empty_source(name: str, dtype: torc
         assert output.context.dtype == dtype
         total = total + output.context.float().sum()
     weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
-    assert (weights >= 0).all()
+    assert (weights >= 0).all() or not ours.shares
     assert (weights[1, :, 2:] == 0).all()
     assert (weights[2] == 0).all()
     if ours.sums_to_one:
@@ -281,6 +282,28 @@ def test_intra_decoder_attention_is_its_equations() -> None:
         torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
     with pytest.raises(UserError, match="a Location score does not look at keys, but past states need one that compares"):
         IntraDecoderAttention(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), score=part("score", "location"))
+
+
+def test_differential_attention_is_its_equation() -> None:
+    ours = attention(normalizer="differential")
+    query, embedding, states = inputs()
+    context, weights = look(ours, query, embedding, ours.memory(states, MASK))
+    first, second = ours.score.projection.weight, ours.normalizer.second.projection.weight
+    q1, k1, q2, k2 = ours.normalizer.vectors
+    factor = torch.exp(sum(q1 * k1)) - torch.exp(sum(q2 * k2)) + 0.2
+    rows, contexts = [], []
+    for b, t in itertools.product(range(2), range(4)):
+        source = states[b, : int(MASK[b].sum())]
+        maps = [torch.exp(torch.stack([query[b, t] @ (w @ h) for h in source])) for w in (first, second)]
+        a = maps[0] / maps[0].sum() - factor * maps[1] / maps[1].sum()
+        rows.append(torch.nn.functional.pad(a, (0, 5 - len(source))))
+        contexts.append(sum(x * h for x, h in zip(a, source, strict=True)))
+    wanted = [query, states, *ours.parameters()]
+    agree(weights, torch.stack(rows).view(2, 4, 5), wanted)
+    agree(context, torch.stack(contexts).view(2, 4, 6), wanted)
+    assert (weights < 0).any()
+    with pytest.raises(UserError, match="a Uniform normalizer ignores the score, but two maps need one that compares"):
+        attention(normalizer=part("normalizer", "differential", each=part("normalizer", "uniform")))
 
 
 @pytest.mark.parametrize("form", ["source", "target", "both"])

@@ -33,11 +33,19 @@ def network(p: dict[str, Tensor], s: Tensor, h: Tensor, j: int) -> Tensor:
     return dot(p["rest.3.weight"][0], hidden)
 
 
+def layer_norm(gain: Tensor, x: Tensor) -> Tensor:
+    centred = x - sum(x) / len(x)
+    return gain * centred / (dot(centred, centred) / len(x) + 1e-5) ** 0.5
+
+
 LOOPS: dict[str, Callable[[dict[str, Tensor], Tensor, Tensor, int], Tensor]] = {
     "dot": lambda p, s, h, j: dot(s, h),
     "scaled_dot": lambda p, s, h, j: dot(s, h) / len(s) ** 0.5,
     "dot_learned_scale": lambda p, s, h, j: p["sharpness.beta"][0] * dot(s, h),
     "cosine": lambda p, s, h, j: dot(s, h) / (0.1 * norm(s) * norm(h)),
+    "qk_norm": lambda p, s, h, j: (
+        dot(layer_norm(p["query_norm.weight"], s), layer_norm(p["key_norm.weight"], h)) / len(s) ** 0.5
+    ),
     "general": lambda p, s, h, j: dot(s, times(p["projection.weight"], h)),
     "additive": lambda p, s, h, j: dot(
         p["v.weight"][0], torch.tanh(times(p["query_projection.weight"], s) + times(p["key_projection.weight"], h))
@@ -73,7 +81,7 @@ def test_equation_and_gradients(name: str) -> None:
     agree(logits, by_loop(made, LOOPS[name], query, states), [query, states, *made.parameters()])
 
 
-PRODUCTS = ["dot", "scaled_dot", "general", "cosine"]
+PRODUCTS = ["dot", "scaled_dot", "general", "cosine", "qk_norm"]
 BETAS: dict[str, Callable[[dict[str, Tensor], Tensor, float], Tensor | float]] = {
     "fixed": lambda p, s, temperature: 1 / temperature,
     "learned": lambda p, s, temperature: p["sharpness.beta"][0],
@@ -132,7 +140,7 @@ def test_options_of_scores_are_in_their_equations() -> None:
         agree(made(query, made.project_keys(states)), by_loop(made, loop, query, states), [query, states, *made.parameters()])
 
 
-@pytest.mark.parametrize("name", ["dot", "scaled_dot", "dot_learned_scale", "cosine", "concat_shared"])
+@pytest.mark.parametrize("name", ["dot", "scaled_dot", "dot_learned_scale", "cosine", "qk_norm", "concat_shared"])
 def test_scores_of_equal_sizes_refuse_others(name: str) -> None:
     with pytest.raises(UserError, match="query size 4 does not match key size 6"):
         part("score", name)(4, 6)

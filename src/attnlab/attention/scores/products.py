@@ -131,6 +131,44 @@ class Cosine(Product, EqualSizes):
         return nn.functional.normalize(query, dim=-1, eps=_smallest_norm(query))
 
 
+class NormalizedDot(Product, EqualSizes):
+    """Scaled dot product of normalised states, e(s, h) = β LN(s)ᵀ LN(h) / √d, with β = 1 (Dehghani et al. 2023, section 2, "QK
+    normalization") or another, see :class:`Product`.
+
+    LN is a layer normalisation with a gain and without a bias, one for queries and one for keys: however large states grow, a
+    logit does not.
+
+    Parameters:
+        query_norm: the gain of LN(s) (query_size).
+        key_norm: the gain of LN(h) (memory_size). Both are initialised with ones.
+        sharpness: that of β, where it is not fixed.
+
+    Raises:
+        UserError: the query and the encoder states differ in size, or see :class:`Product`.
+    """
+
+    linear_keys = False
+
+    def __init__(
+        self, query_size: int, memory_size: int, *, temperature: float = 1.0, sharpness: SharpnessKind = "fixed"
+    ) -> None:
+        super().__init__(query_size, memory_size, temperature=temperature, sharpness=sharpness)
+        self.query_norm = nn.LayerNorm(query_size, bias=False)
+        self.key_norm = nn.LayerNorm(memory_size, bias=False)
+
+    @override
+    def project_keys(self, states: Tensor) -> Tensor:
+        """Return LN(h)."""
+        normalized: Tensor = self.key_norm(states)
+        return normalized
+
+    @override
+    def project_query(self, query: Tensor) -> Tensor:
+        """Return LN(s) / √d."""
+        scaled: Tensor = self.query_norm(query) * float(self.query_size**-0.5)
+        return scaled
+
+
 class General(Product):
     """Bilinear, e(s, h) = β sᵀ W h, with β = 1 (Luong et al. 2015, section 3.1, "general") or another, see :class:`Product`.
 
