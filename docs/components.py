@@ -51,8 +51,10 @@ SECTIONS = {
 MEASURED = {group for group in SECTIONS if group.startswith("attention")}
 
 NOTES = {
+    "attention/score": """β of scores that are products is 1 / `temperature` with `sharpness: fixed`, is learned from there on
+with `learned`, and is softplus(wᵀs + b) for each query with `emitted`, which begins near there.""",
     "metrics": """The validation set is measured after every epoch, with greedy search. `attnlab evaluate` measures all metrics.
-`study.metrics` names those that the table of a study shows. A metric is left out where what it needs is not known."""
+`study.metrics` names those that the table of a study shows. A metric is left out where what it needs is not known.""",
 }
 
 OCCASIONS = {"epoch": "validation and test", "test": "test", "evaluation": "`attnlab evaluate` alone"}

@@ -40,7 +40,7 @@ def stateless_normalizers() -> list[str]:
 
 def sequential_normalizers() -> list[str]:
     """Names of the normalizers that conf/ has which carry a state."""
-    return sorted(set(options("attention/normalizer")) - set(stateless_normalizers()))
+    return [n for n in options("attention/normalizer") if part("normalizer", n).func.sequential]
 
 
 def score(name: str, *, query: int = QUERY, memory: int = MEMORY) -> Any:

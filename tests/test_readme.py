@@ -139,6 +139,7 @@ def test_every_option_and_study_is_listed() -> None:
         "metrics",
         "optimizer",
         "scheduler",
+        "callbacks",
         "trainer",
         "logger",
         "hydra/launcher",

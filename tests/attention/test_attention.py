@@ -1,6 +1,7 @@
 """The composition of parts, and attentions around attentions."""
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -45,12 +46,12 @@ def pairs() -> list[dict[str, str]]:
     ]
 
 
-COVERAGES = [("history", name) for name in options("attention/history") if name.startswith("coverage")]
+FEATURES = [("history", name) for name in options("attention/history") if part("history", name).func.changes_keys]
 UNIFORM, LOCATION, PROJECTED = ("normalizer", "uniform"), ("score", "location"), ("keys", "projected")
 REFUSED = [
-    *[(UNIFORM, other) for other in [*COVERAGES, PROJECTED, ("history", "temporal"), ("window", "gaussian")]],
-    *[(LOCATION, other) for other in [*COVERAGES, PROJECTED]],
-    *[(("score", "cosine"), other) for other in COVERAGES],
+    *[(UNIFORM, other) for other in [*FEATURES, PROJECTED, ("history", "temporal"), ("window", "gaussian")]],
+    *[(LOCATION, other) for other in [*FEATURES, PROJECTED]],
+    *[(("score", name), other) for name in ("cosine", "qk_norm") for other in FEATURES],
 ]
 """Two parts of which one would have no effect or never learn. Everything else must go together."""
 
@@ -67,10 +68,11 @@ def test_any_two_parts_go_together_or_say_why_not(chosen: dict[str, str]) -> Non
     memory = ours.memory(states, MASK)
     context, weights = look(ours, query, embedding, memory)
 
-    assert (weights >= 0).all()
     assert (weights[1, :, 3:] == 0).all()
     total = weights.sum(-1)
-    assert (total <= 1 + 1e-12).all()
+    if ours.shares:
+        assert (weights >= 0).all()
+        assert (total <= 1 + 1e-12).all()
     if ours.sums_to_one:
         torch.testing.assert_close(total, torch.ones(2, 4).double())
     torch.testing.assert_close(context, weights @ memory.values)
@@ -99,7 +101,7 @@ def test_no_nan_in_any_precision_even_for_an_empty_source(name: str, dtype: torc
         assert output.context.dtype == dtype
         total = total + output.context.float().sum()
     weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
-    assert (weights >= 0).all()
+    assert (weights >= 0).all() or not ours.shares
     assert (weights[1, :, 2:] == 0).all()
     assert (weights[2] == 0).all()
     if ours.sums_to_one:
@@ -168,11 +170,12 @@ def test_an_encoders_own_values_are_what_is_averaged() -> None:
     torch.testing.assert_close(look(ours, query, embedding, ours.memory(states, MASK, values))[0], weights @ values)
 
 
-def multihead(score: str = "scaled_dot", *, heads: int = 2, query: str = "state", **chosen: str) -> MultiHeadAttention:
-    parts = {"score": score, "window": "global", "normalizer": "softmax", "history": "none", **chosen}
+def multihead(score: Any = "scaled_dot", *, heads: int = 2, query: str = "state", **chosen: Any) -> MultiHeadAttention:
+    """Parts are chosen by name or given as factories."""
+    named = {"score": score, "window": "global", "normalizer": "softmax", "history": "none", **chosen}
+    parts = {group: part(group, made) if isinstance(made, str) else made for group, made in named.items()}
     torch.manual_seed(0)
-    made = MultiHeadAttention(4, 6, 3, heads=heads, query=query, **{group: part(group, name) for group, name in parts.items()})
-    return made.double().eval()
+    return MultiHeadAttention(4, 6, 3, heads=heads, query=query, **parts).double().eval()
 
 
 def test_heads_are_attentions_in_subspaces() -> None:
@@ -217,6 +220,9 @@ def test_only_the_plain_composition_is_fused() -> None:
     assert not multihead(window="local_m").fused
     assert not multihead(normalizer="sparsemax").fused
     assert not multihead(history="temporal").fused
+    for settings in ({"temperature": 2.0}, {"sharpness": "learned"}):
+        assert not multihead(part("score", "scaled_dot", **settings)).fused
+    assert not multihead(normalizer=part("normalizer", "softmax", temperature=2.0)).fused
 
 
 @pytest.mark.parametrize("group", ["score", "window", "normalizer", "history"])
@@ -278,16 +284,51 @@ def test_intra_decoder_attention_is_its_equations() -> None:
         IntraDecoderAttention(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), score=part("score", "location"))
 
 
-def test_context_gate_is_its_equation() -> None:
+def test_differential_attention_is_its_equation() -> None:
+    ours = attention(normalizer="differential")
+    query, embedding, states = inputs()
+    context, weights = look(ours, query, embedding, ours.memory(states, MASK))
+    first, second = ours.score.projection.weight, ours.normalizer.second.projection.weight
+    q1, k1, q2, k2 = ours.normalizer.vectors
+    factor = torch.exp(sum(q1 * k1)) - torch.exp(sum(q2 * k2)) + 0.2
+    rows, contexts = [], []
+    for b, t in itertools.product(range(2), range(4)):
+        source = states[b, : int(MASK[b].sum())]
+        maps = [torch.exp(torch.stack([query[b, t] @ (w @ h) for h in source])) for w in (first, second)]
+        a = maps[0] / maps[0].sum() - factor * maps[1] / maps[1].sum()
+        rows.append(torch.nn.functional.pad(a, (0, 5 - len(source))))
+        contexts.append(sum(x * h for x, h in zip(a, source, strict=True)))
+    wanted = [query, states, *ours.parameters()]
+    agree(weights, torch.stack(rows).view(2, 4, 5), wanted)
+    agree(context, torch.stack(contexts).view(2, 4, 6), wanted)
+    assert (weights < 0).any()
+    with pytest.raises(UserError, match="a Uniform normalizer ignores the score, but two maps need one that compares"):
+        attention(normalizer=part("normalizer", "differential", each=part("normalizer", "uniform")))
+
+
+@pytest.mark.parametrize("form", ["source", "target", "both"])
+def test_context_gate_is_its_equation(form: str) -> None:
     torch.manual_seed(0)
-    ours = ContextGate(4, 6, 3, inner=lambda q, m, e: attention(q, m, e)).double()
+    ours = ContextGate(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), form=form).double()
     query, embedding, states = inputs()
     memory = ours.memory(states, MASK)
     context, _ = look(ours, query, embedding, memory)
     plain, _ = look(ours.inner, query, embedding, memory)
-    w, b = ours.gate.weight, ours.gate.bias
-    gate = 1 / (1 + torch.exp(-(embedding @ w[:, :3].T + query @ w[:, 3:7].T + plain @ w[:, 7:].T + b)))
-    agree(context, gate * plain, [query, embedding, states, *ours.parameters()])
+    wz, uz, cz = ours.gate.weight[:, :3], ours.gate.weight[:, 3:7], ours.gate.weight[:, 7:]
+    w, u, c = ours.target_projection.weight[:, :3], ours.target_projection.weight[:, 3:], ours.source_projection.weight
+    rows = []
+    for b, t in itertools.product(range(2), range(4)):
+        y, s, h = embedding[b, t], query[b, t], plain[b, t]
+        z = 1 / (1 + torch.exp(-(wz @ y + uz @ s + cz @ h + ours.gate.bias)))
+        written = w @ y + u @ s
+        parts = {"source": written + z * (c @ h), "target": z * written + c @ h, "both": (1 - z) * written + z * (c @ h)}
+        rows.append(torch.tanh(parts[form]))
+    agree(context, torch.stack(rows).view(2, 4, 4), [query, embedding, states, *ours.parameters()])
+
+
+def test_a_gate_of_an_unknown_form_is_refused() -> None:
+    with pytest.raises(UserError, match="form is source, target, both, not 'none'"):
+        ContextGate(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), form="none")
 
 
 def test_split_needs_an_even_size() -> None:

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import AttentionMechanism, Query
+from attnlab.attention.noise import NOISE
 from conftest import options
 from parts import mechanism
 
@@ -23,7 +24,7 @@ def gradients(ours: AttentionMechanism, *, compiled: bool, fullgraph: bool) -> l
     torch._dynamo.reset()
     run = torch.compile(look, fullgraph=fullgraph, backend="aot_eager") if compiled else look
     wanted = [*inputs, *ours.parameters()]
-    torch.manual_seed(1)  # of the noise in training
+    NOISE.seed(1)
     loss = run(*inputs, mask).pow(2).sum()
     found = torch.autograd.grad(loss, wanted, allow_unused=True)
     return [torch.zeros_like(w) if g is None else g for g, w in zip(found, wanted, strict=True)]

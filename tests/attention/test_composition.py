@@ -68,14 +68,17 @@ def test_what_goes_together_passes(parts: Composition) -> None:
     validate_composition(parts)
 
 
-@pytest.mark.parametrize("name", sequential_normalizers())
-def test_a_chunk_is_not_normalised_with_a_state(name: str) -> None:
-    with pytest.raises(UserError, match="normalizer carries a state, so that it cannot normalise a chunk by itself"):
-        attention(normalizer=part("normalizer", "mocha", chunk=part("normalizer", name)))
+@pytest.mark.parametrize("name", [*sequential_normalizers(), "differential"])
+@pytest.mark.parametrize(("whole", "place"), [("mocha", "chunk"), ("differential", "each")])
+def test_some_scores_are_not_normalised_with_more_than_them(name: str, whole: str, place: str) -> None:
+    with pytest.raises(UserError, match="normalizer reads more than scores, so that it cannot normalise some of them by"):
+        attention(normalizer=part("normalizer", whole, **{place: part("normalizer", name)}))
 
 
 def test_weights_that_lose_mass_do_so_in_every_attention_around_them() -> None:
     inner = attention(normalizer="mocha")
+    assert inner.shares
+    assert not attention(normalizer=part("normalizer", "mocha", chunk=part("normalizer", "sigmoid"))).shares
     for ours in (inner, ContextGate(4, 6, 3, inner=lambda q, m, e: inner)):
         assert not ours.sums_to_one
     assert ContextGate(4, 6, 3, inner=lambda q, m, e: attention()).sums_to_one

@@ -56,6 +56,16 @@ def coverage_neural(p: dict[str, Tensor], queries: Tensor, states: Tensor) -> It
             covered[j] = (1 - z) * torch.tanh(x[20:] + r * y[20:]) + z * before
 
 
+def location_sensitive(p: dict[str, Tensor], queries: Tensor, states: Tensor) -> Iterator[Tensor]:
+    filters = p["history.convolution.weight"]
+    features = [torch.zeros(10).double()] * len(states)
+    for query in queries:
+        weights = softmax(additive(p, query, states, features))
+        yield weights
+        around = [[(i, j + i - 3) for i in range(7) if 0 <= j + i - 3 < len(states)] for j in range(len(states))]
+        features = [sum(filters[:, 0, i] * weights[k] for i, k in seen) for seen in around]
+
+
 def temporal(p: dict[str, Tensor], queries: Tensor, states: Tensor) -> Iterator[Tensor]:
     past: list[Tensor] = []
     for query in queries:
@@ -71,6 +81,7 @@ LOOPS: dict[str, Loop] = {
     "coverage_linguistic": coverage_linguistic,
     "coverage_neural": coverage_neural,
     "temporal": temporal,
+    "location_sensitive": location_sensitive,
 }
 
 
@@ -90,7 +101,7 @@ def test_equation_and_gradients(name: str) -> None:
     agree(weights, expected, [query, states, *ours.parameters()])
 
 
-@pytest.mark.parametrize("name", ["coverage_sum", "coverage_linguistic", "coverage_neural"])
+@pytest.mark.parametrize("name", ["coverage_sum", "coverage_linguistic", "coverage_neural", "location_sensitive"])
 def test_coverage_is_that_before_the_step(name: str) -> None:
     """Before the first target token nothing is covered, so that the first weights are those of the plain score."""
     covered, plain = attention(score="additive", history=name), attention(score="additive")
@@ -104,7 +115,9 @@ def test_coverage_is_that_before_the_step(name: str) -> None:
     assert not torch.allclose(looks[0][:, 1], looks[1][:, 1])
 
 
-@pytest.mark.parametrize("score", [name for name in options("attention/score") if name not in ("location", "cosine")])
+@pytest.mark.parametrize(
+    "score", [name for name in options("attention/score") if name not in ("location", "cosine", "qk_norm")]
+)
 def test_coverage_enters_every_score_that_compares(score: str) -> None:
     equal = score in ("dot", "scaled_dot", "dot_learned_scale", "concat_shared")
     ours = attention(memory_size=4 if equal else 6, score=score, history="coverage_sum")
@@ -118,6 +131,12 @@ def test_coverage_enters_every_score_that_compares(score: str) -> None:
 def test_a_fertility_without_sense_is_refused() -> None:
     with pytest.raises(UserError, match="max_fertility must be above 0"):
         attention(score="additive", history=part("history", "coverage_linguistic", max_fertility=0.0))
+
+
+def test_filters_that_see_nothing_are_refused() -> None:
+    for settings in ({"radius": 0}, {"filters": 0}):
+        with pytest.raises(UserError, match="filters and radius must be 1 or more"):
+            attention(score="additive", history=part("history", "location_sensitive", **settings))
 
 
 def test_coverage_beside_a_bilinear_score_is_a_longer_encoder_state() -> None:

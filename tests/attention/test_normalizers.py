@@ -55,6 +55,8 @@ LOOPS: dict[str, Callable[[Tensor], Tensor]] = {
     "entmax15": lambda logits: BySearch.apply(logits, 1.5),
     "hard": straight_through,
     "uniform": lambda logits: 0 * logits + 1 / len(logits),
+    "sigmoid": lambda logits: 1 / (1 + len(logits) * torch.exp(-logits)),  # exp(e - log n) = exp(e) / n
+    "sink": lambda logits: torch.exp(logits) / (1 + sum(torch.exp(e) for e in logits)),
 }
 
 
@@ -88,15 +90,32 @@ def test_no_nan_even_where_nothing_is_allowed(
     torch.manual_seed(0)
     logits = (size * torch.randn(4, 6)).clamp(-6e4, 6e4).to(dtype).requires_grad_()
     allowed = torch.cat([ALLOWED, torch.zeros(1, 6, dtype=torch.bool)])
-    weights = normalizer(name, **settings).train(training)(logits, allowed)
+    made = normalizer(name, **settings).train(training)
+    weights = made(logits, allowed)
     assert weights.dtype == dtype
     assert (weights >= 0).all()
     assert (weights[~allowed] == 0).all()
-    torch.testing.assert_close(weights.float().sum(-1), torch.tensor([1.0, 1.0, 1.0, 0.0]), rtol=0, atol=1e-2)
+    total = weights.float().sum(-1)
+    if made.sums_to_one:
+        torch.testing.assert_close(total, torch.tensor([1.0, 1.0, 1.0, 0.0]), rtol=0, atol=1e-2)
+    assert (total[:3] <= 1.01).all() or not made.shares
+    assert total[3] == 0
     (weights + 0 * logits).float().pow(2).sum().backward()
     assert logits.grad is not None
     assert logits.grad.isfinite().all()
     assert (logits.grad[~allowed] == 0).all()
+
+
+def test_a_sink_is_learned() -> None:
+    made = normalizer("sink").double()
+    with torch.no_grad():
+        made.sink.fill_(0.7)
+    logits = torch.randn(6, dtype=torch.float64, requires_grad=True)
+    allowed = torch.tensor([1, 0, 1, 1, 0, 1], dtype=torch.bool)
+    raised = [torch.exp(e) * float(a) for e, a in zip(logits, allowed, strict=True)]
+    expected = torch.stack(raised) / (torch.exp(made.sink[0]) + sum(raised))
+    agree(made(logits, allowed), expected, [logits, made.sink])
+    assert made(logits, allowed).sum() < 1
 
 
 def test_temperature_divides_the_logits() -> None:

@@ -33,11 +33,19 @@ def network(p: dict[str, Tensor], s: Tensor, h: Tensor, j: int) -> Tensor:
     return dot(p["rest.3.weight"][0], hidden)
 
 
+def layer_norm(gain: Tensor, x: Tensor) -> Tensor:
+    centred = x - sum(x) / len(x)
+    return gain * centred / (dot(centred, centred) / len(x) + 1e-5) ** 0.5
+
+
 LOOPS: dict[str, Callable[[dict[str, Tensor], Tensor, Tensor, int], Tensor]] = {
     "dot": lambda p, s, h, j: dot(s, h),
     "scaled_dot": lambda p, s, h, j: dot(s, h) / len(s) ** 0.5,
-    "dot_learned_scale": lambda p, s, h, j: p["scale"][0] * dot(s, h),
+    "dot_learned_scale": lambda p, s, h, j: p["sharpness.beta"][0] * dot(s, h),
     "cosine": lambda p, s, h, j: dot(s, h) / (0.1 * norm(s) * norm(h)),
+    "qk_norm": lambda p, s, h, j: (
+        dot(layer_norm(p["query_norm.weight"], s), layer_norm(p["key_norm.weight"], h)) / len(s) ** 0.5
+    ),
     "general": lambda p, s, h, j: dot(s, times(p["projection.weight"], h)),
     "additive": lambda p, s, h, j: dot(
         p["v.weight"][0], torch.tanh(times(p["query_projection.weight"], s) + times(p["key_projection.weight"], h))
@@ -73,10 +81,40 @@ def test_equation_and_gradients(name: str) -> None:
     agree(logits, by_loop(made, LOOPS[name], query, states), [query, states, *made.parameters()])
 
 
+PRODUCTS = ["dot", "scaled_dot", "general", "cosine", "qk_norm"]
+BETAS: dict[str, Callable[[dict[str, Tensor], Tensor, float], Tensor | float]] = {
+    "fixed": lambda p, s, temperature: 1 / temperature,
+    "learned": lambda p, s, temperature: p["sharpness.beta"][0],
+    "emitted": lambda p, s, temperature: torch.log(
+        1 + torch.exp(dot(p["sharpness.emission.weight"][0], s) + p["sharpness.emission.bias"][0])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("kind", BETAS)
+def test_every_product_may_be_sharper(name: str, kind: str) -> None:
+    """One mechanism: the score over a temperature, or times a number that is learned, or emitted for each query."""
+    torch.manual_seed(0)
+    made = part("score", name, temperature=0.7, sharpness=kind)(4, 4).double()
+    query, _, states = inputs(target=3, query=4, memory=4)
+    usual = 10 if name == "cosine" else 1
+    start = by_loop(made, LOOPS[name], query, states) / usual / 0.7
+    if kind != "emitted":
+        torch.testing.assert_close(made(query, made.project_keys(states)), start)
+    zero = torch.zeros(1, 1, 4).double()
+    one = torch.ones(1, 1, 4).double()
+    torch.testing.assert_close(made.sharpness(zero, one, one), torch.full((1, 1, 1), 4 / 0.7).double())
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.3)
+    expected = by_loop(made, lambda p, s, h, j: BETAS[kind](p, s, 0.7) * LOOPS[name](p, s, h, j) / usual, query, states)
+    agree(made(query, made.project_keys(states)), expected, [query, states, *made.parameters()])
+
+
 def test_options_of_scores_are_in_their_equations() -> None:
     torch.manual_seed(0)
     cases: list[tuple[str, dict[str, object], Callable[..., Tensor]]] = [
-        ("general", {"learned_scale": True}, lambda p, s, h, j: p["scale"][0] * LOOPS["general"](p, s, h, j)),
         (
             "additive",
             {"bias": True, "hidden_size": 3},
@@ -87,7 +125,6 @@ def test_options_of_scores_are_in_their_equations() -> None:
                 ),
             ),
         ),
-        ("cosine", {"temperature": 0.5}, lambda p, s, h, j: LOOPS["cosine"](p, s, h, j) / 5),
         (
             "location",
             {"bias": True, "max_length": 7},
@@ -95,15 +132,15 @@ def test_options_of_scores_are_in_their_equations() -> None:
         ),
     ]
     for name, settings, loop in cases:
-        made = part("score", name, **settings)(4, 4 if name == "cosine" else 6).double()
+        made = part("score", name, **settings)(4, 6).double()
         with torch.no_grad():
             for parameter in made.parameters():
-                parameter.add_(0.3)  # away from initial values such as a scale of 1
+                parameter.add_(0.3)  # away from initial values
         query, _, states = inputs(target=3, query=made.query_size, memory=made.memory_size)
         agree(made(query, made.project_keys(states)), by_loop(made, loop, query, states), [query, states, *made.parameters()])
 
 
-@pytest.mark.parametrize("name", ["dot", "scaled_dot", "dot_learned_scale", "cosine", "concat_shared"])
+@pytest.mark.parametrize("name", ["dot", "scaled_dot", "dot_learned_scale", "cosine", "qk_norm", "concat_shared"])
 def test_scores_of_equal_sizes_refuse_others(name: str) -> None:
     with pytest.raises(UserError, match="query size 4 does not match key size 6"):
         part("score", name)(4, 6)
@@ -146,6 +183,7 @@ def test_location_never_looks_at_the_source_and_refuses_a_longer_one() -> None:
     ("name", "settings", "message"),
     [
         ("cosine", {"temperature": 0.0}, "temperature must be above 0, not 0"),
+        ("general", {"sharpness": "soft"}, "sharpness is fixed, learned, emitted, not 'soft'"),
         ("network", {"hidden_sizes": []}, "hidden_sizes names the units of one hidden layer or more"),
     ],
 )

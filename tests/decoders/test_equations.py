@@ -271,6 +271,21 @@ def test_bridge_reads_the_backward_encoders_first_state() -> None:
     torch.testing.assert_close(state.hidden[0][:, 0], torch.tanh(projection(backward_first)), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("encoder", ["lstm", "transformer", "deep"])
+def test_mean_starts_from_the_mean_of_the_states(encoder: str) -> None:
+    made = model("decoder=conditional", "decoder/cell=lstm", f"encoder={encoder}")
+    source, lengths = sentences([5, 3])
+    encoded = made.encoder(made.source_frontend(source), lengths)
+    _, state = made.decoder.start(encoded)
+    for part, projection in zip(state.hidden, made.decoder.initial_state.projections, strict=True):
+        w, b = projection.weight, projection.bias
+        rows = []
+        for i, length in enumerate(lengths.tolist()):
+            mean = sum(encoded.states[i, j] for j in range(length)) / length
+            rows.append(torch.tanh(w @ mean + b))
+        agree(part[:, 0], torch.stack(rows), [w, b, *made.encoder.parameters()])
+
+
 def test_last_state_is_copied_and_sizes_are_checked() -> None:
     made = model("decoder/initial_state=last", "encoder.bidirectional=false", "encoder.hidden_size=8")
     source, lengths = sentences([5, 3])

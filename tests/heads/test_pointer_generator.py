@@ -7,7 +7,7 @@ import torch
 
 from attnlab.errors import UserError
 from commands import Cli, cli
-from composing import VOCABULARY, copy_ids, model, sentences
+from composing import END, VOCABULARY, copy_ids, model, sentences
 
 __all__ = ["cli"]
 
@@ -34,11 +34,32 @@ def test_pointer_generator_is_its_equations() -> None:
             heard = torch.cat([decoded.contexts[i, t], decoded.states[i, t], decoded.embeddings[i, t]])
             generate = 1 / (1 + torch.exp(-(w @ heard + b)))
             expected = [generate * vocabulary[k] if k < VOCABULARY else 0 * generate for k in range(VOCABULARY + 2)]
-            for j in range(int(lengths[i])):
+            before_end = range(int(lengths[i]) - 1)
+            looked = sum(decoded.weights[i, t, j] for j in before_end)
+            for j in before_end:
                 word = int(words[i, j])
-                expected[word] = expected[word] + (1 - generate) * decoded.weights[i, t, j]
+                expected[word] = expected[word] + (1 - generate) * decoded.weights[i, t, j] / looked
             torch.testing.assert_close(distribution[i, t], torch.stack(expected).squeeze(), rtol=0, atol=1e-10)
     assert (distribution[1, :, 12] == 0).all()  # the other sentence's second unknown word
+
+
+def test_the_end_symbol_is_never_copied() -> None:
+    """With a switch that only copies, it has no probability, however much the attention looks at it; neither is there a NaN."""
+    made = model(POINTER)
+    with torch.no_grad():
+        made.head.switch.bias.fill_(-200.0)
+    source, lengths = torch.tensor([[5, 9, 3], [3, 0, 0]]), torch.tensor([3, 1])
+    memory, state = made.encode(source, lengths, copy_ids(source))
+    decoded = made.decode(torch.tensor([[2, 5], [2, 5]]), memory, state)
+    distribution = made.scores(decoded, memory).softmax(-1)
+    assert (distribution[0, :, END] < 1e-12).all()
+    torch.testing.assert_close(distribution[0][:, [5, VOCABULARY]].sum(-1), torch.ones(2).double())
+    closed = decoded._replace(weights=torch.zeros_like(decoded.weights).index_fill(2, torch.tensor([2]), 1.0))
+    assert (made.scores(closed, memory).softmax(-1)[0, :, END] < 1e-6).all()
+    generated = (decoded.readouts @ made.head.projection.weight.T + made.head.projection.bias).softmax(-1)
+    torch.testing.assert_close(distribution[1, :, :VOCABULARY], generated[1])  # there is nothing to copy
+    torch.nn.functional.cross_entropy(made.scores(closed, memory)[0], torch.tensor([5, VOCABULARY])).backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in made.parameters())
 
 
 def test_a_copied_word_is_read_back_as_an_unknown_one() -> None:

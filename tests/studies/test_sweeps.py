@@ -39,12 +39,14 @@ def outcome(folder: Path) -> dict[str, Any]:
     return {"result": result, "curve": lines}
 
 
-@pytest.mark.parametrize("step", [6, 8, 10])  # an epoch has 6 steps, and after 9 the validation set is looked at
+# An epoch has 6 steps, and after 9 the validation set is looked at.
+@pytest.mark.parametrize(("step", "attention"), [(6, "additive"), (8, "mocha"), (10, "hard")])
 def test_a_run_that_is_stopped_anywhere_goes_on_as_if_it_had_not_been(
-    step: int, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    step: int, attention: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["train", *SMALL, SABOTEUR, "trainer.max_epochs=3", "objective.teacher_forcing.ratio=0.5", "model.dropout=0.3"]
     command += [
+        f"attention={attention}",
         "trainer.val_check_interval=0.5",
         "auxiliary=coverage",
         "auxiliary.coverage.start=0",

@@ -97,6 +97,11 @@ def test_a_loss_begins_after_its_share_of_the_training_and_grows(cli: Cli, tmp_p
         ),
         (["auxiliary=coverage", "attention=uniform"], "which do not learn with a uniform normalizer"),
         (["auxiliary=supervised", "attention=hard"], "gives them none"),
+        (
+            ["auxiliary=coverage", "attention=differential"],
+            "weights that are shares of one, which those of Differential are not",
+        ),
+        (["auxiliary=supervised", "attention=sigmoid"], "are shares of one, which those of Sigmoid are not"),
         (["auxiliary=supervised", "auxiliary.supervised.weight=-1"], "must not be negative"),
         (["auxiliary=coverage", "auxiliary.coverage.start=0.95"], "at most 1 together, not 0.95 and 0.1"),
         (["auxiliary=coverage", "trainer.max_epochs=-1"], "which has no end"),

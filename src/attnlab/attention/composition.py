@@ -9,7 +9,7 @@ import torch
 from attnlab.attention.histories import History
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism
-from attnlab.attention.normalizers import Normalizer
+from attnlab.attention.normalizers import Normalizer, StatelessNormalizer
 from attnlab.attention.scores import Score
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError
@@ -25,7 +25,7 @@ class Composition:
     keys: Keys | None = None
     history: History | None = None
     chunk: Normalizer | None = None
-    """What normalises inside a chunk."""
+    """What normalises a part of the weights, such as those inside a chunk."""
     query: Sequence[str] | None = None
     """What the query of several heads is made of."""
     comparison: str | None = None
@@ -112,8 +112,9 @@ RULES = (
         "score, such as additive",
     ),
     Rule(
-        lambda parts: parts.chunk is not None and parts.chunk.sequential,
-        "a {chunk} normalizer carries a state, so that it cannot normalise a chunk by itself: choose another, such as softmax",
+        lambda parts: parts.chunk is not None and not isinstance(parts.chunk, StatelessNormalizer),
+        "a {chunk} normalizer reads more than scores, so that it cannot normalise some of them by itself: choose another, such "
+        "as softmax",
     ),
     Rule(
         lambda parts: parts.query is not None and "state" not in parts.query,

@@ -80,30 +80,30 @@ class NoHistory(History):
         """Nothing is carried."""
 
 
-class Coverage(History, ABC):
-    """Tells the score how much weight each source position had *before* this target token.
+class KeyFeatures(History, ABC):
+    """Tells the score something of each source position that changes over time: features φ_{t-1,j}, from *before* this target
+    token, such as its coverage φ = C (Tu et al. 2016, section 3.2; See et al. 2017, equation 11).
 
-    The coverage C_{t-1,j} (coverage_size numbers a position) enters through the keys, k_j + V C_{t-1,j} after the score's own
-    projection: with an additive score e_tj = vᵀ tanh(W s_t + U h_j + V C_{t-1,j}) (Tu et al. 2016, section 3.2; See et al.
-    2017, equation 11), with any other that projects its keys linearly as if the encoder state were
-    [h_j; C_{t-1,j}].
+    They enter through the keys, k_j + V φ_{t-1,j} after the score's own projection: with an additive score
+    e_tj = vᵀ tanh(W s_t + U h_j + V φ_{t-1,j}), with any other that projects its keys linearly as if the encoder state were
+    [h_j; φ_{t-1,j}].
 
     Args:
         sizes: of queries, values and keys.
-        coverage_size: numbers for a position.
+        features: numbers for a position.
     """
 
     changes_keys = True
 
-    def __init__(self, sizes: HistorySizes, coverage_size: int) -> None:
+    def __init__(self, sizes: HistorySizes, features: int) -> None:
         super().__init__(sizes)
-        self.coverage_size = coverage_size
-        self.projection = nn.Linear(coverage_size, sizes.projected, bias=False)
+        self.features = features
+        self.projection = nn.Linear(features, sizes.projected, bias=False)
 
     @override
     def start(self, mask: Tensor) -> Tensor:
-        """Return C_0 = 0 (batch, source_len, coverage_size)."""
-        return torch.zeros(*mask.shape, self.coverage_size, device=mask.device, dtype=self.projection.weight.dtype)
+        """Return φ_0 = 0 (batch, source_len, features)."""
+        return torch.zeros(*mask.shape, self.features, device=mask.device, dtype=self.projection.weight.dtype)
 
     @override
     def adjust_keys(self, keys: Tensor, state: Tensor) -> Tensor:
@@ -111,8 +111,8 @@ class Coverage(History, ABC):
         return shifted_keys
 
 
-class SumCoverage(Coverage):
-    """Coverage is the sum of the weights so far, C_tj = C_{t-1,j} + a_tj (See et al. 2017, equation 10).
+class SumCoverage(KeyFeatures):
+    """Coverage is the sum of the weights so far, C_tj = C_{t-1,j} + a_tj (See et al. 2017, equations 10 and 11).
 
     Parameters:
         projection: V (projected key size, 1), no bias, initialised as a ``torch.nn.Linear`` is.
@@ -126,7 +126,7 @@ class SumCoverage(Coverage):
         return state + weights.transpose(1, 2)
 
 
-class LinguisticCoverage(Coverage):
+class LinguisticCoverage(KeyFeatures):
     """Coverage relative to a predicted fertility, C_tj = C_{t-1,j} + a_tj / Φ_j (Tu et al. 2016, section 3.1).
 
     Φ_j = N · sigmoid(u_fᵀ h_j) is the number of target tokens that source token j is expected to make, here at least 0.001, so
@@ -162,7 +162,7 @@ class LinguisticCoverage(Coverage):
         return coverage
 
 
-class NeuralCoverage(Coverage):
+class NeuralCoverage(KeyFeatures):
     """Coverage is the state of a recurrent network at each source position (Tu et al. 2016, section 3.1).
 
     C_tj = GRU([a_tj; h_j; s_t], C_{t-1,j}), with s_t the query.
@@ -186,6 +186,37 @@ class NeuralCoverage(Coverage):
         inputs = torch.cat([weights.transpose(1, 2), memory.values, queries], dim=-1)
         coverage: Tensor = self.cell(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
         return coverage
+
+
+class LocationSensitive(KeyFeatures):
+    """Tells the score where the weights before were: convolutions over them, f_t = F * a_{t-1} with f_1 = 0 (Chorowski et al.
+    2015, section 2.2, equations 8 and 9).
+
+    With an additive score e_tj = vᵀ tanh(W s_t + U h_j + V f_tj).
+
+    Parameters:
+        projection: V (projected key size, filters), no bias, initialised as a ``torch.nn.Linear`` is.
+        convolution: F (filters, 1, 2 · radius + 1), no bias, initialised as a ``torch.nn.Conv1d`` is.
+
+    Args:
+        sizes: of queries, values and keys.
+        filters: rows of F; the paper's best is 10.
+        radius: positions on either side that a filter sees; the paper's is 100, of frames of speech.
+
+    Raises:
+        UserError: no filter, or a radius below 1, with which it would not see where a position is.
+    """
+
+    def __init__(self, sizes: HistorySizes, *, filters: int = 10, radius: int = 3) -> None:
+        if filters < 1 or radius < 1:
+            raise UserError(f"filters and radius must be 1 or more, not {filters} and {radius}")
+        super().__init__(sizes, filters)
+        self.convolution = nn.Conv1d(1, filters, 2 * radius + 1, padding=radius, bias=False)
+
+    @override
+    def advance(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
+        found: Tensor = self.convolution(weights.to(state.dtype)).transpose(1, 2)
+        return found
 
 
 class Temporal(History):

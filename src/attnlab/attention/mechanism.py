@@ -14,11 +14,13 @@ class Part(nn.Module):
     Attributes:
         sequential: whether the weights of one target token need those of the token before.
         sums_to_one: whether weights that sum to one still do so with it.
+        shares: whether weights are shares, none of them negative and no row summing to more than one.
         max_length: the longest source that it can read, in tokens, or None; it counts wherever in a model the part sits.
     """
 
     sequential: bool = False
     sums_to_one: bool = True
+    shares: bool = True
     max_length: int | None = None
 
 
@@ -64,6 +66,11 @@ class AttentionMechanism(nn.Module, ABC):
     def sums_to_one(self) -> bool:
         """Whether the weights of every query sum to one."""
         return all(part.sums_to_one for part in self.parts)
+
+    @property
+    def shares(self) -> bool:
+        """Whether weights are shares, none of them negative and no row summing to more than one."""
+        return all(part.shares for part in self.parts)
 
     @abstractmethod
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.mechanism import Memory
+from attnlab.attention.noise import draw_normal
 from attnlab.attention.normalizers import Normalizer, StatelessNormalizer
 from attnlab.attention.scores import Score
 from attnlab.errors import UserError
@@ -74,7 +75,7 @@ class Monotonic(Normalizer):
             chosen = (energies > 0) & allowed & (before.cumsum(1) > 0.5)
             return (chosen & (chosen.cumsum(1) == 1)).to(before.dtype)
         if self.noise:
-            energies = energies + self.noise * torch.randn_like(energies)
+            energies = energies + self.noise * draw_normal(energies)
         energies = energies.masked_fill(~allowed, torch.finfo(energies.dtype).min)
         passed = nn.functional.logsigmoid(-energies).cumsum(1)
         passed = nn.functional.pad(passed[:, :-1], (1, 0))  # log Π_{l<j} (1 - p_l)

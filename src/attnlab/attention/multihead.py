@@ -157,9 +157,10 @@ class MultiHeadAttention(AttentionMechanism):
         self.fused = self._is_plain()
 
     def _is_plain(self) -> bool:
-        parts = (self.head.score, self.head.window, self.head.normalizer, self.head.history)
+        score, normalizer = self.head.score, self.head.normalizer
+        parts = (score, self.head.window, normalizer, self.head.history)
         plain = tuple(map(type, parts)) == (ScaledDot, Global, Softmax, NoHistory) and self.head.query_parts == ("state",)
-        return plain and getattr(self.head.normalizer, "temperature", 1.0) == 1.0
+        return plain and getattr(normalizer, "temperature", 1.0) == 1.0 and getattr(score, "has_unit_sharpness", True)
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:

@@ -4,16 +4,17 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import one_hot
 from typing_extensions import override
 
 from attnlab.attention.mechanism import Memory, Part
+from attnlab.attention.noise import draw_gumbel
 from attnlab.errors import UserError
 
 
 class Normalizer(Part, ABC):
-    """Turns logits into non-negative weights over the allowed positions, of which no row sums to more than one.
+    """Turns logits into weights over the allowed positions: shares, unless it says otherwise.
 
     Args:
         query_size: size of a query, not used here.
@@ -55,7 +56,7 @@ class Normalizer(Part, ABC):
 
 
 class StatelessNormalizer(Normalizer, ABC):
-    """Normalises every row of logits on its own, to weights that sum to one.
+    """Normalises every row of logits on its own.
 
     Args:
         query_size: size of a query, not used.
@@ -110,6 +111,53 @@ class Softmax(StatelessNormalizer):
         # In half precision the quotient may be infinite.
         sharper = logits.to(torch.promote_types(logits.dtype, torch.float32)) / self.temperature
         return (_mask_logits(sharper, allowed).softmax(dim=-1) * allowed).to(logits.dtype)
+
+
+class SinkSoftmax(StatelessNormalizer):
+    """Softmax with a sink, a_j = exp(e_j) / (exp(b) + Σ_k exp(e_k)): what goes to b is lost (after Xiao et al. 2024, section
+    3.3, with b = 0, the "softmax off by one" of Miller 2023; with a learned b OpenAI 2025, "gpt-oss").
+
+    Where nothing fits, a query need not look anywhere: weights may sum to less than one.
+
+    Parameters:
+        sink: b (1), initialised with 0.
+    """
+
+    sums_to_one = False
+
+    def __init__(self, query_size: int, memory_size: int) -> None:
+        super().__init__(query_size, memory_size)
+        self.sink = nn.Parameter(torch.empty(1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set b."""
+        nn.init.zeros_(self.sink)
+
+    @override
+    def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
+        masked = _mask_logits(logits, allowed)
+        with_sink = torch.cat([masked, self.sink.to(logits.dtype).expand(*logits.shape[:-1], 1)], dim=-1)
+        return with_sink.softmax(dim=-1)[..., :-1] * allowed
+
+
+class Sigmoid(StatelessNormalizer):
+    """Every position by itself, a_j = sigmoid(e_j - log n), n being the number of allowed positions (Ramapuram et al. 2024,
+    section 2, with the bias b = -log n).
+
+    Positions do not compete: weights may sum to less than one and to more, up to n.
+
+    No parameters.
+    """
+
+    sums_to_one = False
+    shares = False
+
+    @override
+    def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
+        precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        count = allowed.sum(dim=-1, keepdim=True).clamp(min=1)
+        return (torch.sigmoid(precise - count.to(precise.dtype).log()) * allowed).to(logits.dtype)
 
 
 class Entmax(StatelessNormalizer, ABC):
@@ -193,7 +241,7 @@ class Hard(StatelessNormalizer):
         # In half precision a draw may be infinite.
         noisy = logits.to(torch.promote_types(logits.dtype, torch.float32))
         if self.noise and self.training:
-            noisy = noisy - torch.empty_like(noisy).exponential_().log()
+            noisy = noisy + draw_gumbel(noisy)
         masked = _mask_logits(noisy / self.temperature, allowed)
         soft = masked.softmax(dim=-1)
         hard = one_hot(masked.argmax(dim=-1), masked.shape[-1]).to(soft.dtype)

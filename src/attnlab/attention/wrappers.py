@@ -1,7 +1,7 @@
 """Attentions around attentions: the decoder's own past, a gate on the context."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -88,33 +88,57 @@ class IntraDecoderAttention(AttentionMechanism):
         return AttentionOutput(context, output.weights, DecoderPast(output.state, keys, states))
 
 
-class ContextGate(AttentionMechanism):
-    """A gate decides how much of the context the decoder receives, z_t ∘ c_t (after Tu et al. 2017, section 3, "context gate
-    (source)").
+GateForm = Literal["source", "target", "both"]
 
-    z_t = sigmoid(W [E y_{t-1}; s_t] + C c_t + b), s_t being the query. The paper gates the projected source, z_t ∘ (C' c_t),
-    with C' the decoder's own matrix; here the context is gated before it, so that any decoder will do.
+GATE_FORMS: dict[GateForm, Callable[[Tensor], tuple[Tensor | float, Tensor | float]]] = {
+    "source": lambda gate: (gate, 1.0),
+    "target": lambda gate: (1.0, gate),
+    "both": lambda gate: (gate, 1.0 - gate),
+}
+"""From a gate to what the source's and the target's part are multiplied by."""
+
+
+class ContextGate(AttentionMechanism):
+    """A gate weighs the source against what is written already, c'_t = tanh(g_s ∘ (C c_t) + g_t ∘ (W E y_{t-1} + U s_t)) (after
+    Tu et al. 2017, section 3, "context gate (source)", "(target)" and "(both)").
+
+    z_t = sigmoid(W_z E y_{t-1} + U_z s_t + C_z c_t + b), s_t being the query. The forms differ in (g_s, g_t): (z, 1) gates the
+    source, (1, z) the target, (z, 1 - z) both. In the paper the decoder's own cell stands in the place of the tanh, with its
+    matrices C, W and U; here, as in OpenNMT (Klein et al. 2017), it is a layer between attention and decoder, so that any
+    decoder will do, and the decoder's own inputs stay without a gate.
 
     Parameters:
-        gate: [W; C] (context_size, embedding_size + query_size + context_size) and b, initialised as a ``torch.nn.Linear`` is.
+        gate: [W_z; U_z; C_z] (query_size, embedding_size + query_size + inner context_size) and b.
+        source_projection: C (query_size, inner context_size), no bias.
+        target_projection: [W; U] (query_size, embedding_size + query_size), no bias. All are initialised as a
+            ``torch.nn.Linear`` is.
         inner: its own.
 
     Args:
-        query_size: size of a decoder state.
+        query_size: size of a decoder state; also of the context.
         memory_size: size of an encoder state.
         embedding_size: size of a target embedding.
         inner: makes the attention whose context is gated.
+        form: what is gated: source, target or both.
 
     Raises:
-        UserError: an inner attention without a context.
+        UserError: an inner attention without a context, or an unknown form.
     """
 
-    def __init__(self, query_size: int, memory_size: int, embedding_size: int, *, inner: AttentionFactory) -> None:
+    def __init__(
+        self, query_size: int, memory_size: int, embedding_size: int, *, inner: AttentionFactory, form: GateForm = "source"
+    ) -> None:
         super().__init__()
+        if form not in GATE_FORMS:
+            raise UserError(f"form is {', '.join(GATE_FORMS)}, not {form!r}")
         self.inner = inner(query_size, memory_size, embedding_size)
-        self.context_size = self.inner.context_size
+        self.context_size = query_size
+        self.factors = GATE_FORMS[form]
         validate_composition(Composition(outer=self, inner=self.inner))
-        self.gate = nn.Linear(embedding_size + query_size + self.context_size, self.context_size)
+        target_size = embedding_size + query_size
+        self.gate = nn.Linear(target_size + self.inner.context_size, query_size)
+        self.source_projection = nn.Linear(self.inner.context_size, query_size, bias=False)
+        self.target_projection = nn.Linear(target_size, query_size, bias=False)
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
@@ -127,5 +151,7 @@ class ContextGate(AttentionMechanism):
     @override
     def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> AttentionOutput:
         context, weights, state = self.inner(query, memory, state, need_weights=need_weights)
-        gate = torch.sigmoid(self.gate(torch.cat([query.embedding, query.state, context], dim=-1)))
-        return AttentionOutput(gate * context, weights, state)
+        target = torch.cat([query.embedding, query.state], dim=-1)
+        of_source, of_target = self.factors(torch.sigmoid(self.gate(torch.cat([target, context], dim=-1))))
+        mixed = of_source * self.source_projection(context) + of_target * self.target_projection(target)
+        return AttentionOutput(torch.tanh(mixed), weights, state)

@@ -19,7 +19,8 @@ class ConditionalDecoder(ReadoutDecoder):
     """Two cells a step, the attention between them (Sennrich et al. 2017, section 2, "conditional GRU with attention").
 
     s'_t = f_1(E y_{t-1}, s_{t-1}); c_t = attention(s'_t); s_t = f_2(c_t, s'_t); readout_t = g(s_{t-1}, s_t, E y_{t-1}, c_t).
-    With LSTM cells both parts of the state pass through both. One layer; the two cells are its depth.
+    With LSTM cells both parts of the state pass through both. One layer; the two cells are its depth. The paper starts from the
+    mean of the encoder's states.
 
     Parameters:
         recurrence: the network f_1, before the attention.

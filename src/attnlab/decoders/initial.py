@@ -28,7 +28,31 @@ class InitialState(nn.Module, ABC):
         """Return the state, each part (batch, layers, hidden_size)."""
 
 
-class Bridge(InitialState):
+class Projection(InitialState, ABC):
+    """s_0 = tanh(W e + b), with e a summary of the source; each part of the state (h, and c of an LSTM) has a W of its own.
+
+    Args:
+        encoder: the encoder, for its sizes.
+        sizes: of the state.
+        summary_size: size of e.
+    """
+
+    def __init__(self, encoder: Encoder, sizes: StateSizes, summary_size: int) -> None:
+        super().__init__(encoder, sizes)
+        size = self.num_layers * self.hidden_size
+        self.projections = nn.ModuleList(nn.Linear(summary_size, size) for _ in range(self.state_parts))
+
+    @abstractmethod
+    def summary(self, encoded: EncoderOutput, part: int) -> Tensor:
+        """Return e (batch, summary_size) for one part of the state, 0 being h."""
+
+    @override
+    def forward(self, encoded: EncoderOutput) -> RecurrentState:
+        projected = (torch.tanh(made(self.summary(encoded, part))) for part, made in enumerate(self.projections))
+        return tuple(part.view(-1, self.num_layers, self.hidden_size) for part in projected)
+
+
+class Bridge(Projection):
     """s_0 = tanh(W e + b), with e the encoder's final state of its top layer, both directions concatenated.
 
     With ``backward_only`` e is the last direction alone, which ends on the first source token (Bahdanau et al. 2015,
@@ -43,24 +67,37 @@ class Bridge(InitialState):
     """
 
     def __init__(self, encoder: Encoder, sizes: StateSizes, *, backward_only: bool = False) -> None:
-        super().__init__(encoder, sizes)
         if backward_only and encoder.num_directions == 1:
             raise UserError(
                 "backward_only starts from the state of an encoder that reads backwards, and this one reads forwards alone: "
                 "choose a bidirectional encoder, or set backward_only to false"
             )
+        super().__init__(encoder, sizes, encoder.hidden_size * (1 if backward_only else encoder.num_directions))
         self.backward_only = backward_only
-        size = encoder.hidden_size * (1 if backward_only else encoder.num_directions)
-        self.projections = nn.ModuleList(nn.Linear(size, self.num_layers * self.hidden_size) for _ in range(self.state_parts))
 
     @override
-    def forward(self, encoded: EncoderOutput) -> RecurrentState:
-        parts = []
-        for index, projection in enumerate(self.projections):
-            final = encoded.final[min(index, len(encoded.final) - 1)][:, -1]
-            summary = final[:, -1] if self.backward_only else final.flatten(1)
-            parts.append(torch.tanh(projection(summary)).view(-1, self.num_layers, self.hidden_size))
-        return tuple(parts)
+    def summary(self, encoded: EncoderOutput, part: int) -> Tensor:
+        final = encoded.final[min(part, len(encoded.final) - 1)][:, -1]
+        return final[:, -1] if self.backward_only else final.flatten(1)
+
+
+class Mean(Projection):
+    """s_0 = tanh(W n⁻¹ Σ_j h_j + b), from the mean of the encoder's states over n source tokens (Sennrich et al. 2017, section
+    2).
+
+    Each part of the state (h, and c of an LSTM) has a W of its own.
+
+    Parameters:
+        projections: for each part W (layers · hidden_size, encoder output_size) and b, initialised as a ``torch.nn.Linear`` is.
+    """
+
+    def __init__(self, encoder: Encoder, sizes: StateSizes) -> None:
+        super().__init__(encoder, sizes, encoder.output_size)
+
+    @override
+    def summary(self, encoded: EncoderOutput, part: int) -> Tensor:
+        total = encoded.states.masked_fill(~encoded.mask.unsqueeze(2), 0.0).sum(dim=1)
+        return total / encoded.mask.sum(dim=1, keepdim=True)
 
 
 class LastState(InitialState):

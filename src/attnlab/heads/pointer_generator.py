@@ -15,9 +15,10 @@ from attnlab.heads.vocabulary import VocabularyHead
 class PointerGeneratorHead(VocabularyHead):
     """Generate a token or copy it from the source (See et al. 2017, equations 8 and 9; after Gulcehre et al. 2016).
 
-    p(w) = p_gen softmax(V readout_t + b)_w + (1 - p_gen) Σ_{j: x_j = w} a_tj, with p_gen = sigmoid(w_cᵀ c_t + w_sᵀ s_t + w_xᵀ E
-    y_{t-1} + b). A source token that the target vocabulary lacks has an id of its own after its end, and is read as an unknown
-    one when it comes back as the previous token.
+    p(w) = p_gen softmax(V readout_t + b)_w + (1 - p_gen) Σ_{j: x_j = w} a'_tj, with p_gen = sigmoid(w_cᵀ c_t + w_sᵀ s_t + w_xᵀ
+    E y_{t-1} + b). The end symbol of the source, which the paper's sources do not have, is never copied: a'_tj is a_tj over its
+    sum over the tokens before that symbol, as if the attention were masked there. A source token that the target vocabulary
+    lacks has an id of its own after its end, and is read as an unknown one when it comes back as the previous token.
 
     Parameters:
         projection: V (vocabulary size, readout_size) and b.
@@ -73,9 +74,11 @@ class PointerGeneratorHead(VocabularyHead):
         generated = nn.functional.logsigmoid(switch) + logits.to(precise).log_softmax(dim=-1)
         generated = nn.functional.pad(generated, (0, extension), value=closed)
         tokens = copy_ids.unsqueeze(1).expand_as(decoded.weights)
-        weights = torch.zeros_like(generated).scatter_add(2, tokens, decoded.weights.to(precise))
+        looked = decoded.weights.to(precise).masked_fill(tokens == self.targets.end_id, 0.0)
+        shares = looked / looked.sum(dim=-1, keepdim=True).clamp(min=1e-6)
+        weights = torch.zeros_like(generated).scatter_add(2, tokens, shares)
         present = torch.zeros(len(copy_ids), total, dtype=torch.bool, device=copy_ids.device).scatter(1, copy_ids, True)
-        present[:, self.targets.padding_id] = False
+        present[:, [self.targets.padding_id, self.targets.end_id]] = False
         copied = nn.functional.logsigmoid(-switch) + weights.clamp(min=1e-6).log()
         copied = copied.masked_fill(~present.unsqueeze(1), closed)
         reachable = present | (torch.arange(total, device=copy_ids.device) < self.targets.size)

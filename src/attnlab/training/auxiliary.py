@@ -60,6 +60,12 @@ class AuxiliaryLoss(ABC):
             raise UserError(
                 f"the auxiliary loss {name} is one on attention weights, which do not learn with a uniform normalizer"
             )
+        if not attention.shares:
+            others = sorted({type(part).__name__ for part in attention.parts if not part.shares})
+            raise UserError(
+                f"the auxiliary loss {name} is one on weights that are shares of one, which those of {' and '.join(others)} "
+                "are not: choose another normalizer"
+            )
 
     def counted(self, real: Tensor, links: Tensor | None) -> Tensor:
         """Return which tokens the loss is the mean over, boolean (batch, target_len); arguments as those of a call."""

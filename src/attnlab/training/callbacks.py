@@ -24,6 +24,7 @@ from rich.markup import escape
 from rich.table import Table
 from typing_extensions import override
 
+from attnlab.attention.noise import NOISE
 from attnlab.data.batches import Batch
 from attnlab.errors import printable
 from attnlab.evaluation.evidence import Prediction
@@ -226,7 +227,8 @@ class LossGuard(Callback):
 class Resumption(Callback):
     """Lets a run that was stopped go on as if it had not been, to the last bit on a CPU.
 
-    Random numbers of an epoch start from (seed, epoch, process); a checkpoint in the midst of an epoch holds where they were.
+    Random numbers of an epoch, those of attentions in a stream of their own, start from (seed, epoch, process); a checkpoint in
+    the midst of an epoch holds where they were.
     Ctrl-C, SIGTERM, or SIGHUP unless it is ignored as under nohup, lets the current batch end, writes a checkpoint and stops;
     asked twice, the run stops at once.
 
@@ -244,7 +246,8 @@ class Resumption(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the random number generators."""
-        return {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []}
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+        return {"cpu": torch.get_rng_state(), "cuda": cuda, "noise": NOISE.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Remember the states until the training begins."""
@@ -273,10 +276,13 @@ class Resumption(Callback):
             torch.set_rng_state(self._states["cpu"].cpu())
             if self._states["cuda"] and torch.cuda.is_available():
                 torch.cuda.set_rng_state_all([state.cpu() for state in self._states["cuda"]])
+            NOISE.load_state_dict(self._states["noise"])
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start an epoch's random numbers."""
-        torch.manual_seed(derive_seed(self.seed, f"epoch {trainer.current_epoch}, rank {trainer.global_rank}"))
+        place = f"epoch {trainer.current_epoch}, rank {trainer.global_rank}"
+        torch.manual_seed(derive_seed(self.seed, place))
+        NOISE.seed(derive_seed(self.seed, f"noise, {place}"))
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int

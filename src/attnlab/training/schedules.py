@@ -1,10 +1,13 @@
 """Schedules of the learning rate, in the form that Lightning takes."""
 
+import math
 from typing import Literal
 
 from lightning.pytorch.utilities.types import LRSchedulerConfigType
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, ExponentialLR, ReduceLROnPlateau
+from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, ExponentialLR, LambdaLR, ReduceLROnPlateau
+
+from attnlab.errors import UserError
 
 Interval = Literal["epoch", "step"]
 
@@ -22,6 +25,28 @@ def cosine(optimizer: Optimizer, *, duration: int, eta_min: float = 0.0, interva
 def exponential(optimizer: Optimizer, *, gamma: float, interval: Interval = "epoch") -> LRSchedulerConfigType:
     """Multiply the rate by ``gamma`` after every interval."""
     return {"scheduler": ExponentialLR(optimizer, gamma=gamma), "interval": interval}
+
+
+def inverse_sqrt(optimizer: Optimizer, *, warmup: int = 400) -> LRSchedulerConfigType:
+    """Go up in a line to the full rate, then down by the inverse square root (Vaswani et al. 2017, section 5.3, equation 3).
+
+    At step t, from 1, the rate is the full one times min(t / warmup, √(warmup / t)). The paper's full rate follows from the
+    size of the model, (d · warmup)^-½; here it is the optimizer's, as in fairseq (Ott et al. 2019).
+
+    Args:
+        optimizer: whose rate it is.
+        warmup: steps until the rate is full; the paper's is 4000.
+
+    Raises:
+        UserError: no step.
+    """
+    if warmup < 1:
+        raise UserError(f"warmup is a number of steps, 1 or more, not {warmup}")
+
+    def factor(done: int) -> float:
+        return min((done + 1) / warmup, math.sqrt(warmup / (done + 1)))
+
+    return {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}
 
 
 def plateau(

@@ -6,7 +6,7 @@ does the rest for one query or for all queries of a sequence at once, with the s
 
 from attnlab.attention.scores.location import Location
 from attnlab.attention.scores.networks import Additive, Concat, Linear, Network, NormalizedAdditive, SharedConcat
-from attnlab.attention.scores.products import Cosine, Dot, General, LearnedScaleDot, ScaledDot
+from attnlab.attention.scores.products import Cosine, Dot, General, LearnedScaleDot, NormalizedDot, ScaledDot
 from attnlab.attention.scores.score import EqualSizes, Score
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Location",
     "Network",
     "NormalizedAdditive",
+    "NormalizedDot",
     "ScaledDot",
     "Score",
     "SharedConcat",

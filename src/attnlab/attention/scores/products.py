@@ -1,92 +1,124 @@
 """Scores that are products of a query and a key."""
 
 import math
+from abc import ABC
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
 from attnlab.attention.scores.score import EqualSizes, Score
-from attnlab.errors import UserError
+from attnlab.attention.scores.sharpness import FixedSharpness, SharpnessKind, make_sharpness
 
 
-class Dot(EqualSizes):
-    """Dot product, e(s, h) = sᵀh (Luong et al. 2015, section 3.1, "dot").
+class Product(Score, ABC):
+    """e(s, h) = β q(s)ᵀ k(h): :meth:`project_query` is q and ``project_keys`` is k.
 
-    No parameters.
+    β is 1 / τ with a fixed sharpness, one number that is learned from 1 / τ on, or softplus(wᵀs + b), emitted for each query
+    (after Graves et al. 2014, section 3.3.1), b being such that β begins near 1 / τ.
+
+    Parameters:
+        sharpness: of a fixed one none; of a learned one β (1); of an emitted one w (query_size) and b (1).
+
+    Args:
+        query_size: size of a query.
+        memory_size: size of an encoder state.
+        temperature: τ; below one the weights are sharper, above one flatter.
+        sharpness: fixed, learned or emitted.
 
     Raises:
-        UserError: the query and the encoder states differ in size.
+        UserError: a temperature that is not positive, or an unknown sharpness.
     """
+
+    def __init__(
+        self, query_size: int, memory_size: int, *, temperature: float = 1.0, sharpness: SharpnessKind = "fixed"
+    ) -> None:
+        super().__init__(query_size, memory_size)
+        self.sharpness = make_sharpness(sharpness, query_size, temperature)
+
+    @property
+    def has_unit_sharpness(self) -> bool:
+        """Whether β is 1, whatever is learned."""
+        return isinstance(self.sharpness, FixedSharpness) and self.sharpness.temperature == 1.0
+
+    def project_query(self, query: Tensor) -> Tensor:
+        """Turn queries (batch, target_len, query_size) into what is multiplied by the keys, (batch, target_len, size)."""
+        return query
 
     @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return query @ keys.transpose(1, 2)
+        logits: Tensor = self.sharpness(query, self.project_query(query), keys)
+        return logits
+
+
+class Dot(Product, EqualSizes):
+    """Dot product, e(s, h) = β sᵀh, with β = 1 (Luong et al. 2015, section 3.1, "dot") or another, see :class:`Product`.
+
+    Parameters:
+        sharpness: that of β, where it is not fixed.
+
+    Raises:
+        UserError: the query and the encoder states differ in size, or see :class:`Product`.
+    """
 
 
 class ScaledDot(Dot):
-    """Scaled dot product, e(s, h) = sᵀh / √d, with d the size of s (Vaswani et al. 2017, equation 1).
+    """Scaled dot product, e(s, h) = β sᵀh / √d, with d the size of s, and β = 1 (Vaswani et al. 2017, equation 1) or another,
+    see :class:`Product`.
 
-    No parameters.
+    Parameters:
+        sharpness: that of β, where it is not fixed.
 
     Raises:
-        UserError: the query and the encoder states differ in size.
+        UserError: the query and the encoder states differ in size, or see :class:`Product`.
     """
 
     @override
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return super().forward(query * self.query_size**-0.5, keys)
+    def project_query(self, query: Tensor) -> Tensor:
+        """Return s / √d."""
+        return query * float(self.query_size**-0.5)
 
 
 class LearnedScaleDot(Dot):
-    """Dot product with a learned scale, e(s, h) = g sᵀh.
+    """Dot product with a learned scale, e(s, h) = β sᵀh.
 
-    A plain dot product of large vectors saturates the softmax (Britz et al. 2017); this one can grow out of it.
+    A plain dot product of large vectors saturates the softmax (Britz et al. 2017); this one can grow out of it. It is
+    :class:`Dot` with a learned sharpness and a temperature of √d, d being the size of s.
 
     Parameters:
-        scale: g (1), initialised with 1 / √d, with d the size of s.
+        sharpness: β (1), initialised with 1 / √d.
 
     Raises:
         UserError: the query and the encoder states differ in size.
     """
 
     def __init__(self, query_size: int, memory_size: int) -> None:
-        super().__init__(query_size, memory_size)
-        self.scale = nn.Parameter(torch.empty(1))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set g."""
-        nn.init.constant_(self.scale, self.query_size**-0.5)
-
-    @override
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return super().forward(query * self.scale, keys)
+        super().__init__(query_size, memory_size, temperature=math.sqrt(query_size), sharpness="learned")
 
 
-class Cosine(EqualSizes):
-    """Cosine similarity over a temperature, e(s, h) = sᵀh / (τ ‖s‖ ‖h‖) (after Graves et al. 2014, equations 5 and 6).
+class Cosine(Product, EqualSizes):
+    """Cosine similarity, e(s, h) = β sᵀh / (‖s‖ ‖h‖), with β = 1 / τ or another, see :class:`Product` (Graves et al. 2014,
+    equations 5 and 6, with an emitted β; Henry et al. 2020, with a learned one).
 
-    1 / τ is the paper's β, which there the controller emits at every step; here it is constant.
-
-    No parameters.
+    Parameters:
+        sharpness: that of β, where it is not fixed.
 
     Args:
         query_size: size of a query.
         memory_size: size of an encoder state.
         temperature: τ; without one below 1 the weights stay close to uniform, since a cosine is at most 1.
+        sharpness: fixed, learned or emitted.
 
     Raises:
-        UserError: the query and the encoder states differ in size, or a temperature that is not positive.
+        UserError: the query and the encoder states differ in size, or see :class:`Product`.
     """
 
     linear_keys = False
 
-    def __init__(self, query_size: int, memory_size: int, *, temperature: float = 0.1) -> None:
-        super().__init__(query_size, memory_size)
-        if temperature <= 0:
-            raise UserError(f"temperature must be above 0, not {temperature}")
-        self.temperature = temperature
+    def __init__(
+        self, query_size: int, memory_size: int, *, temperature: float = 0.1, sharpness: SharpnessKind = "fixed"
+    ) -> None:
+        super().__init__(query_size, memory_size, temperature=temperature, sharpness=sharpness)
 
     @override
     def project_keys(self, states: Tensor) -> Tensor:
@@ -94,45 +126,70 @@ class Cosine(EqualSizes):
         return nn.functional.normalize(states, dim=-1, eps=_smallest_norm(states))
 
     @override
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        unit = nn.functional.normalize(query, dim=-1, eps=_smallest_norm(query))
-        return unit @ keys.transpose(1, 2) / self.temperature
+    def project_query(self, query: Tensor) -> Tensor:
+        """Return s / ‖s‖."""
+        return nn.functional.normalize(query, dim=-1, eps=_smallest_norm(query))
 
 
-class General(Score):
-    """Bilinear, e(s, h) = sᵀ W h (Luong et al. 2015, section 3.1, "general"), or g sᵀ W h with a learned scale.
+class NormalizedDot(Product, EqualSizes):
+    """Scaled dot product of normalised states, e(s, h) = β LN(s)ᵀ LN(h) / √d, with β = 1 (Dehghani et al. 2023, section 2, "QK
+    normalization") or another, see :class:`Product`.
+
+    LN is a layer normalisation with a gain and without a bias, one for queries and one for keys: however large states grow, a
+    logit does not.
+
+    Parameters:
+        query_norm: the gain of LN(s) (query_size).
+        key_norm: the gain of LN(h) (memory_size). Both are initialised with ones.
+        sharpness: that of β, where it is not fixed.
+
+    Raises:
+        UserError: the query and the encoder states differ in size, or see :class:`Product`.
+    """
+
+    linear_keys = False
+
+    def __init__(
+        self, query_size: int, memory_size: int, *, temperature: float = 1.0, sharpness: SharpnessKind = "fixed"
+    ) -> None:
+        super().__init__(query_size, memory_size, temperature=temperature, sharpness=sharpness)
+        self.query_norm = nn.LayerNorm(query_size, bias=False)
+        self.key_norm = nn.LayerNorm(memory_size, bias=False)
+
+    @override
+    def project_keys(self, states: Tensor) -> Tensor:
+        """Return LN(h)."""
+        normalized: Tensor = self.key_norm(states)
+        return normalized
+
+    @override
+    def project_query(self, query: Tensor) -> Tensor:
+        """Return LN(s) / √d."""
+        scaled: Tensor = self.query_norm(query) * float(self.query_size**-0.5)
+        return scaled
+
+
+class General(Product):
+    """Bilinear, e(s, h) = β sᵀ W h, with β = 1 (Luong et al. 2015, section 3.1, "general") or another, see :class:`Product`.
 
     W is applied to the memory, once for a source.
 
     Parameters:
         projection: W (query_size, memory_size), initialised as a ``torch.nn.Linear`` is.
-        scale: g (1) if ``learned_scale``, initialised with 1.
-
-    Args:
-        query_size: size of a query.
-        memory_size: size of an encoder state.
-        learned_scale: multiply by g.
+        sharpness: that of β, where it is not fixed.
     """
 
-    def __init__(self, query_size: int, memory_size: int, *, learned_scale: bool = False) -> None:
-        super().__init__(query_size, memory_size)
+    def __init__(
+        self, query_size: int, memory_size: int, *, temperature: float = 1.0, sharpness: SharpnessKind = "fixed"
+    ) -> None:
+        super().__init__(query_size, memory_size, temperature=temperature, sharpness=sharpness)
         self.projection = nn.Linear(memory_size, query_size, bias=False)
-        self.scale = nn.Parameter(torch.ones(1)) if learned_scale else None
-
-    def reset_parameters(self) -> None:
-        """Set g."""
-        if self.scale is not None:
-            nn.init.ones_(self.scale)
 
     @override
     def project_keys(self, states: Tensor) -> Tensor:
-        """Return W h, or g W h, for every encoder state."""
+        """Return W h for every encoder state."""
         projected: Tensor = self.projection(states)
-        return projected if self.scale is None else projected * self.scale
-
-    @override
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return query @ keys.transpose(1, 2)
+        return projected
 
 
 def _smallest_norm(vectors: Tensor) -> float:

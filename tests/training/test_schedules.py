@@ -1,0 +1,31 @@
+"""Schedules against their equations."""
+
+import math
+
+import pytest
+import torch
+
+from attnlab.errors import UserError
+from attnlab.training.schedules import inverse_sqrt
+
+
+def test_inverse_sqrt_warms_up_and_then_goes_down_by_the_root() -> None:
+    """Vaswani et al. 2017, equation 3: d^-½ min(t^-½, t · warmup^-1.5), the full rate being (d · warmup)^-½."""
+    size, warmup = 64, 8
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=(size * warmup) ** -0.5)
+    schedule = inverse_sqrt(optimizer, warmup=warmup)
+    assert schedule["interval"] == "step"
+    rates = []
+    for _ in range(30):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule["scheduler"].step()
+    expected = [size**-0.5 * min(t**-0.5, t * warmup**-1.5) for t in range(1, 31)]
+    assert rates == pytest.approx(expected)
+    assert max(rates) == rates[warmup - 1] == pytest.approx(1 / math.sqrt(size * warmup))
+
+
+def test_a_warm_up_without_steps_is_refused() -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    with pytest.raises(UserError, match="warmup is a number of steps, 1 or more, not 0"):
+        inverse_sqrt(optimizer, warmup=0)
