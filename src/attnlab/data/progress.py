@@ -16,15 +16,10 @@ def progress(description: str, total: int | None = None) -> Iterator[Callable[[i
         A function that is told how much more was done.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn, Progress
 
     console = Console(stderr=True)
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    ]
+    columns = [*Progress.get_default_columns(), MofNCompleteColumn()]
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=total)
         yield lambda amount: bar.advance(task, amount)
