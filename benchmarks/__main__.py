@@ -14,7 +14,7 @@ import torch
 
 from attnlab.errors import UserError
 from attnlab.training.memory import keep_freed_memory
-from benchmarks import commands, decoding, memory, processes, training
+from benchmarks import commands, corpus, decoding, memory, processes, training
 from benchmarks.figures import Figure
 from benchmarks.records import BUSY, DEVICES, HERE, append, describe, write_page
 from benchmarks.setting import Setting
@@ -25,8 +25,13 @@ PARTS = {
     "processes": processes.PART,
     "start": commands.START,
     "memory": memory.PART,
+    "corpus": corpus.PART,
     "targets": commands.LONG,
 }
+
+
+COUNTS = ("device", "rounds", "batches", "sentences", "pairs")
+"""Options of the setting that every command names."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,6 +60,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=usual.rounds, help="of which the median is taken")
     parser.add_argument("--batches", type=int, default=usual.batches, help="that each trains on in a round")
     parser.add_argument("--sentences", type=int, default=usual.sentences, help="that each translates in a round")
+    parser.add_argument("--pairs", type=int, default=usual.pairs, help="of the large corpus")
     parser.add_argument("--output", type=Path, default=HERE, help="folder of README.md and history.jsonl")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of the config; --output must be given too")
     options = parser.parse_args(arguments)
@@ -63,8 +69,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     if unknown := [name for name in names if name not in PARTS]:
         parser.error(f"no part {unknown[0]!r}: there is {', '.join(PARTS)}")
-    if min(options.rounds, options.batches, options.sentences) < 1:
-        parser.error("rounds, batches and sentences are 1 or more")
+    if min(options.rounds, options.batches, options.sentences, options.pairs) < 1:
+        parser.error("rounds, batches, sentences and pairs are 1 or more")
     if options.overrides and options.output == HERE:
         parser.error("with overrides it is another model than the tables are about: add --output FOLDER")
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -84,7 +90,7 @@ def measure(options: argparse.Namespace) -> None:
         print(
             f"benchmarks: the machine is busy (load {load:.1f}): only ratios mean something, if anything does", file=sys.stderr
         )
-    given = ("data", "device", "rounds", "batches", "sentences")
+    given = ("data", *COUNTS)
     setting = Setting(**{name: getattr(options, name) for name in given}, overrides=tuple(options.overrides))
     warnings.filterwarnings("ignore", module="lightning|torch")
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
@@ -102,7 +108,7 @@ def measure(options: argparse.Namespace) -> None:
 def command_of(part: str, setting: Setting) -> str:
     """Return the command that measures a part again."""
     data = ["--data FOLDER"] if setting.data else []
-    counts = [f"--{name} {getattr(setting, name)}" for name in ("device", "rounds", "batches", "sentences")]
+    counts = [f"--{name} {getattr(setting, name)}" for name in COUNTS]
     return " ".join(["python -m benchmarks", f"--only {part}", *data, *counts, *setting.overrides])
 
 

@@ -33,6 +33,7 @@ class Setting:
         rounds: in which contestants take turns.
         batches: that each trains on in a round.
         sentences: that each translates in a round.
+        pairs: of the large corpus.
         overrides: of the config.
     """
 
@@ -41,6 +42,7 @@ class Setting:
     rounds: int = 5
     batches: int = 8
     sentences: int = 256
+    pairs: int = 1_000_000
     overrides: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:

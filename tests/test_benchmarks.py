@@ -45,7 +45,7 @@ def test_every_part_measures_all_that_it_says_and_the_tables_show_it(
 ) -> None:
     for part in (training, decoding):
         monkeypatch.setattr(part, "absence", lambda: "no peer in a test")
-    counts = ["--rounds", "1", "--batches", "2", "--sentences", "4"]
+    counts = ["--rounds", "1", "--batches", "2", "--sentences", "4", "--pairs", "3000"]
     assert main(["--only", name, *counts, "--output", str(tmp_path), *SMALL]) == 0
     (record,) = map(json.loads, (tmp_path / "history.jsonl").read_text().splitlines())
     figures = {figure["name"]: figure for figure in record["figures"]}

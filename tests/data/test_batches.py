@@ -8,6 +8,7 @@ from attnlab.data.batches import BucketSampler, LengthSampler, memory_errors, sp
 from attnlab.data.examples import Examples
 from attnlab.data.ragged import Ragged
 from attnlab.errors import UserError
+from attnlab.seeding import derive_seed
 
 LENGTHS = np.random.default_rng(5).integers(2, 40, size=(2, 503))
 LONGER = LENGTHS.max(axis=0)
@@ -75,6 +76,37 @@ class TestBucketSampler:
         assert f"left out {left_out} of 503 training examples in each epoch" in caplog.text
         with pytest.raises(UserError, match=r"no training batch has an example for each of 600 processes: make batches larger"):
             epoch(sampler(**by, world_size=600), 0)
+
+
+def drawn_by_lists(by: dict[str, object], number: int) -> list[list[int]]:
+    """The batches of an epoch, as lists all through."""
+    generator = np.random.Generator(np.random.PCG64(derive_seed(3, f"batches of epoch {number}")))
+    order = generator.permutation(503)
+    size = int(str(by["size"]))
+    batches: list[list[int]] = []
+    if by["by"] == "tokens":
+        for index in sorted(order.tolist(), key=lambda i: LONGER[i]):
+            longest = max([LONGER[index], *(LONGER[i] for i in batches[-1])]) if batches else 0
+            if not batches or longest * (len(batches[-1]) + 1) > size:
+                batches.append([])
+            batches[-1].append(index)
+    else:
+        pools = [order[start : start + 4 * size].tolist() for start in range(0, 503, 4 * size)]
+        ordered = [i for pool in pools for i in sorted(pool, key=lambda i: (LENGTHS[1][i], LENGTHS[0][i]))]
+        batches = [ordered[start : start + size] for start in range(0, 503, size)]
+    return [batches[index] for index in generator.permutation(len(batches))]
+
+
+@BY
+def test_batches_are_what_lists_give(by: dict[str, object]) -> None:
+    for number in range(3):
+        assert epoch(sampler(**by), number) == drawn_by_lists(by, number)
+
+
+def test_an_example_longer_than_a_batch_stands_alone() -> None:
+    lengths = np.array([5, 300, 5, 5, 40])
+    assert split_batches(np.arange(5), lengths, 20, "tokens") == [[0], [1], [2, 3], [4]]
+    assert split_batches(np.arange(0), lengths, 20, "tokens") == split_batches(np.arange(0), lengths, 20, "examples") == []
 
 
 @pytest.mark.parametrize("world_size", [1, 3])

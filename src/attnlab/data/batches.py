@@ -4,7 +4,8 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -90,9 +91,9 @@ class Batch:
         return replace(self, **moved)
 
 
-def split_batches(
-    order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Literal["examples", "tokens"]
-) -> list[list[int]]:
+def split_order(
+    order: NDArray[np.integer], lengths: NDArray[np.integer], size: int, by: Literal["examples", "tokens"]
+) -> NDArray[np.int64]:
     """Cut an order of examples into batches.
 
     Args:
@@ -100,18 +101,27 @@ def split_batches(
         lengths: by position, tokens of an example's longer side.
         size: at most so many examples, or tokens with padding, in a batch; an example longer than that stands alone.
         by: what ``size`` counts.
+
+    Returns:
+        Where each batch starts in the order, and at last the end.
     """
     if by == "examples":
-        return [order[start : start + size].tolist() for start in range(0, len(order), size)]
-    batches: list[list[int]] = []
-    longest = 0
-    for index in order.tolist():
-        longest = max(longest, int(lengths[index]))
-        if not batches or longest * (len(batches[-1]) + 1) > size:
-            batches.append([])
-            longest = int(lengths[index])
-        batches[-1].append(index)
-    return batches
+        return np.append(np.arange(0, len(order), size), len(order))
+    bounds = [0]
+    while bounds[-1] < len(order):
+        start = bounds[-1]
+        most = max(1, size // max(1, int(lengths[order[start]])))
+        longest = np.maximum.accumulate(lengths[order[start : start + most]].astype(np.int64))
+        fitting = int((longest * np.arange(1, len(longest) + 1) <= size).sum())  # a batch only grows: these are the first
+        bounds.append(start + max(1, fitting))
+    return np.array(bounds)
+
+
+def split_batches(
+    order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Literal["examples", "tokens"]
+) -> list[list[int]]:
+    """Cut an order of examples into batches, each a list of positions; see :func:`split_order`."""
+    return [order[start:end].tolist() for start, end in pairwise(split_order(order, lengths, size, by).tolist())]
 
 
 TOKENS = 128
@@ -207,9 +217,8 @@ class BucketSampler(Sampler[list[int]]):
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        self.source_lengths = source_lengths
-        self.target_lengths = target_lengths
-        self.longer = np.maximum(source_lengths, target_lengths)
+        self.source_lengths, self.target_lengths = source_lengths.astype(np.int32), target_lengths.astype(np.int32)
+        self.longer = np.maximum(self.source_lengths, self.target_lengths)
         self.size = size
         self.by = by
         self.seed = seed
@@ -218,7 +227,7 @@ class BucketSampler(Sampler[list[int]]):
         self.world_size = world_size
         self.epoch = 0
         self.skipped = 0
-        self._drawn: tuple[int, list[list[int]]] | None = None
+        self._drawn: tuple[int, _Batches] | None = None
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch whose batches come next; Lightning calls it."""
@@ -226,36 +235,48 @@ class BucketSampler(Sampler[list[int]]):
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""
-        return len(self._batches())
+        return len(self._batches().starts)
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yield the positions of each batch's examples."""
-        for batch in self._batches()[self.skipped :]:
-            yield batch[self.rank :: self.world_size]
+        order, starts, ends = self._batches()
+        for start, end in zip(starts[self.skipped :].tolist(), ends[self.skipped :].tolist(), strict=True):
+            yield order[start:end][self.rank :: self.world_size].tolist()
 
-    def _batches(self) -> list[list[int]]:
+    def _batches(self) -> "_Batches":
         if self._drawn is None or self._drawn[0] != self.epoch:
             self._drawn = (self.epoch, self._draw())
         return self._drawn[1]
 
-    def _draw(self) -> list[list[int]]:
+    def _draw(self) -> "_Batches":
         generator = np.random.Generator(np.random.PCG64(derive_seed(self.seed, f"batches of epoch {self.epoch}")))
-        order = generator.permutation(len(self.longer))
+        order = generator.permutation(len(self.longer)).astype(np.int32)
         if self.by == "tokens":
             order = order[np.argsort(self.longer[order], kind="stable")]
         else:
             examples_in_pool = self.pool * self.size
-            pools = (order[start : start + examples_in_pool] for start in range(0, len(order), examples_in_pool))
-            order = np.concatenate([p[np.lexsort((self.source_lengths[p], self.target_lengths[p]))] for p in pools])
-        batches = split_batches(order, self.longer, self.size, self.by)
-        kept = [batch for batch in batches if len(batch) >= self.world_size]
-        if not kept:
+            for start in range(0, len(order), examples_in_pool):
+                pool = order[start : start + examples_in_pool]
+                pool[:] = pool[np.lexsort((self.source_lengths[pool], self.target_lengths[pool]))]
+        bounds = split_order(order, self.longer, self.size, self.by)
+        starts, ends = bounds[:-1], bounds[1:]
+        is_kept = ends - starts >= self.world_size
+        if not is_kept.any():
             raise UserError(f"no training batch has an example for each of {self.world_size} processes: make batches larger")
-        if len(kept) < len(batches) and self._drawn is None and self.rank == 0:
-            left_out = len(order) - sum(map(len, kept))
+        if not is_kept.all() and self._drawn is None and self.rank == 0:
+            left_out = int((ends - starts)[~is_kept].sum())
             told = "their batches have fewer than there are processes"
             log.info("left out %d of %d training examples in each epoch: %s", left_out, len(order), told)
-        return [kept[index] for index in generator.permutation(len(kept))]
+        shuffled = np.flatnonzero(is_kept)[generator.permutation(int(is_kept.sum()))]
+        return _Batches(order, starts[shuffled], ends[shuffled])
+
+
+class _Batches(NamedTuple):
+    """The batches of an epoch: of an order of examples, where each starts and ends."""
+
+    order: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
 
 
 class LengthSampler(Sampler[list[int]]):

@@ -8,16 +8,21 @@ import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from platformdirs import user_cache_path
 
+from attnlab.data.lines import OFFSETS, TEXT, StoredLines
+from attnlab.data.ragged import Ragged
+from attnlab.data.storage import DIGESTS, DamageError, StoredArray, StoredFile, digest_blocks
 from attnlab.errors import UserError
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-DIGESTS = "digests.json"
+CHECKED = 2**26
+"""Files of at most so many bytes are compared with their digests as a whole when they are opened, others block by block as they
+are read: so a start takes no longer for a large corpus, and no byte is used that was not compared."""
 
 
 def cache_folder() -> Path:
@@ -26,7 +31,40 @@ def cache_folder() -> Path:
     return Path(chosen).expanduser() if chosen else user_cache_path("attnlab")
 
 
-def load_or_make(folder: Path, *, make: Callable[[], T], write: Callable[[T, Path], None], read: Callable[[Path], T]) -> T:
+class StoredFolder:
+    """A folder whose files have digests, which each must agree with.
+
+    Args:
+        path: of the folder.
+
+    Raises:
+        OSError, ValueError, LookupError, TypeError, DamageError: it is not what was written, as far as that is known at once:
+            a file is missing or of another size, or a small one of other content; see :data:`CHECKED`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        digests: dict[str, list[str]] = json.loads((path / DIGESTS).read_text())
+        self._files = {name: StoredFile(path / name, blocks) for name, blocks in digests.items()}
+        for file in self._files.values():
+            if file.size <= CHECKED:
+                file.check()
+
+    def json(self, name: str) -> Any:
+        """Return what a file of JSON holds."""
+        file = self._files[name]
+        return json.loads(file.read(0, file.size))
+
+    def lines(self, name: str) -> StoredLines:
+        """Return what a :class:`LineWriter` wrote."""
+        return StoredLines(self._files[TEXT.format(name)], StoredArray(self._files[OFFSETS.format(name)]))
+
+    def ragged(self, name: str) -> Ragged:
+        """Return the sequences that :class:`RaggedWriter` wrote; their offsets are in memory."""
+        values, offsets = (StoredArray(self._files[form.format(name)]) for form in Ragged.FILES)
+        return Ragged(values, offsets[:])
+
+
+def load_or_make(folder: Path, *, make: Callable[[Path], None], read: Callable[[StoredFolder], T]) -> T:
     """Return what a folder holds, making it first if it is not there.
 
     It is written beside and renamed at last: a folder that exists is whole, whoever else writes the same at the same time.
@@ -34,8 +72,7 @@ def load_or_make(folder: Path, *, make: Callable[[], T], write: Callable[[T, Pat
 
     Args:
         folder: where it is kept.
-        make: makes it.
-        write: writes it into an empty folder.
+        make: writes it into an empty folder.
         read: reads it from the folder; raises an error if the folder is damaged.
 
     Raises:
@@ -43,43 +80,37 @@ def load_or_make(folder: Path, *, make: Callable[[], T], write: Callable[[T, Pat
     """
     if folder.exists():
         try:
-            _verify(folder)
-            return read(folder)
-        except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
+            return read(StoredFolder(folder))
+        except (OSError, EOFError, ValueError, LookupError, TypeError, DamageError) as error:
             log.warning("making the cached folder %s again: it is damaged (%s)", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
-    content = make()
     temporary = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
     try:
         temporary.mkdir(parents=True)
-        write(content, temporary)
-        (temporary / DIGESTS).write_text(json.dumps({path.name: digest(path) for path in temporary.iterdir()}))
+        make(temporary)
+        (temporary / DIGESTS).write_text(json.dumps({path.name: digest_blocks(path) for path in temporary.iterdir()}))
         try:
             temporary.rename(folder)
         except OSError:
             if not folder.is_dir():  # if it is, another process was faster: the content is the same
                 raise
     except OSError as error:
+        if error.filename and not _concerns(Path(os.fsdecode(error.filename)), temporary):
+            raise
         raise UserError(
             f"cannot write {folder} ({error.strerror}): choose another folder for the cache, for example with ATTNLAB_CACHE"
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return read(folder)
+    return read(StoredFolder(folder))
+
+
+def _concerns(path: Path, folder: Path) -> bool:
+    """Tell whether a path is that of a folder, of something in it or of one around it."""
+    return path.is_relative_to(folder) or folder.is_relative_to(path)
 
 
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _verify(folder: Path) -> None:
-    """Compare every file with its digest.
-
-    Raises:
-        ValueError: a file is not what was written.
-    """
-    for name, written in json.loads((folder / DIGESTS).read_text()).items():
-        if digest(folder / name) != written:
-            raise ValueError(f"{name} is not what was written")

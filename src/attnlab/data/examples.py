@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from attnlab.data.batches import Batch
-from attnlab.data.links import GoldLinks
-from attnlab.data.ragged import Ragged
+from attnlab.data.links import BatchLinks
+from attnlab.data.ragged import Padded, Ragged
 
 
 class Examples(Dataset[Batch], ABC):
@@ -33,9 +33,9 @@ class Examples(Dataset[Batch], ABC):
     def __init__(self, source: Ragged, target: Ragged) -> None:
         self.source = source
         self.target = target
-        self.labels: Ragged | None = None
-        self.copy_ids: Ragged | None = None
-        self.links: GoldLinks | None = None
+        self.labels: Padded | None = None
+        self.copy_ids: Padded | None = None
+        self.links: BatchLinks | None = None
 
     def __len__(self) -> int:
         """Return the number of examples."""
@@ -78,6 +78,6 @@ class Examples(Dataset[Batch], ABC):
         sides = [[len(line.split()) for line in lines] for lines in (self.sources, self.references)]
         return np.array(sides, dtype=np.int64).T
 
-    def gold_links(self) -> GoldLinks | None:
+    def gold_links(self) -> BatchLinks | None:
         """Return the gold links of all examples, whether or not batches have them; None where they are not known."""
         return self.links

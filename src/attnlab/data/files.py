@@ -2,6 +2,9 @@
 
 import gzip
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -34,13 +37,74 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         UserError: not a gzip file, although its name says so, or not readable, or unpacked far larger than text would be.
     """
+    with _open_content(path) as stream:
+        return read_unpacked(stream, path) if path.suffix == ".gz" else stream.read()
+
+
+def read_parts(path: Path) -> Iterator[bytes]:
+    """Yield a file's content as :func:`read_bytes` returns it, part after part."""
+    with _open_content(path) as stream:
+        left = most_bytes(path)
+        for part in iter(partial(stream.read, 2**20), b""):
+            left -= len(part)
+            _check_growth(left, path)
+            yield part
+
+
+class LineReader:
+    """Reads the lines of a file, plain or packed, one after another, as :func:`decode_lines` makes them of its content.
+
+    Args:
+        path: of the file.
+
+    Attributes:
+        count: of lines so far.
+        is_blank: whether there was nothing but white space so far.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self.is_blank = True
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the lines.
+
+        Raises:
+            UserError: not UTF-8, or whatever :func:`read_bytes` refuses.
+        """
+        with _open_content(self.path) as stream:
+            left = most_bytes(self.path)
+            while content := stream.readline(left + 1):
+                left -= len(content)
+                _check_growth(left, self.path)
+                self.count += 1
+                try:
+                    line = content.decode("utf-8" if self.count > 1 else "utf-8-sig").strip()
+                except UnicodeDecodeError as error:
+                    raise _encoding_error(self.path, self.count, error) from error
+                self.is_blank = self.is_blank and not line
+                yield line
+
+
+@contextmanager
+def _open_content(path: Path) -> Iterator[gzip.GzipFile | IO[bytes]]:
     try:
-        if path.suffix != ".gz":
-            return path.read_bytes()
-        with gzip.open(path) as stream:
-            return read_unpacked(stream, path)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            yield stream
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {error}") from error
+
+
+def most_bytes(path: Path) -> int:
+    """Return how many bytes the content of a packed file may have; a plain one has never so many."""
+    return max(MOST_TIMES * path.stat().st_size, ALWAYS)
+
+
+def _check_growth(left: int, path: Path) -> None:
+    if left < 0:
+        most = most_bytes(path)
+        raise UserError(f"{path} grows to more than {most:,} bytes when it is unpacked, as no text does: unpack it yourself")
 
 
 def read_unpacked(stream: gzip.GzipFile | IO[bytes], path: Path) -> bytes:
@@ -49,10 +113,9 @@ def read_unpacked(stream: gzip.GzipFile | IO[bytes], path: Path) -> bytes:
     Raises:
         UserError: it grows further.
     """
-    most = max(MOST_TIMES * path.stat().st_size, ALWAYS)
+    most = most_bytes(path)
     content = stream.read(most + 1)
-    if len(content) > most:
-        raise UserError(f"{path} grows to more than {most:,} bytes when it is unpacked, as no text does: unpack it yourself")
+    _check_growth(most - len(content), path)
     return content
 
 
@@ -65,11 +128,14 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{path}, line {line}: not UTF-8 (byte 0x{error.object[error.start]:02x}); convert the file, "
-            "for example with iconv -f LATIN1 -t UTF-8"
-        ) from error
+        raise _encoding_error(path, error.object.count(b"\n", 0, error.start) + 1, error) from error
     if not text.strip():
         raise UserError(f"{path} is empty")
     return [line.strip() for line in text.removesuffix("\n").split("\n")]
+
+
+def _encoding_error(path: Path, line: int, error: UnicodeDecodeError) -> UserError:
+    return UserError(
+        f"{path}, line {line}: not UTF-8 (byte 0x{error.object[error.start]:02x}); convert the file, "
+        "for example with iconv -f LATIN1 -t UTF-8"
+    )

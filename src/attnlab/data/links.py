@@ -1,14 +1,21 @@
 """Gold links: where an ideal attention would look."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+
+class BatchLinks(Protocol):
+    """Gold links, those of some examples at a time."""
+
+    def batch(self, indices: Sequence[int], target_len: int, source_len: int, /) -> Tensor:
+        """Return what attention should be at some examples; see :meth:`GoldLinks.batch`."""
 
 
 @dataclass(frozen=True)
@@ -49,3 +56,18 @@ class GoldLinks:
             for first, end, source_first, source_end in self.blocks[self.offsets[index] : self.offsets[index + 1]].tolist():
                 linked[row, first:end, source_first:source_end] = 1.0
         return torch.from_numpy(linked / linked.sum(-1, keepdims=True).clip(min=1.0))
+
+
+@dataclass(frozen=True)
+class LinksOnDemand:
+    """Gold links that are made when they are asked for, and not kept.
+
+    Attributes:
+        make: returns those of some examples.
+    """
+
+    make: Callable[[Sequence[int]], GoldLinks]
+
+    def batch(self, indices: Sequence[int], target_len: int, source_len: int) -> Tensor:
+        """Return what attention should be at some examples; see :meth:`GoldLinks.batch`."""
+        return self.make(indices).batch(range(len(indices)), target_len, source_len)

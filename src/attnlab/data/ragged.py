@@ -1,28 +1,40 @@
 """Sequences of unequal length in one array."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnlab.data.storage import ArrayWriter, StoredArray
 from attnlab.data.symbols import PAD
+
+
+class Padded(Protocol):
+    """Sequences of unequal length, some of which can be had at a time."""
+
+    def padded(self, indices: Sequence[int], /) -> tuple[Tensor, Tensor]:
+        """Return some sequences as one padded tensor (len(indices), longest, ...), and their lengths."""
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """Sequences one after another, as arrays that may be memory-mapped.
+    """Sequences one after another.
 
     Attributes:
-        values: all elements, ids (n,) of int32 or vectors (n, size) of float32.
+        values: all elements, ids (n,) of int32, which may stay in a file, or vectors (n, size) of float32.
         offsets: where each sequence starts, and at last the end (int64).
+        FILES: names of the files that hold both.
     """
 
-    values: NDArray[Any]
+    FILES: ClassVar[tuple[str, str]] = ("{}.ids.npy", "{}.offsets.npy")
+
+    values: NDArray[Any] | StoredArray
     offsets: NDArray[np.int64]
 
     @classmethod
@@ -62,3 +74,44 @@ class Ragged:
         for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
             padded[row, : end - start] = self.values[start:end]
         return torch.from_numpy(padded), torch.from_numpy(lengths)
+
+
+@dataclass(frozen=True)
+class RaggedOnDemand:
+    """Sequences that are made when they are asked for, and not kept.
+
+    Attributes:
+        make: returns those at some positions.
+    """
+
+    make: Callable[[Sequence[int]], Ragged]
+
+    def padded(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Return some sequences as one padded tensor, and their lengths; see :meth:`Ragged.padded`."""
+        return self.make(indices).padded(range(len(indices)))
+
+
+class RaggedWriter:
+    """Writes sequences of ids, part after part; see :attr:`Ragged.FILES`.
+
+    Args:
+        folder: for both files.
+        name: of the sequences.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        values, offsets = (folder / form.format(name) for form in Ragged.FILES)
+        self._values, self._offsets = ArrayWriter(values, np.int32), ArrayWriter(offsets, np.int64)
+        self._offsets.append(np.zeros(1))
+
+    def append(self, values: NDArray[np.int32], lengths: NDArray[np.int64]) -> None:
+        """Write the next sequences, given one after another, and their lengths."""
+        self._offsets.append(self._values.length + np.cumsum(lengths))
+        self._values.append(values)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._values.__exit__(*error)
+        self._offsets.__exit__(*error)

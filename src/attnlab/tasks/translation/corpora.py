@@ -2,16 +2,38 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
-from attnlab.data.files import decode_lines, read_bytes
+from typing_extensions import override
+
+from attnlab.data.files import LineReader
 from attnlab.data.pharaoh import Gold, check_inside, parse_links
 from attnlab.errors import UserError
 
 log = logging.getLogger(__name__)
+
+Words = Literal["spacy", "whitespace"]
+"""What alignments link: what spaCy's tokenizer makes of the text, or what stands between white space."""
+SIDES = ("source", "target")
+
+
+class PairStream(Protocol):
+    """One split of a parallel corpus, read pair by pair."""
+
+    @property
+    def words(self) -> Words:
+        """What the links are between."""
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether the links of each pair are known."""
+
+    def pairs(self) -> Iterator[tuple[str, str, Gold | None]]:
+        """Yield the source, the target and the links of each pair."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +44,36 @@ class ParallelText:
         source: sentences, natural text.
         target: their translations, in the same order.
         alignments: known links (source word, target word) of each pair, counted from 0, or None.
-        words: what they link: what spaCy's tokenizer makes of the text, or what stands between white space.
+        words: what they link; see :data:`Words`.
     """
 
-    source: list[str]
-    target: list[str]
+    source: Sequence[str]
+    target: Sequence[str]
     alignments: Sequence[Gold] | None = None
-    words: Literal["spacy", "whitespace"] = "spacy"
+    words: Words = "spacy"
+
+    @classmethod
+    def collect(cls, stream: PairStream) -> "ParallelText":
+        """Return a split that is held in memory."""
+        if isinstance(stream, ParallelText):
+            return stream
+        source, target, links = [], [], []
+        for pair in stream.pairs():
+            source.append(pair[0])
+            target.append(pair[1])
+            if pair[2] is not None:
+                links.append(pair[2])
+        return cls(source, target, links if stream.is_aligned else None, stream.words)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether the links of each pair are known."""
+        return self.alignments is not None
+
+    def pairs(self) -> Iterator[tuple[str, str, Gold | None]]:
+        """Yield the source, the target and the links of each pair."""
+        links = [None] * len(self.source) if self.alignments is None else self.alignments
+        yield from zip(self.source, self.target, links, strict=True)
 
 
 class Corpus(ABC):
@@ -64,52 +109,122 @@ class Corpus(ABC):
 
     @abstractmethod
     def load(self) -> dict[str, ParallelText]:
-        """Return the splits by name.
+        """Return the splits by name, held in memory.
 
         Raises:
             UserError: a file that is missing or damaged, or options that cannot be met.
         """
 
+    def open(self) -> Mapping[str, PairStream]:
+        """Return the splits by name, to be read pair by pair; those of :meth:`load` where nothing else is known.
 
-def read_pair(source: Path, target: Path, *, drop_empty: bool, alignments: Path | None = None) -> ParallelText:
-    """Read two line-aligned files.
+        Raises:
+            UserError: as from :meth:`load`; also from reading, and then also sides or alignments of unequal length, or a
+                sentence of two lines.
+        """
+        texts = self.load()
+        for split, text in texts.items():
+            _check_split(split, text)
+        return texts
 
-    Args:
+
+class FileCorpus(Corpus):
+    """A corpus of line-aligned files, which are read pair by pair."""
+
+    @abstractmethod
+    def files(self, split: str) -> "PairFiles":
+        """Return the files of a split.
+
+        Raises:
+            UserError: one is missing.
+        """
+
+    @override
+    def load(self) -> dict[str, ParallelText]:
+        return {split: ParallelText.collect(files) for split, files in self.open().items()}
+
+    @override
+    def open(self) -> Mapping[str, "PairFiles"]:
+        return {split: self.files(split) for split in ("train", "val", *self.test_names)}
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """Two line-aligned files.
+
+    Attributes:
         source: sentences, one a line.
         target: their translations.
         drop_empty: leave out pairs with an empty side, as a training set should; a test set keeps them, so that line numbers
             stay those of the files.
         alignments: links between their words, one sentence pair a line; see :func:`attnlab.data.pharaoh.parse_links`.
-
-    Raises:
-        UserError: a file that is damaged or empty, files of unequal length, or a link between words that are not there.
     """
-    sides = [decode_lines(read_bytes(path), path) for path in (source, target)]
-    if len(sides[0]) != len(sides[1]):
-        raise UserError(
-            f"{source} has {len(sides[0])} lines but {target} has {len(sides[1])}: each line must translate its counterpart"
-        )
-    kept = [index for index, pair in enumerate(zip(*sides, strict=True)) if all(pair) or not drop_empty]
-    if len(kept) < len(sides[0]):
-        log.info("left out %d of %d pairs of %s: a side is empty", len(sides[0]) - len(kept), len(sides[0]), source)
-    text = ParallelText([sides[0][index] for index in kept], [sides[1][index] for index in kept])
-    if alignments is None:
-        return text
-    lines = decode_lines(read_bytes(alignments), alignments)
-    if len(lines) != len(sides[0]):
-        raise UserError(
-            f"{alignments} has {len(lines)} lines but {source} has {len(sides[0])}: each line must align its counterparts"
-        )
-    links = [
-        _read_alignment(line, pair, f"{alignments}, line {number}")
-        for number, (line, *pair) in enumerate(zip(lines, *sides, strict=True), start=1)
-    ]
-    return replace(text, alignments=[links[index] for index in kept], words="whitespace")
+
+    source: Path
+    target: Path
+    drop_empty: bool
+    alignments: Path | None = None
+
+    @property
+    def words(self) -> Words:
+        """What the alignments link."""
+        return "whitespace" if self.alignments else "spacy"
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether there are alignments."""
+        return self.alignments is not None
+
+    def pairs(self) -> Iterator[tuple[str, str, Gold | None]]:
+        """Yield the source, the target and the links of each pair.
+
+        Raises:
+            UserError: a file that is damaged or empty, files of unequal length, or a link between words that are not there.
+        """
+        readers = [LineReader(path) for path in (self.source, self.target, self.alignments) if path]
+        left_out = 0
+        for lines in zip_longest(*readers):  # to the end of each: the message tells how long it is
+            if None in lines:
+                continue
+            source, target, *links = lines
+            gold = self._read_links(links[0], lines, readers[-1].count) if links else None
+            if self.drop_empty and not (source and target):
+                left_out += 1
+            else:
+                yield source, target, gold
+        self._check(readers)
+        if left_out:
+            log.info("left out %d of %d pairs of %s: a side is empty", left_out, readers[0].count, self.source)
+
+    def _read_links(self, line: str, pair: Sequence[str], number: int) -> Gold:
+        """Read links between words at white space."""
+        place = f"{self.alignments}, line {number}"
+        gold = parse_links(line, place=place)
+        check_inside(gold.possible, len(pair[0].split()), len(pair[1].split()), place=place)
+        return gold
+
+    def _check(self, readers: Sequence[LineReader]) -> None:
+        for reader in readers:
+            if reader.is_blank:
+                raise UserError(f"{reader.path} is empty")
+        source, target, *rest = [reader.count for reader in readers]
+        if source != target:
+            raise UserError(
+                f"{self.source} has {source} lines but {self.target} has {target}: each line must translate its counterpart"
+            )
+        if rest and rest[0] != source:
+            raise UserError(
+                f"{self.alignments} has {rest[0]} lines but {self.source} has {source}: each line must align its counterparts"
+            )
 
 
-def _read_alignment(line: str, pair: Sequence[str], place: str) -> Gold:
-    """Read links between words at white space."""
-    gold = parse_links(line, place=place)
-    source, target = (len(sentence.split()) for sentence in pair)
-    check_inside(gold.possible, source, target, place=place)
-    return gold
+def _check_split(split: str, text: ParallelText) -> None:
+    """Refuse what would shift one side against the other, or either against its lines on disk."""
+    counts = [len(text.source), len(text.target), *(() if text.alignments is None else [len(text.alignments)])]
+    if len(set(counts)) > 1:
+        told = "source, target and alignments" if len(counts) > 2 else "source and target"
+        raise UserError(f"{told} of {split} must be of one length, not {', '.join(map(str, counts))}")
+    for side, sentences in zip(SIDES, (text.source, text.target), strict=True):
+        for number, sentence in enumerate(sentences, 1):
+            if "\n" in sentence:
+                raise UserError(f"sentence {number} of {split}, {side}, holds a line feed: a sentence is one line")

@@ -16,7 +16,7 @@ WORDS: dict[str, Callable[[str], Tokenizer]] = {"spacy": SpacyTokenizer, "whites
 
 
 def link_tokens(
-    split: str,
+    split: str | None,
     alignments: Sequence[Gold],
     words: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
     tokens: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]],
@@ -27,7 +27,7 @@ def link_tokens(
     there are.
 
     Args:
-        split: name, for the log.
+        split: name, for the log; None tells it nothing.
         alignments: of the words of each pair.
         words: of (source, target), sentence by sentence.
         tokens: likewise.
@@ -41,7 +41,7 @@ def link_tokens(
             links.append([])
         else:
             links.append([(*target[j], *source[i]) for i, j in sorted(gold.possible)])
-    if misspelt:
+    if misspelt and split is not None:
         log.warning("%d of %d pairs of %s have no links: their tokens do not spell the text", misspelt, len(links), split)
     return GoldLinks.of(links)
 

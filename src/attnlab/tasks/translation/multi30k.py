@@ -6,9 +6,10 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from attnlab.data.contents import hash_content
 from attnlab.data.download import fetch
-from attnlab.data.files import find_file, read_bytes
-from attnlab.tasks.translation.corpora import Corpus, ParallelText, read_pair
+from attnlab.data.files import find_file
+from attnlab.tasks.translation.corpora import FileCorpus, PairFiles
 
 URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
 
@@ -29,7 +30,7 @@ CHECKSUMS = {
 """SHA-256 of the publisher's files."""
 
 
-class Multi30k(Corpus):
+class Multi30k(FileCorpus):
     """Multi30k from a local directory, or downloaded once.
 
     Args:
@@ -41,7 +42,7 @@ class Multi30k(Corpus):
         base_url: where the files are downloaded from.
 
     Raises:
-        UserError: no test set, or one with the name of another split; from :meth:`load`, a file that is missing, damaged or
+        UserError: no test set, or one with the name of another split; from reading, a file that is missing, damaged or
             cannot be downloaded.
     """
 
@@ -64,15 +65,13 @@ class Multi30k(Corpus):
         digest = hashlib.sha256(f"multi30k {self.languages} {self.test_names}".encode())
         for split in ("train", "val", *self.test_names):
             for language in self.languages:
-                digest.update(hashlib.sha256(read_bytes(self._file(split, language))).digest())
+                digest.update(hash_content(self._file(split, language)))
         return digest.hexdigest()
 
     @override
-    def load(self) -> dict[str, ParallelText]:
-        return {
-            split: read_pair(*(self._file(split, language) for language in self.languages), drop_empty=split == "train")
-            for split in ("train", "val", *self.test_names)
-        }
+    def files(self, split: str) -> PairFiles:
+        source, target = (self._file(split, language) for language in self.languages)
+        return PairFiles(source, target, split == "train")
 
     def _file(self, split: str, language: str) -> Path:
         if self.root is not None:

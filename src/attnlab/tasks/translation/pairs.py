@@ -1,16 +1,17 @@
 """Sentence pairs as examples."""
 
 from collections.abc import Sequence
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.data.examples import Examples
-from attnlab.data.links import GoldLinks
-from attnlab.data.ragged import Ragged
+from attnlab.data.links import BatchLinks, GoldLinks, LinksOnDemand
+from attnlab.data.ondemand import KEPT, PART, OnDemand, on_demand
+from attnlab.data.ragged import Ragged, RaggedOnDemand
 from attnlab.data.symbols import END, UNK
 from attnlab.tasks.translation.copying import CopyIds
 from attnlab.tasks.translation.corpora import ParallelText
@@ -18,6 +19,7 @@ from attnlab.tasks.translation.links import WORDS, link_tokens
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.vocabulary import Vocabulary
 
+T = TypeVar("T")
 UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "zh"})
 """Languages that are written without spaces between words."""
 
@@ -50,26 +52,27 @@ class SentencePairs(Examples):
         self.text = text
         self.vocabularies = vocabularies
         self.tokenizers = tokenizers
-        self.extensions: list[list[str]] | None = None
+        self.extensions: Sequence[list[str]] | None = None
 
     @cached_property
-    def tokens(self) -> tuple[list[list[str]], list[list[str]]]:
+    def tokens(self) -> tuple[Sequence[list[str]], Sequence[list[str]]]:
         """The sentences as tokens: those that the ids name, but of a sentence with an unknown one what its tokenizer makes."""
-        source, target = map(_read_tokens, (self.source, self.target), self.vocabularies, self.tokenizers, self._sides)
+        sides = zip((self.source, self.target), self.vocabularies, self.tokenizers, self._sides, strict=True)
+        source, target = (on_demand(partial(_read_tokens, *side), len(self)) for side in sides)
         return source, target
 
     @cached_property
-    def words(self) -> tuple[list[list[str]], list[list[str]]]:
+    def words(self) -> tuple[Sequence[list[str]], Sequence[list[str]]]:
         """The sentences as the words that alignments count; these are the tokens where their tokenizer splits so."""
         splitters = [WORDS[self.text.words](tokenizer.language) for tokenizer in self.tokenizers]
         source, target = (
-            tokens if splitter.describe() == own.describe() else splitter.tokenize(side)
+            tokens if splitter.describe() == own.describe() else on_demand(partial(_split, splitter, side), len(self))
             for splitter, own, tokens, side in zip(splitters, self.tokenizers, self.tokens, self._sides, strict=True)
         )
         return source, target
 
     @property
-    def _sides(self) -> tuple[list[str], list[str]]:
+    def _sides(self) -> tuple[Sequence[str], Sequence[str]]:
         return self.text.source, self.text.target
 
     @override
@@ -99,26 +102,56 @@ class SentencePairs(Examples):
         return np.array(counts, dtype=np.int64).T
 
     @override
-    def gold_links(self) -> GoldLinks | None:
+    def gold_links(self) -> BatchLinks | None:
         if self.text.alignments is None:
             return None
-        return link_tokens(self.name, self.text.alignments, self.words, self.tokens)
+        if len(self) <= KEPT:
+            return self._link(self.name, range(len(self)))
+        self._link(f"the beginning of {self.name}", range(min(PART, len(self))))  # of whose links the log tells
+        return LinksOnDemand(partial(self._link, None))
+
+    def _link(self, name: str | None, indices: Sequence[int]) -> GoldLinks:
+        assert self.text.alignments is not None
+        words, tokens = ((_choose(source, indices), _choose(target, indices)) for source, target in (self.words, self.tokens))
+        return link_tokens(name, _choose(self.text.alignments, indices), words, tokens)
 
     def extend(self) -> None:
         """Let source tokens be copied: give those that the target vocabulary lacks ids past its end."""
-        if self.extensions is None:
-            copies = CopyIds.of(*self.tokens, self.vocabularies[1])
+        if self.extensions is not None:
+            return
+        if len(self) > KEPT:
+            self.copy_ids = RaggedOnDemand(partial(self._copy, "source"))
+            self.labels = RaggedOnDemand(partial(self._copy, "labels"))
+            self.extensions = OnDemand(partial(self._copy, "extensions"), len(self))
+        else:
+            copies = self._copies(range(len(self)))
             self.copy_ids, self.labels, self.extensions = copies.source, copies.labels, copies.extensions
 
+    def _copy(self, name: str, indices: Sequence[int]) -> Any:
+        return getattr(self._copies(indices), name)
 
-def _read_tokens(ids: Ragged, vocabulary: Vocabulary, tokenizer: Tokenizer, sentences: Sequence[str]) -> list[list[str]]:
-    values, bounds = ids.values.tolist(), ids.offsets.tolist()
-    each = [values[start:end] for start, end in pairwise(bounds)]
-    unknown = [index for index, own in enumerate(each) if UNK in own]
+    def _copies(self, indices: Sequence[int]) -> CopyIds:
+        source, target = (_choose(side, indices) for side in self.tokens)
+        return CopyIds.of(source, target, self.vocabularies[1])
+
+
+def _choose(items: Sequence[T], indices: Sequence[int]) -> Sequence[T]:
+    return items if indices == range(len(items)) else [items[index] for index in indices]
+
+
+def _read_tokens(
+    ids: Ragged, vocabulary: Vocabulary, tokenizer: Tokenizer, sentences: Sequence[str], indices: Sequence[int]
+) -> list[list[str]]:
+    each = [ids[index].tolist() for index in indices]
+    unknown = [place for place, own in enumerate(each) if UNK in own]
     tokens = [vocabulary.decode(own) for own in each]
-    for index, own in zip(unknown, tokenizer.tokenize([sentences[index] for index in unknown]), strict=True):
-        tokens[index] = own
+    for place, own in zip(unknown, tokenizer.tokenize([sentences[indices[place]] for place in unknown]), strict=True):
+        tokens[place] = own
     return tokens
+
+
+def _split(splitter: Tokenizer, sentences: Sequence[str], indices: Sequence[int]) -> list[list[str]]:
+    return splitter.tokenize([sentences[index] for index in indices])
 
 
 def _is_unspaced(tokenizer: Tokenizer) -> bool:

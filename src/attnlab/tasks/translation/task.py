@@ -14,6 +14,7 @@ from attnlab.data.batches import BatchOptions
 from attnlab.data.cache import cache_folder, load_or_make
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.processes import count_processes
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
@@ -24,16 +25,14 @@ from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
 from attnlab.tasks.task import Task
 from attnlab.tasks.translation.alignment import link_words_of_text
-from attnlab.tasks.translation.corpora import Corpus, ParallelText
+from attnlab.tasks.translation.corpora import Corpus, PairStream, ParallelText
 from attnlab.tasks.translation.pairs import SentencePairs
 from attnlab.tasks.translation.tokenization import (
     TokenizedCorpus,
     VocabularyOptions,
-    count_overlap,
     encode_sources,
     encode_targets,
     read_corpus,
-    tokenize,
     write_corpus,
 )
 from attnlab.tasks.translation.tokenizers import Tokenizer
@@ -115,31 +114,31 @@ class Translation(Task):
     def prepare(self) -> None:
         if self._tokenized is not None:
             return
-        self._tokenized = load_or_make(
-            self.cache_dir / "corpora" / self.fingerprint,
-            make=lambda: tokenize(self.corpus, self.tokenizers, self.vocabulary_options, self.batches.max_length),
-            write=write_corpus,
-            read=read_corpus,
-        )
+        self._tokenized = load_or_make(self.cache_dir / "corpora" / self.fingerprint, make=self._write, read=read_corpus)
         for tokenizer, state in zip(self.tokenizers, self._tokenized.tokenizer_states, strict=True):
             tokenizer.load_state(state)
         self._vocabularies = self._tokenized.vocabularies
-        for split, count in count_overlap(self._tokenized.text).items():
+        for split, count in self._tokenized.overlap.items():
             if count:
                 size = len(self._tokenized.text[split].source)
                 told = "figures on them tell what was learned by heart"
                 log.warning("%d of %d pairs of %s (%.1f %%) are in train too: %s", count, size, split, 100 * count / size, told)
 
+    def _write(self, folder: Path) -> None:
+        options = (self.vocabulary_options, self.batches.max_length)
+        write_corpus(self.corpus, self.tokenizers, *options, folder, processes=count_processes())
+
     @override
     def examples(self, split: str) -> SentencePairs:
         if split not in self._splits:
-            texts = self._texts if self._tokenized is None else self._tokenized.text
+            found = self._tokenized
+            texts = self._streams if found is None else found.text
             if split not in texts:
                 raise UserError(f"the corpus has no test set {split!r}: there is {', '.join(texts)}")
-            if self._tokenized is None:
-                pairs = self._encode(texts[split], split)
+            if found is None:
+                pairs = self._encode(ParallelText.collect(texts[split]), split)
             else:
-                pairs = SentencePairs(split, texts[split], self._tokenized.ids[split], self.vocabularies, self.tokenizers)
+                pairs = SentencePairs(split, found.text[split], found.ids[split], self.vocabularies, self.tokenizers)
             if self._serves_copy_ids:
                 pairs.extend()
             self._splits[split] = pairs
@@ -153,8 +152,8 @@ class Translation(Task):
         return self.corpus.place(split, index) or super().place(split, index)
 
     @cached_property
-    def _texts(self) -> dict[str, ParallelText]:
-        return self.corpus.load()
+    def _streams(self) -> Mapping[str, PairStream]:
+        return self.corpus.open()
 
     @override
     def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> SentencePairs:

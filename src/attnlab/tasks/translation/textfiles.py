@@ -6,12 +6,13 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from attnlab.data.files import find_file, read_bytes
+from attnlab.data.contents import hash_content
+from attnlab.data.files import find_file
 from attnlab.errors import UserError
-from attnlab.tasks.translation.corpora import Corpus, ParallelText, read_pair
+from attnlab.tasks.translation.corpora import FileCorpus, PairFiles
 
 
-class TextFiles(Corpus):
+class TextFiles(FileCorpus):
     """A corpus of one's own: two files a split, line n of one translating line n of the other.
 
     A split is given by what its two files have in common: ``corpus/train`` stands for ``corpus/train.en`` and
@@ -29,7 +30,7 @@ class TextFiles(Corpus):
         alignments: suffix of the alignments' files, which training must have and other splits may; None is no alignments.
 
     Raises:
-        UserError: no test set, or one with the name of another split; from :meth:`load`, a file that is missing or damaged,
+        UserError: no test set, or one with the name of another split; from reading, a file that is missing or damaged,
             files of unequal length, or a link between words that are not there.
     """
 
@@ -46,17 +47,15 @@ class TextFiles(Corpus):
         digest = hashlib.sha256(f"text {self.languages} {self.test_names}".encode())
         for split, prefix in self._prefixes.items():
             for path in self._files(prefix):
-                digest.update(hashlib.sha256(read_bytes(path)).digest())
+                digest.update(hash_content(path))
             if links := self._links(split):
-                digest.update(f"alignments of {split}".encode() + hashlib.sha256(read_bytes(links)).digest())
+                digest.update(f"alignments of {split}".encode() + hash_content(links))
         return digest.hexdigest()
 
     @override
-    def load(self) -> dict[str, ParallelText]:
-        return {
-            split: read_pair(*self._files(prefix), drop_empty=split == "train", alignments=self._links(split))
-            for split, prefix in self._prefixes.items()
-        }
+    def files(self, split: str) -> PairFiles:
+        source, target = self._files(self._prefixes[split])
+        return PairFiles(source, target, split == "train", self._links(split))
 
     @override
     def place(self, split: str, index: int) -> str:

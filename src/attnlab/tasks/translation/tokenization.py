@@ -3,24 +3,34 @@
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
+from attnlab.data.cache import StoredFolder
+from attnlab.data.lines import OFFSETS, TEXT, LineWriter, StoredLines
 from attnlab.data.pharaoh import Gold, parse_links
+from attnlab.data.progress import progress
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, RESERVED
 from attnlab.errors import UserError
-from attnlab.tasks.translation.corpora import Corpus, ParallelText
+from attnlab.tasks.translation.corpora import SIDES, Corpus, PairStream, ParallelText
+from attnlab.tasks.translation.encoding import NumberedText, TypeNumbers, encode_parts, sample_sentences
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 
-SIDES = ("source", "target")
+SAMPLE = 2**25
+"""Bytes of training text that a tokenizer learns from: of a larger text every second sentence, every third, and so on."""
+PART = 2**12
+"""Pairs that are written at once."""
 
 
 @dataclass(frozen=True)
@@ -49,86 +59,154 @@ class VocabularyOptions:
 
 @dataclass(frozen=True)
 class TokenizedCorpus:
-    """A corpus after tokenization.
+    """A corpus after tokenization; text and ids stay on disk.
 
     Attributes:
         text: sentences of each split, in the order of the ids.
         ids: of each split, (source, target); a source sentence ends with the end symbol, a target sentence has both.
         vocabularies: (source, target).
         tokenizer_states: what the tokenizers learned, (source, target).
+        overlap: how many pairs of each other split stand in training too; see :func:`count_overlap`.
     """
 
     text: dict[str, ParallelText]
     ids: dict[str, tuple[Ragged, Ragged]]
     vocabularies: tuple[Vocabulary, Vocabulary]
     tokenizer_states: tuple[dict[str, Any], dict[str, Any]]
+    overlap: dict[str, int]
 
 
-def tokenize(
-    corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], options: VocabularyOptions, max_length: int | None
-) -> TokenizedCorpus:
-    """Learn tokenizers and vocabularies from the training set, and tokenize every split.
+def write_corpus(
+    corpus: Corpus,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    options: VocabularyOptions,
+    max_length: int | None,
+    folder: Path,
+    *,
+    processes: int = 1,
+) -> None:
+    """Learn tokenizers and vocabularies from the training set, tokenize every split, and write all into an empty folder.
+
+    No more of the text than a part is held in memory, but what grows with the number of its types, and a few bytes a pair.
 
     Args:
         corpus: the text.
         tokenizers: (source, target), not yet fitted.
         options: of the vocabularies.
         max_length: leave out training pairs with a side of more tokens; None keeps all.
+        folder: that is written into.
+        processes: that may tokenize at once; what is written does not depend on it.
 
     Raises:
         UserError: an empty split, sides or alignments of unequal length, a sentence of two lines, no training pair short
             enough, or no type frequent enough.
     """
-    text = corpus.load()
-    for split, pairs in text.items():
-        if not pairs.source:
-            raise UserError(f"the corpus has no sentence in {split}")
-        _check_split(split, pairs)
-    train = text["train"]
-    if options.shared and tokenizers[0].learns_pieces:
-        tokenizers[0].fit(train.source + train.target)
+    splits = corpus.open()
+    for split, stream in splits.items():
+        _write_text(folder, split, stream)
+    texts = {split: _sides(folder, split) for split in splits}
+    _fit(tokenizers, texts["train"], together=options.shared and tokenizers[0].learns_pieces)
+    numbered: tuple[dict[str, NumberedText], ...] = ({}, {})
+    numbers = [TypeNumbers()] * 2 if options.shared else [TypeNumbers(), TypeNumbers()]
+    with progress("tokenizing", 2 * sum(len(lines) for lines, _ in texts.values())) as advance:
+        encoded = encode_parts(texts, tokenizers, processes)
+        for (side, split), own in groupby(encoded, key=lambda item: (item[0].side, item[0].split)):
+            parts = (part for _, part in own)
+            numbered[side][split] = NumberedText.write(folder / f"{split}.{side}.npy", parts, numbers[side], advance)
+    kept = None if max_length is None else _find_short(numbered, max_length)
+    vocabularies = _build_vocabularies([side["train"] for side in numbered], numbers, kept, options)
+    for side, of_split, types, vocabulary in zip(SIDES, numbered, numbers, vocabularies, strict=True):
+        table = np.array(vocabulary.encode(types), dtype=np.int32)
+        for split, text in of_split.items():
+            text.write_ids(folder, f"{split}.{side}", table, kept if split == "train" else None, starts=side == "target")
+            text.path.unlink()
+    if kept is not None:
+        for part in [*SIDES, *(["alignments"] if splits["train"].is_aligned else [])]:
+            _write_kept(folder, f"train.{part}", kept)
+    index = {
+        "splits": list(splits),
+        "vocabularies": [vocabulary.tokens for vocabulary in vocabularies],
+        "tokenizers": [tokenizer.state() for tokenizer in tokenizers],
+        "aligned": {split: stream.is_aligned for split, stream in splits.items()},
+        "words": {split: stream.words for split, stream in splits.items()},
+        "overlap": count_overlap({split: ParallelText(*_sides(folder, split)) for split in splits}),
+    }
+    (folder / "index.json").write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
+
+
+def _sides(folder: Path, split: str) -> tuple[StoredLines, StoredLines]:
+    source, target = (StoredLines.written(folder, f"{split}.{side}") for side in SIDES)
+    return source, target
+
+
+def _write_text(folder: Path, split: str, stream: PairStream) -> None:
+    with ExitStack() as stack:
+        advance = stack.enter_context(progress(f"reading {split}"))
+        parts = [*SIDES, *(["alignments"] if stream.is_aligned else [])]
+        writers = [stack.enter_context(LineWriter(folder, f"{split}.{part}")) for part in parts]
+        pairs = stream.pairs()
+        count = 0
+        while part := list(islice(pairs, PART)):
+            source, target, links = zip(*part, strict=True)
+            for writer, lines in zip(writers, (source, target, map(format_alignment, links)), strict=False):
+                writer.append(list(lines))
+            count += len(part)
+            advance(len(part))
+    if not count:
+        raise UserError(f"the corpus has no sentence in {split}")
+
+
+def _fit(tokenizers: tuple[Tokenizer, Tokenizer], train: tuple[StoredLines, StoredLines], *, together: bool) -> None:
+    if together:
+        tokenizers[0].fit(sample_sentences(train, SAMPLE))
         tokenizers[1].load_state(tokenizers[0].state())
     else:
-        tokenizers[0].fit(train.source)
-        tokenizers[1].fit(train.target)
-    tokens = {
-        split: (tokenizers[0].tokenize(pairs.source), tokenizers[1].tokenize(pairs.target)) for split, pairs in text.items()
-    }
-    if max_length is not None:
-        text["train"], tokens["train"] = _drop_long(train, tokens["train"], max_length)
-    sides: list[Iterable[Sequence[str]]] = list(tokens["train"])
-    if options.shared:
-        sides = [[*tokens["train"][0], *tokens["train"][1]]] * 2
-    source, target = (Vocabulary.build(side, min_frequency=options.min_frequency, max_size=options.max_size) for side in sides)
-    for side, vocabulary in zip(SIDES, (source, target), strict=True):
-        if len(vocabulary) == RESERVED:
+        for tokenizer, lines in zip(tokenizers, train, strict=True):
+            tokenizer.fit(sample_sentences([lines], SAMPLE))
+
+
+def _find_short(numbered: Sequence[Mapping[str, NumberedText]], max_length: int) -> NDArray[np.bool_] | None:
+    """Return which training pairs are short enough; None where all are."""
+    longer = np.maximum(*(side["train"].lengths for side in numbered))
+    kept: NDArray[np.bool_] = longer <= max_length
+    count = int(kept.sum())
+    if not count:
+        raise UserError(f"max_length={max_length} leaves no training pair: raise it")
+    log.info("left out %d of %d training pairs: longer than %d tokens", len(kept) - count, len(kept), max_length)
+    return None if count == len(kept) else kept
+
+
+def _build_vocabularies(
+    train: Sequence[NumberedText], numbers: Sequence[TypeNumbers], kept: NDArray[np.bool_] | None, options: VocabularyOptions
+) -> tuple[Vocabulary, Vocabulary]:
+    made = []
+    for side, types, texts in zip(SIDES, numbers, [train] if options.shared else [[text] for text in train], strict=False):
+        counts = sum((text.count(len(types), kept) for text in texts), np.zeros(len(types), dtype=np.int64))
+        each = zip(types, map(int, counts), strict=True)
+        made.append(Vocabulary.of_counts(each, min_frequency=options.min_frequency, max_size=options.max_size))
+        if len(made[-1]) == RESERVED:
             raise UserError(f"min_frequency={options.min_frequency} leaves no type of the {side} side: lower it")
-    ids = {
-        split: (encode_sources(source_tokens, source), encode_targets(target_tokens, target))
-        for split, (source_tokens, target_tokens) in tokens.items()
-    }
-    return TokenizedCorpus(text, ids, (source, target), (tokenizers[0].state(), tokenizers[1].state()))
+    return made[0], made[-1]
+
+
+def _write_kept(folder: Path, name: str, kept: NDArray[np.bool_]) -> None:
+    """Write lines anew, without those that are left out."""
+    with LineWriter(folder, "kept") as writer:
+        writer.append_some(StoredLines.written(folder, name), kept)
+    for form in (TEXT, OFFSETS):
+        (folder / form.format("kept")).replace(folder / form.format(name))
 
 
 def count_overlap(text: Mapping[str, ParallelText]) -> dict[str, int]:
     """Count the pairs of each other split that stand in training too, word by word the same; empty ones do not count."""
-    pairs = {split: [pair for pair in zip(own.source, own.target, strict=True) if any(pair)] for split, own in text.items()}
-    train = pairs.pop("train")
-    sought = {pair for own in pairs.values() for pair in own}
-    found = sought.intersection(train)
-    return {split: sum(pair in found for pair in own) for split, own in pairs.items()}
-
-
-def _check_split(split: str, text: ParallelText) -> None:
-    """Refuse what would shift one side against the other, or either against its lines on disk."""
-    counts = [len(text.source), len(text.target), *(() if text.alignments is None else [len(text.alignments)])]
-    if len(set(counts)) > 1:
-        told = "source, target and alignments" if len(counts) > 2 else "source and target"
-        raise UserError(f"{told} of {split} must be of one length, not {', '.join(map(str, counts))}")
-    for side, sentences in zip(SIDES, (text.source, text.target), strict=True):
-        for number, sentence in enumerate(sentences, 1):
-            if "\n" in sentence:
-                raise UserError(f"sentence {number} of {split}, {side}, holds a line feed: a sentence is one line")
+    others = {split: own for split, own in text.items() if split != "train"}
+    sought = {hash(pair) for own in others.values() for pair in zip(own.source, own.target, strict=True) if any(pair)}
+    train = zip(text["train"].source, text["train"].target, strict=True)
+    found = {pair for pair in train if hash(pair) in sought}
+    return {
+        split: sum(any(pair) and pair in found for pair in zip(own.source, own.target, strict=True))
+        for split, own in others.items()
+    }
 
 
 def encode_sources(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -> Ragged:
@@ -141,55 +219,21 @@ def encode_targets(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary) -
     return Ragged.of_ids([BOS, *vocabulary.encode(sentence), EOS] for sentence in sentences)
 
 
-def _drop_long(
-    train: ParallelText, tokens: tuple[list[list[str]], list[list[str]]], max_length: int
-) -> tuple[ParallelText, tuple[list[list[str]], list[list[str]]]]:
-    lengths = [max(len(s), len(t)) for s, t in zip(*tokens, strict=True)]
-    kept = [index for index, length in enumerate(lengths) if length <= max_length]
-    if not kept:
-        raise UserError(f"max_length={max_length} leaves no training pair: raise it")
-    log.info("left out %d of %d training pairs: longer than %d tokens", len(lengths) - len(kept), len(lengths), max_length)
-    links = train.alignments and [train.alignments[i] for i in kept]
-    source, target = ([side[i] for i in kept] for side in (train.source, train.target))
-    short = ([tokens[0][i] for i in kept], [tokens[1][i] for i in kept])
-    return replace(train, source=source, target=target, alignments=links), short
-
-
-def write_corpus(corpus: TokenizedCorpus, folder: Path) -> None:
-    """Write a tokenized corpus into an empty folder."""
-    index = {
-        "splits": list(corpus.text),
-        "vocabularies": [vocabulary.tokens for vocabulary in corpus.vocabularies],
-        "tokenizers": corpus.tokenizer_states,
-        "alignments": {split: write_alignments(pairs.alignments) for split, pairs in corpus.text.items()},
-        "words": {split: pairs.words for split, pairs in corpus.text.items()},
-    }
-    for split, pairs in corpus.text.items():
-        for side, sentences, ids in zip(SIDES, (pairs.source, pairs.target), corpus.ids[split], strict=True):
-            (folder / f"{split}.{side}.txt").write_bytes("\n".join(sentences).encode())
-            np.save(folder / f"{split}.{side}.ids.npy", ids.values)
-            np.save(folder / f"{split}.{side}.offsets.npy", ids.offsets)
-    (folder / "index.json").write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
-
-
-def read_corpus(folder: Path) -> TokenizedCorpus:
-    """Read what :func:`write_corpus` wrote; its ids stay on disk until they are used.
+def read_corpus(folder: StoredFolder) -> TokenizedCorpus:
+    """Read what :func:`write_corpus` wrote; text and ids stay on disk until they are used.
 
     Raises:
         Exception: whatever reading damaged files raises.
     """
-    index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+    index = folder.json("index.json")
     text, ids = {}, {}
     for split in index["splits"]:
-        source, target = ((folder / f"{split}.{side}.txt").read_bytes().decode().split("\n") for side in SIDES)
-        lines = index["alignments"][split]
-        text[split] = ParallelText(source, target, None if lines is None else StoredAlignments(lines), index["words"][split])
-        arrays = [
-            [np.load(folder / f"{split}.{side}.{part}.npy", mmap_mode="r") for part in ("ids", "offsets")] for side in SIDES
-        ]
-        ids[split] = (Ragged(*arrays[0]), Ragged(*arrays[1]))
-    vocabularies, states = index["vocabularies"], index["tokenizers"]
-    return TokenizedCorpus(text, ids, (Vocabulary(vocabularies[0]), Vocabulary(vocabularies[1])), (states[0], states[1]))
+        source, target = (folder.lines(f"{split}.{side}") for side in SIDES)
+        alignments = StoredAlignments(folder.lines(f"{split}.alignments")) if index["aligned"][split] else None
+        text[split] = ParallelText(source, target, alignments, index["words"][split])
+        ids[split] = (folder.ragged(f"{split}.source"), folder.ragged(f"{split}.target"))
+    vocabularies, states = list(map(Vocabulary, index["vocabularies"])), index["tokenizers"]
+    return TokenizedCorpus(text, ids, (vocabularies[0], vocabularies[1]), (states[0], states[1]), index["overlap"])
 
 
 class StoredAlignments(Sequence[Gold]):
@@ -199,7 +243,7 @@ class StoredAlignments(Sequence[Gold]):
         lines: in the Pharaoh or the talp format.
     """
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
 
     def __len__(self) -> int:
@@ -222,8 +266,6 @@ class StoredAlignments(Sequence[Gold]):
         return StoredAlignments(self._lines[index]) if isinstance(index, slice) else parse_links(self._lines[index])
 
 
-def write_alignments(alignments: Sequence[Gold] | None) -> list[str] | None:
-    """Return a line of links a pair."""
-    if alignments is None:
-        return None
-    return [" ".join(f"{i}{'-' if (i, j) in gold.sure else 'p'}{j}" for i, j in sorted(gold.possible)) for gold in alignments]
+def format_alignment(gold: Gold) -> str:
+    """Return the links of a pair as a line."""
+    return " ".join(f"{i}{'-' if (i, j) in gold.sure else 'p'}{j}" for i, j in sorted(gold.possible))

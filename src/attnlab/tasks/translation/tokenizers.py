@@ -3,7 +3,7 @@
 import base64
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +17,9 @@ from attnlab.tasks.translation.spacing import Spacing
 if TYPE_CHECKING:
     import sentencepiece
     import tokenizers
+
+LEXEMES = 2**19
+"""spaCy keeps whatever types it has seen, which decide nothing; with more than so many it is begun anew."""
 
 
 class Tokenizer(ABC):
@@ -112,10 +115,6 @@ class SpacyTokenizer(Tokenizer):
         super().__init__(language, lowercase=lowercase)
         self._spacing = Spacing()
 
-    @property
-    def _split(self) -> Callable[[str], Any]:
-        return _spacy_rules(self.language)
-
     @override
     def detokenize(self, tokens: Sequence[str]) -> str:
         return self._spacing.join(tokens)
@@ -129,11 +128,17 @@ class SpacyTokenizer(Tokenizer):
         self._spacing = Spacing(state)
 
     def _fit(self, sentences: Sequence[str]) -> None:
-        docs = map(self._split, _normalize_spaces(sentences))
+        docs = self._split(sentences)
         self._spacing = Spacing.learn(([t.text for t in doc], [bool(t.whitespace_) for t in doc]) for doc in docs)
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
-        return [[token.text for token in self._split(sentence)] for sentence in _normalize_spaces(sentences)]
+        return [[token.text for token in doc] for doc in self._split(sentences)]
+
+    def _split(self, sentences: Sequence[str]) -> Iterator[Any]:
+        rules = _spacy_rules(self.language)
+        yield from map(rules, _normalize_spaces(sentences))
+        if len(rules.vocab) > LEXEMES:
+            _spacy_rules.cache_clear()
 
 
 class SubwordTokenizer(Tokenizer):
@@ -246,16 +251,15 @@ class UnigramTokenizer(SubwordTokenizer):
 
 
 @cache
-def _spacy_rules(language: str) -> Callable[[str], Any]:
+def _spacy_rules(language: str) -> Any:
     import spacy
 
     try:
-        rules: Callable[[str], Any] = spacy.blank(language).tokenizer
+        return spacy.blank(language).tokenizer
     except ImportError as error:
         raise UserError(
             f"spaCy knows no language {language!r}: use one of its codes (xx is any), or another tokenizer"
         ) from error
-    return rules
 
 
 def _normalize_spaces(sentences: Iterable[str]) -> Iterable[str]:

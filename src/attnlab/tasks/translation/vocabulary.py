@@ -30,10 +30,24 @@ class Vocabulary:
             max_size: keep at most so many types, special ones not counted.
         """
         counts = Counter(token for sentence in sentences for token in sentence)
-        for special in SPECIAL:  # a text that spells a special symbol must not turn into it
-            counts.pop(special, None)
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        return cls([*SPECIAL, *(token for token, count in ranked if count >= min_frequency)][: _cut(max_size)])
+        return cls.of_counts(counts.items(), min_frequency=min_frequency, max_size=max_size)
+
+    @classmethod
+    def of_counts(
+        cls, counts: Iterable[tuple[str, int]], *, min_frequency: int = 1, max_size: int | None = None
+    ) -> "Vocabulary":
+        """Collect counted types; see :meth:`build`.
+
+        Args:
+            counts: types and how often each occurs; 0 is not at all.
+            min_frequency: leave out types that are rarer.
+            max_size: keep at most so many types, special ones not counted.
+        """
+        least = max(1, min_frequency)
+        frequent = [(-count, token) for token, count in counts if count >= least]
+        special = frozenset(SPECIAL)  # a text that spells a special symbol must not turn into it
+        ranked = [token for _, token in sorted(frequent) if token not in special]
+        return cls([*SPECIAL, *ranked][: _cut(max_size)])
 
     def __len__(self) -> int:
         """Return the number of types, special ones included."""

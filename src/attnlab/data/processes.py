@@ -1,0 +1,121 @@
+"""Work on the parts of something, one after another or in several processes at once."""
+
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
+
+import torch
+
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+PATIENCE = 20.0
+"""Seconds of work from which on it pays to start processes, each of which imports torch."""
+
+
+def count_processes() -> int:
+    """Return how many processes may work at once: as many as torch has threads, and no more than there are cores for them."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(torch.get_num_threads(), cores)
+
+
+def map_in_order(
+    function: Callable[[Item], Result], items: Sequence[Item], processes: int, *, patience: float | None = None
+) -> Iterator[Result]:
+    """Yield what a function returns for each item, in their order.
+
+    The work begins in this process. When the time that it took foretells that the rest will take long, the rest is done in
+    others, by the same function: what is yielded does not depend on it. Where they cannot be started, this process goes on.
+
+    Args:
+        function: which may be pickled or not.
+        items: about equal amounts of work.
+        processes: at most so many at once.
+        patience: seconds that the rest must take for others to be started; None is :data:`PATIENCE`.
+    """
+    patience = PATIENCE if patience is None else patience
+    seconds = 0.0
+    for done, item in enumerate(items):
+        if processes > 1 and done and seconds / done * (len(items) - done) > patience and can_spawn(function):
+            yield from _map_in_processes(function, items[done:], processes)
+            return
+        started = time.perf_counter()
+        result = function(item)
+        seconds += time.perf_counter() - started
+        yield result
+
+
+def can_spawn(function: Callable[..., Any]) -> bool:
+    """Tell whether other processes can be given a function, which one of the user's may not be fit for."""
+    if multiprocessing.current_process().daemon:
+        return False
+    try:
+        pickle.dumps(function)
+    except Exception as error:  # whatever an object of the user's raises
+        log.debug("one process alone: %s", error)
+        return False
+    return True
+
+
+def _map_in_processes(function: Callable[[Item], Result], items: Sequence[Item], processes: int) -> Iterator[Result]:
+    waiting = deque(items)
+    working: deque[tuple[Item, Future[Result]]] = deque()
+    with _pool(function, processes) as pool:
+        try:
+            while waiting or working:
+                while waiting and len(working) < 2 * processes:  # no more: what they return waits in memory
+                    working.append((waiting[0], pool.submit(_work, waiting[0])))
+                    waiting.popleft()
+                result = working[0][1].result()
+                working.popleft()
+                yield result
+        except BrokenProcessPool:
+            log.warning("going on in one process: those that were started to help have ended")
+            pool.shutdown(wait=False, cancel_futures=True)
+            yield from map(function, [*(item for item, _ in working), *waiting])
+
+
+@contextmanager
+def _pool(function: Callable[..., Any], processes: int) -> Iterator[ProcessPoolExecutor]:
+    # Spawned, not forked: this process may have threads, whose locks a fork would take along.
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (function,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_function: Callable[[Any], Any]
+
+
+def _begin(function: Callable[[Any], Any]) -> None:
+    """Prepare a process for its work; it ends with the one that started it, and not by the keyboard before that."""
+    global _function
+    _function = function
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # every core has a process already
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
+def _work(item: Any) -> Any:
+    return _function(item)
