@@ -28,6 +28,18 @@ def make_digests(root: Path, files: Collection[Path], pending: Mapping[Path, str
     return json.dumps({path.relative_to(root).as_posix(): digests[path] for path in sorted(digests)}, indent=1)
 
 
+def list_files(listed: Path) -> list[Path]:
+    """Return the files that :func:`make_digests` saw.
+
+    Raises:
+        UserError: the file with the digests is damaged.
+    """
+    try:
+        return [listed.parent / name for name in _parse(listed.read_text(encoding="utf-8"))]
+    except (OSError, ValueError) as error:
+        raise DamagedFileError(f"{listed} is damaged: start the run again") from error
+
+
 def find_altered_files(listed: Path, among: Collection[Path] = ()) -> list[Path]:
     """Return the files that are gone, or hold anything but what :func:`make_digests` saw.
 

@@ -60,18 +60,18 @@ def write_statistics(
     path.parent.mkdir(exist_ok=True)
     beside = {name: np.asarray(row, dtype=np.float64) for name, row in ((LENGTHS, lengths), (NUMBERS, numbers))}
     arrays: dict[str, Any] = {**statistics, **beside}
-    with _replacement(path) as temporary, temporary.open("wb") as file:
+    with replacement(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that whoever reads it finds all of it or nothing."""
-    with _replacement(path) as temporary:
+    with replacement(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 @contextmanager
-def _replacement(path: Path) -> Iterator[Path]:
+def replacement(path: Path) -> Iterator[Path]:
     """Give a file beside another one, whose place it takes once it is written; nothing is left of one that is not."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:

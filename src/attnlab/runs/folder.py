@@ -1,6 +1,7 @@
 """The folder of a run: every file, its name, its reader and its writer."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -12,7 +13,7 @@ import yaml
 from numpy.typing import NDArray
 
 from attnlab.errors import UserError, brief
-from attnlab.runs.digests import DamagedFileError, find_altered_files, make_digests
+from attnlab.runs.digests import DamagedFileError, find_altered_files, list_files, make_digests
 from attnlab.runs.files import read_lines, read_statistics, write_atomically
 from attnlab.runs.locks import RunLock
 from attnlab.runs.names import BEST, LAST, RECORD, SHAPE, WEIGHTS
@@ -208,6 +209,15 @@ class RunFolder:
         found = [path for path in own if path.is_file()]
         found += [path for pattern in tests for path in pattern.parent.glob(pattern.name)]
         write_atomically(self.digests_file, make_digests(self.path, found, pending or {}))
+
+    def copy_results(self, other: "RunFolder") -> None:
+        """Copy what reports and comparisons read into another folder, with digests of its own: all but the model."""
+        for path in list_files(self.digests_file):
+            if path not in (self.weights_file, self.task_file):
+                copy = other.path / path.relative_to(self.path)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+        other.write_digests()
 
     def altered_files(self) -> list[Path]:
         """Return the files that are not what the run wrote; of a run that did not end, none is known to be."""

@@ -1,0 +1,27 @@
+"""``attnlab pack``."""
+
+from pathlib import Path
+
+import click
+
+from attnlab.commands._complete import complete_study_folder
+from attnlab.commands._models import FILE
+from attnlab.commands._sweep import study_folder
+
+
+@click.command(short_help="Put the finished runs of a study into one small file.")
+@click.argument("name", shell_complete=complete_study_folder)
+@click.option("--output", type=FILE, metavar="FILE", help="Where to write.  [default: NAME.tar.xz]")
+def command(name: str, output: Path | None) -> int:
+    """Write the finished runs in runs/NAME, or in the folder NAME, into one file for another machine.
+
+    It holds what reports and comparisons read (results, predictions, statistics, learning curves, attention), and no model.
+    """
+    from attnlab.studies.archive import pack
+    from attnlab.studies.folder import StudyFolder
+
+    study = StudyFolder(study_folder(name))
+    target = output or Path(f"{study.name}.tar.xz")
+    runs = pack(study, target)
+    print(f"{len(runs)} of {len(study.runs)} runs, {target.stat().st_size:,} bytes: {target}")
+    return 0

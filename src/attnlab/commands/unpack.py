@@ -1,0 +1,21 @@
+"""``attnlab unpack``."""
+
+from pathlib import Path
+
+import click
+
+from attnlab.commands._models import FILE
+from attnlab.runs.names import RUNS
+
+
+@click.command(short_help="Add the runs that attnlab pack wrote; they count as done.")
+@click.argument("archive", type=FILE)
+def command(archive: Path) -> int:
+    """Add the runs of an ARCHIVE to runs/, where they count as done; those that are there already are left as they are."""
+    from attnlab.studies.archive import unpack
+
+    found = unpack(archive, Path(RUNS))
+    print(
+        f"{len(found.added)} runs added to {found.study.path}, {len(found.known)} were there: attnlab report {found.study.name}"
+    )
+    return 0

@@ -1,0 +1,132 @@
+"""The finished runs of a study in one file, which counts as done where it is unpacked."""
+
+import lzma
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from attnlab.config import path_part
+from attnlab.errors import UserError, brief
+from attnlab.runs.files import replacement
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.folder import StudyFolder
+
+MOST_TIMES, ALWAYS = 1000, 2**26
+"""An archive may grow this many times or to this many bytes; the same texts in every run pack very well."""
+
+
+class Unpacked(NamedTuple):
+    """What came of an archive.
+
+    Attributes:
+        study: that it is of.
+        added: runs that were not there.
+        known: runs that were there already, and were left as they are.
+    """
+
+    study: StudyFolder
+    added: list[RunFolder]
+    known: list[RunFolder]
+
+
+def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
+    """Write the finished runs of a study into one file: all that reports and comparisons read, and no model.
+
+    The same runs make the same bytes.
+
+    Args:
+        study: with runs.
+        target: the file.
+
+    Returns:
+        The runs.
+
+    Raises:
+        UserError: no run is finished and whole, or the file cannot be written.
+    """
+    runs = [run for run in study.runs if run.state == "done" and run.is_whole()]
+    if not runs:
+        raise UserError(f"there is nothing to pack: no run in {study.path} is finished and whole")
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = StudyFolder(Path(scratch, study.name))
+        for run in runs:
+            run.copy_results(copy.run(run.place))
+        plan = study.read_plan()
+        if plan:
+            copy.write_plan(plan)
+        files = [path for path in copy.path.rglob("*") if path.is_file()]
+        try:
+            with replacement(target) as temporary, tarfile.open(temporary, "w:xz") as archive:
+                for path in sorted(files, key=lambda path: (path.name, path)):  # what is alike in all runs stands together
+                    archive.add(path, path.relative_to(scratch).as_posix(), filter=_without_origin)
+        except OSError as error:
+            raise UserError(f"cannot write {target}: {error.strerror}") from error
+    return runs
+
+
+def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.mtime = member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    member.mode = 0o644
+    return member
+
+
+def unpack(path: Path, root: Path) -> Unpacked:
+    """Put the runs of an archive into a folder of studies, where they count as done.
+
+    Args:
+        path: of the archive.
+        root: the folder, ``runs``.
+
+    Raises:
+        UserError: no archive of :func:`pack`, or one that is damaged.
+    """
+    if not path.is_file():
+        raise UserError(f"there is no file {path}")
+    try:
+        with tarfile.open(path) as archive:
+            members = list(_check_members(archive, path))
+            name = path_part(PurePosixPath(members[0].name).parts[0])
+            root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=root, prefix=".unpack-") as scratch:
+                archive.extractall(scratch, members, filter="data")
+                return _move(StudyFolder(Path(scratch, name)), StudyFolder(root / name), path)
+    except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:
+        raise UserError(
+            f"cannot unpack {path}, which is no archive of attnlab pack or a damaged one ({brief(error)})"
+        ) from error
+
+
+def _check_members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
+    """Yield what an archive holds, which is files of one study alone."""
+    left = max(MOST_TIMES * path.stat().st_size, ALWAYS)
+    studies = set()
+    for member in archive:
+        left -= member.size
+        parts = PurePosixPath(member.name).parts
+        studies.add(parts[0])
+        if left < 0 or not member.isfile() or ".." in parts or len(parts) not in (2, 4, 5) or len(studies) > 1:
+            raise UserError(f"{path} holds {member.name!r}, which attnlab pack does not write: nothing is unpacked")
+        yield member
+
+
+def _move(found: StudyFolder, study: StudyFolder, path: Path) -> Unpacked:
+    added, known = [], []
+    for run in found.runs:
+        if run.state != "done" or not run.is_whole():
+            raise UserError(f"{path} is damaged: {run.place} is not what a run wrote")
+    for run in found.runs:
+        own = study.run(run.place)
+        if own.path.exists():
+            known.append(own)
+        else:
+            own.path.parent.mkdir(parents=True, exist_ok=True)
+            run.path.rename(own.path)
+            added.append(own)
+    plan = found.read_plan()
+    if plan and not study.plan_file.exists():
+        study.write_plan(plan)
+    return Unpacked(study, added, known)

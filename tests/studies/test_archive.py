@@ -1,0 +1,113 @@
+"""``attnlab pack`` and ``attnlab unpack``: finished runs are carried elsewhere, and count as done there."""
+
+import io
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.collection import check_files, collect
+from attnlab.studies.comparison import compare_variants
+from commands import Cli, cli
+from studies.folders import write_study
+
+__all__ = ["cli"]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    folder = write_study(tmp_path / "runs" / "small", states={("attention=dot", 2): "failed"})
+    (folder / "attention=dot" / "seed=1" / "best.ckpt").write_bytes(b"0" * 1000)
+    for result in folder.glob("*/*/result.json"):
+        RunFolder(result.parent).write_digests()
+    return folder
+
+
+def test_runs_that_are_unpacked_count_as_done_and_make_the_same_table(
+    study: Path, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = compare_variants(collect(study)).markdown()
+    assert cli("pack", "small") == 0
+    assert "8 of 9 runs" in capsys.readouterr().out
+    content = Path("small.tar.xz").read_bytes()
+    assert cli("pack", "small", "--output", "again.tar.xz") == 0
+    assert Path("again.tar.xz").read_bytes() == content, "the same runs make the same bytes"
+
+    study.rename("here")
+    assert cli("unpack", "small.tar.xz") == 0
+    assert "8 runs added to runs/small, 0 were there" in capsys.readouterr().out.replace(str(Path.cwd()), "")
+    found = check_files(collect(study))
+    assert found.count("done") == 8
+    assert all(
+        run.folder.is_whole() and not run.folder.best_checkpoint.exists() for runs in found.done().values() for run in runs
+    )
+    assert compare_variants(found).markdown() == table.replace("failed: ", "missing: ")
+    assert not list(Path("runs").glob(".unpack*"))
+
+    shutil.rmtree(study / "attention=none" / "seed=1")
+    kept = (study / "attention=none" / "seed=2" / "result.json").stat()
+    assert cli("unpack", "small.tar.xz") == 0
+    assert "1 runs added" in (told := capsys.readouterr().out)
+    assert "7 were there" in told
+    assert (study / "attention=none" / "seed=2" / "result.json").stat() == kept
+
+
+def test_what_is_not_finished_and_whole_stays(study: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    run = RunFolder(study / "attention=none" / "seed=1")
+    run.hypotheses_file("test").write_text("another\n")
+    assert cli("pack", "small") == 0
+    assert "7 of 9 runs" in capsys.readouterr().out
+    for result in study.glob("*/*/result.json"):
+        result.unlink()
+    assert cli("pack", "small") == 2
+    assert "there is nothing to pack: no run in" in capsys.readouterr().err
+
+
+def tar(files: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> Path:
+    with tarfile.open("other.tar.xz", "w:xz") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.type, member.linkname = len(content), kind, "/etc/passwd"
+            archive.addfile(member, io.BytesIO(content))
+    return Path("other.tar.xz")
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "message"),
+    [
+        ({"small/../../x": b""}, tarfile.REGTYPE, "which attnlab pack does not write: nothing is unpacked"),
+        ({"/small/a/seed=1/run.json": b""}, tarfile.REGTYPE, "cannot be part of a path"),
+        ({"small/a/seed=1/run.json": b""}, tarfile.SYMTYPE, "which attnlab pack does not write: nothing is unpacked"),
+        ({"small/x": b"", "large/x": b""}, tarfile.REGTYPE, "which attnlab pack does not write: nothing is unpacked"),
+        ({"small/a/seed=1/x": bytes(2**26 + 1)}, tarfile.REGTYPE, "which attnlab pack does not write: nothing is unpacked"),
+        ({"small/a/seed=1/run.json": b"{", "small/a/seed=1/result.json": b"{}"}, tarfile.REGTYPE, "is not what a run wrote"),
+        ({}, tarfile.REGTYPE, "no archive of attnlab pack or a damaged one"),
+    ],
+    ids=["elsewhere", "absolute", "link", "two studies", "bomb", "damaged", "empty"],
+)
+def test_what_pack_did_not_write_is_refused(
+    files: dict[str, bytes], kind: bytes, message: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tar(files, kind)
+    before = sorted(tmp_path.rglob("*"))
+    assert cli("unpack", str(archive)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] in ([], [tmp_path / "runs"])
+
+
+@pytest.mark.parametrize("cut", [0, 20, 0.5])
+def test_a_damaged_archive_is_one_line(cut: float, study: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("pack", "small") == 0
+    content = Path("small.tar.xz").read_bytes()
+    Path("small.tar.xz").write_bytes(content[: int(cut * len(content) if cut < 1 else cut)])
+    shutil.rmtree(study)
+    capsys.readouterr()
+    assert cli("unpack", "small.tar.xz") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no archive of attnlab pack or a damaged one" in line
+    assert cli("unpack", "nowhere.tar.xz") == 2
+    assert "there is no file nowhere.tar.xz" in capsys.readouterr().err
+    assert not study.exists()
