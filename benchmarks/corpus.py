@@ -5,7 +5,6 @@ Run as a program, it does one of these in a process of its own, and prints what 
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import numpy as np
 from attnlab.config import CONF, compose, settle
 from attnlab.runs.assembly import build_model, build_module, build_task
 from benchmarks.figures import Figure, Part, Quantity
+from benchmarks.memory import read_peak
 from benchmarks.setting import ROOT, Setting
 
 TYPES = 10**6
@@ -30,6 +30,7 @@ TEXT = Quantity("text", "text of the corpus", "bytes")
 PREPARING = Quantity("preparing", "preparing it", "s")
 PREPARING_MEMORY = Quantity("preparing memory", "memory while preparing, all processes, beyond what is imported", "bytes")
 START = Quantity("cached start", "from the command to the first batch, the corpus in the cache", "s")
+IMPORTS = Quantity("imports before it", "of which until everything is imported", "s")
 START_MEMORY = Quantity("training memory", f"memory of this start and {BATCHES} batches, beyond what is imported", "bytes")
 
 
@@ -67,6 +68,7 @@ def measure(setting: Setting) -> Iterator[Figure]:
         yield Figure.of(PREPARING_MEMORY, [prepared["memory"]], note)
         started = [_run("start", folder) for _ in range(setting.rounds)]
         yield Figure.of(START, [one["seconds"] for one in started], note)
+        yield Figure.of(IMPORTS, [one["imports"] for one in started], note)
         yield Figure.of(START_MEMORY, [one["memory"] for one in started], note)
 
 
@@ -107,7 +109,7 @@ class Memory:
 
 
 def _peak() -> int:
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return read_peak("cpu")
 
 
 def _pss(process: int) -> int:
@@ -125,12 +127,12 @@ def _children() -> list[int]:
 def main() -> None:
     """Prepare the corpus of a folder, or start a training on it."""
     what, name, called = sys.argv[1:]
-    folder = Path(name)
+    folder, imports = Path(name), time.time() - float(called)
     config = settle(compose("train", overrides(folder), [CONF]).config)
     memory, started = Memory(), time.perf_counter()
     task = build_task(config)
     task.prepare()
-    answer: dict[str, Any] = {"seconds": time.perf_counter() - started}
+    answer: dict[str, Any] = {"seconds": time.perf_counter() - started, "imports": imports}
     if what == "prepare":
         from attnlab.data.processes import count_processes
 
@@ -145,7 +147,7 @@ def main() -> None:
     print(json.dumps(answer))
 
 
-PART = Part([TEXT, PREPARING, PREPARING_MEMORY, START, START_MEMORY], measure, devices=("cpu",))
+PART = Part([TEXT, PREPARING, PREPARING_MEMORY, START, IMPORTS, START_MEMORY], measure, devices=("cpu",))
 
 if __name__ == "__main__":
     main()

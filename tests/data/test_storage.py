@@ -212,6 +212,7 @@ def end(number: int) -> int:
     return 2 * number
 
 
+@pytest.mark.exhaustive
 class TestProcesses:
     def test_other_processes_give_the_same_in_the_same_order(self) -> None:
         assert list(map_in_order(double, range(20), 2, patience=0.0)) == [2 * number for number in range(20)]

@@ -15,18 +15,18 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-import torch
-
 log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-PATIENCE = 20.0
-"""Seconds of work from which on it pays to start processes, each of which imports torch."""
+PATIENCE = 5.0
+"""Seconds of work from which on it pays to start processes."""
 
 
 def count_processes() -> int:
     """Return how many processes may work at once: as many as torch has threads, and no more than there are cores for them."""
+    import torch  # not in every process that is started
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(torch.get_num_threads(), cores)
 
@@ -105,7 +105,6 @@ def _begin(function: Callable[[Any], Any]) -> None:
     global _function
     _function = function
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # every core has a process already
-    torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
 

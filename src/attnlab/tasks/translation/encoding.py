@@ -2,11 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,40 +13,11 @@ from attnlab.data.processes import map_in_order
 from attnlab.data.ragged import RaggedWriter
 from attnlab.data.storage import ArrayWriter, StoredArray, StoredFile
 from attnlab.data.symbols import BOS, EOS
+from attnlab.tasks.translation.textparts import Encoded, TextPart, encode
 from attnlab.tasks.translation.tokenizers import Tokenizer
 
 TOKENS = 2**21
 """Tokens that are read at once, and one more text line's."""
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Some sentences as tokens.
-
-    Attributes:
-        types: that occur in them, in the order in which they do.
-        numbers: of the type of each token, sentence after sentence (int32).
-        lengths: tokens in each sentence.
-    """
-
-    types: list[str]
-    numbers: NDArray[np.int32]
-    lengths: NDArray[np.int64]
-
-
-class TextPart(NamedTuple):
-    """Consecutive sentences of one side of a split.
-
-    Attributes:
-        side: 0 for the source, 1 for the target.
-        split: name.
-        start, stop: position of the first sentence, and that after the last.
-    """
-
-    side: int
-    split: str
-    start: int
-    stop: int
 
 
 def encode_parts(
@@ -64,16 +32,6 @@ def encode_parts(
     """
     parts = [TextPart(side, split, *part) for side in (0, 1) for split in texts for part in texts[split][side].parts()]
     yield from zip(parts, map_in_order(partial(encode, texts, tokenizers), parts, processes), strict=True)
-
-
-def encode(texts: Mapping[str, Sequence[StoredLines]], tokenizers: Sequence[Tokenizer], part: TextPart) -> Encoded:
-    """Tokenize consecutive sentences, and number their types."""
-    sentences = tokenizers[part.side].tokenize(texts[part.split][part.side].read(part.start, part.stop))
-    lengths = np.fromiter(map(len, sentences), np.int64, count=len(sentences))
-    types: defaultdict[str, int] = defaultdict()
-    types.default_factory = types.__len__
-    numbers = np.fromiter(map(types.__getitem__, chain.from_iterable(sentences)), np.int32, count=int(lengths.sum()))
-    return Encoded(list(types), numbers, lengths)
 
 
 class TypeNumbers:
@@ -197,7 +155,9 @@ def enclose(ids: NDArray[np.int32], lengths: NDArray[np.int64], *, starts: bool)
     return enclosed, longer
 
 
-def sample_sentences(sides: Sequence[StoredLines], most: int) -> list[str]:
+def sample_sentences(sides: Sequence[StoredLines], most: int) -> Sequence[str]:
     """Return every n-th sentence of one side after the other, such that there are about ``most`` bytes of text, or all."""
     step = -(-sum(lines.text.size for lines in sides) // most) or 1
+    if step == len(sides) == 1:
+        return sides[0]
     return [sentence for lines in sides for sentence in lines[::step]]
