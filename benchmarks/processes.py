@@ -4,7 +4,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,14 +24,21 @@ def alone(worker: Worker) -> float:
     return float(worker.ask("train")["rate"])
 
 
-def beside_busy(worker: Worker) -> float:
-    """Return its speed while another process keeps one core busy."""
+@contextmanager
+def busy_process() -> Iterator[None]:
+    """A process that counts on one core meanwhile."""
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
-        return alone(worker)
+        yield
     finally:
         busy.kill()
         busy.wait()
+
+
+def beside_busy(worker: Worker) -> float:
+    """Return its speed while another process keeps one core busy."""
+    with busy_process():
+        return alone(worker)
 
 
 def one_after_other(workers: tuple[Worker, Worker]) -> float:
@@ -47,22 +54,33 @@ def at_once(workers: tuple[Worker, Worker]) -> float:
 
 
 def measure(setting: Setting) -> Iterator[Figure]:
-    """Let the four ways take turns on half the batches, for each number of threads."""
+    """Let the four ways take turns on half the batches, for each number of threads.
+
+    Processes that train beside others were started beside a busy one.
+    """
     setting = replace(setting, batches=max(1, setting.batches // 2))
     for name, threads in THREADS.items():
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            first, second = (stack.enter_context(training_worker(setting, threads, folder / f"{n}.log")) for n in range(2))
+            first, second = _two_workers(stack, setting, threads, folder / "alone")
+            with busy_process():  # threads wait as suits the machine at the start
+                third, fourth = _two_workers(stack, setting, threads, folder / "beside")
             ways: dict[str, Callable[[], float]] = {
                 "alone": lambda w=first: alone(w),  # type: ignore[misc]
-                "busy": lambda w=first: beside_busy(w),  # type: ignore[misc]
+                "busy": lambda w=third: beside_busy(w),  # type: ignore[misc]
                 "after": lambda w=(first, second): one_after_other(w),  # type: ignore[misc]
-                "at once": lambda w=(first, second): at_once(w),  # type: ignore[misc]
+                "at once": lambda w=(third, fourth): at_once(w),  # type: ignore[misc]
             }
             rounds = interleave(ways, setting.rounds)
             counted = f"{first.greeting['threads']} threads each"
         yield rounds.ratio(BUSY[name], "busy", "alone", note=counted)
         yield rounds.ratio(TWO[name], "at once", "after", note=counted)
+
+
+def _two_workers(stack: ExitStack, setting: Setting, threads: int | None, folder: Path) -> tuple[Worker, Worker]:
+    folder.mkdir()
+    first, second = (stack.enter_context(training_worker(setting, threads, folder / f"{n}.log")) for n in range(2))
+    return first, second
 
 
 PART = Part([*BUSY.values(), *TWO.values()], measure, devices=("cpu",))

@@ -37,7 +37,7 @@ def test_runs_that_are_unpacked_count_as_done_and_make_the_same_table(
 
     study.rename("here")
     assert cli("unpack", "small.tar.xz") == 0
-    assert "8 runs added to runs/small, 0 were there" in capsys.readouterr().out.replace(str(Path.cwd()), "")
+    assert "runs added to runs/small: 8, there before: 0" in capsys.readouterr().out.replace(str(Path.cwd()), "")
     found = check_files(collect(study))
     assert found.count("done") == 8
     assert all(
@@ -45,12 +45,14 @@ def test_runs_that_are_unpacked_count_as_done_and_make_the_same_table(
     )
     assert compare_variants(found).markdown() == table.replace("failed: ", "missing: ")
     assert not list(Path("runs").glob(".unpack*"))
+    assert cli("translate", "runs/small/attention=none/seed=1") == 2
+    assert "holds results without a model" in capsys.readouterr().err
 
     shutil.rmtree(study / "attention=none" / "seed=1")
     kept = (study / "attention=none" / "seed=2" / "result.json").stat()
     assert cli("unpack", "small.tar.xz") == 0
-    assert "1 runs added" in (told := capsys.readouterr().out)
-    assert "7 were there" in told
+    assert "runs/small: 1, there before" in (told := capsys.readouterr().out)
+    assert "there before: 7" in told
     assert (study / "attention=none" / "seed=2" / "result.json").stat() == kept
 
 

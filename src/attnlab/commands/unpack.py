@@ -15,7 +15,6 @@ def command(archive: Path) -> int:
     from attnlab.studies.archive import unpack
 
     found = unpack(archive, Path(RUNS))
-    print(
-        f"{len(found.added)} runs added to {found.study.path}, {len(found.known)} were there: attnlab report {found.study.name}"
-    )
+    print(f"runs added to {found.study.path}: {len(found.added)}, there before: {len(found.known)}")
+    print(f"attnlab report {found.study.name} compares them")
     return 0

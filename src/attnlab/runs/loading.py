@@ -64,11 +64,12 @@ def _load(
     if not runs:
         raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
     folders = [RunFolder(Path(run).expanduser()) for run in runs]
+    for folder in folders:
+        _require(folder, checkpoint)
     task = load_task(folders[0], **task_options)
     state = folders[0].read_task()["state"]
     models = []
     for folder in folders:
-        _require(folder, checkpoint)
         if folder.read_task().get("state") != state:
             raise UserError(
                 f"{folder.path} was trained on other data than {folders[0].path}: only models of the same data make an ensemble"
@@ -107,6 +108,9 @@ def load_task(folder: RunFolder, **options: Any) -> Task:
 def _require(folder: RunFolder, checkpoint: str) -> None:
     for path in (folder.config_file, folder.task_file, folder.path / checkpoint):
         if not path.is_file():
+            models = (folder.weights_file, folder.best_checkpoint, folder.last_checkpoint)
+            if folder.result_file.is_file() and not any(model.is_file() for model in models):
+                raise UserError(f"{folder.path} holds results without a model, as attnlab unpack makes them: train it here")
             is_trained = path == folder.weights_file and folder.best_checkpoint.is_file()
             hint = f", or add --checkpoint {BEST}" if is_trained else ""
             raise UserError(f"{folder.path} holds no {path.name}: name the folder of a finished run, {SHAPE}{hint}")

@@ -23,6 +23,7 @@ from attnlab.config import HydraJob, resolve, run_hydra, settle, targets, trust
 from attnlab.errors import BusyError, StoppedError, UserError, printable
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import metric_name
+from attnlab.runs.waiting import choose_wait_policy
 
 if TYPE_CHECKING:
     from attnlab.studies.collection import Study
@@ -40,6 +41,7 @@ def run_single(job: HydraJob) -> None:
         BusyError: another process works on it.
         StoppedError: it was asked to stop.
     """
+    choose_wait_policy()
     from attnlab.runs.execution import execute  # torch and Lightning: seconds
 
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
@@ -149,6 +151,7 @@ def _run_in_process(config: Mapping[str, Any], job: HydraJob, owner: Owner) -> i
     """Run in a child, and return how it ended: an exit status, or minus the signal that killed it."""
     if owner.is_gone():
         os._exit(STOPPED)
+    choose_wait_policy(beside_others=owner.process != os.getpid())  # a launcher's worker has others beside it
     # A fork of this process would inherit threads that no longer run; the server imports what is heavy once for all runs.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["attnlab.runs.preload"])
