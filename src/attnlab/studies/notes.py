@@ -13,6 +13,7 @@ def notes(study: Study, inference: Inference) -> list[str]:
     return [
         *_of_metrics(study),
         *_of_examples(study),
+        *_of_probes(study),
         *_of_seeds(study),
         *describe(study, inference),
         *_of_costs(),
@@ -61,6 +62,14 @@ def _of_examples(study: Study) -> Iterator[str]:
                 f"not comparable: not all runs were tested on the same examples of {test}; variants are tested where each seed "
                 "has examples of its own that are the same for all, and the runs of a seed are pairs then"
             )
+
+
+def _of_probes(study: Study) -> Iterator[str]:
+    for test in study.tests:
+        told = sorted({found.signature for run in study.finished_runs if (found := run.probe(test)) is not None})
+        if told:
+            apart = "not comparable, for the attention was probed in several ways" if len(told) > 1 else "attention probed"
+            yield f"{apart} on {test}: {'; '.join(told)}"
 
 
 def _of_seeds(study: Study) -> Iterator[str]:
