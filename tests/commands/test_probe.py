@@ -34,7 +34,8 @@ def test_a_probe_is_written_and_becomes_columns(
     predictor = load(one)
     forced = predictor.force_examples(predictor.task.examples("test"))
     tokens = sum(len(found.tokens) for found in forced if found)
-    assert figure(one, "own_loss") == sum(-found.log_probability for found in forced if found) / tokens
+    expected = sum(-found.log_probability for found in forced if found) / tokens
+    assert figure(one, "own_loss") == pytest.approx(expected, rel=1e-12)
     assert figure(other, "swapped_loss") == pytest.approx(figure(other, "own_loss"), abs=1e-6)
     assert figure(one, "swapped_loss") != figure(one, "own_loss")
     record = RunFolder(one).read_probe("test")

@@ -101,7 +101,7 @@ def test_other_weights_in_plain_loops() -> None:
             if name != "own":
                 assert figures[f"{name}_variation"].value == pytest.approx(moved / count, abs=1e-10)
     assert "own_variation" not in tally.figures()
-    assert tally.figures()["permuted_variation"].value > 1e-3
+    assert tally.figures()["permuted_variation"].value > 1e-6
 
 
 @pytest.mark.parametrize("name", options("attention"))

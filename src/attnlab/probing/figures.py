@@ -93,6 +93,10 @@ class Tally:
         self._kinds[name] = subject, metric
         self._parts.setdefault(name, []).append(np.asarray(rows, dtype=np.float64).reshape(-1, 2))
 
-    def figures(self) -> dict[str, Figure]:
-        """Return all figures by name; the examples of all of them stand in the order in which they came."""
-        return {name: Figure(*kind, np.concatenate(self._parts[name])) for name, kind in self._kinds.items()}
+    def figures(self, order: Sequence[int] | slice = slice(None)) -> dict[str, Figure]:
+        """Return all figures by name.
+
+        Args:
+            order: of the examples, as places in the order in which they came, which is the same for all figures.
+        """
+        return {name: Figure(*kind, np.concatenate(self._parts[name])[order]) for name, kind in self._kinds.items()}

@@ -37,7 +37,7 @@ class ProbeFindings:
     """What a probe found.
 
     Attributes:
-        figures: by name.
+        figures: by name, the examples in the order of the test set.
         numbers: of the examples in the test set, from 1.
     """
 
@@ -105,7 +105,8 @@ def probe(predictor: Predictor, examples: Examples, options: ProbeOptions, donor
             numbers += [index + 1 for index in chosen.indices.tolist()]
     if not numbers:
         raise UserError("there is no example with a source and a target that can be written")
-    return ProbeFindings(tally.figures(), numbers)
+    order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    return ProbeFindings(tally.figures(order), [numbers[place] for place in order])
 
 
 def _search_targets(predictor: Predictor, batch: Batch) -> Batch | None:
