@@ -56,8 +56,9 @@ def command(
     settings = ProbeSettings(checkpoint, device, batch_size, bootstrap)
     opened = {name: open_run(run, settings) for name, run in names.items()}
     other = open_run(swap, settings) if swap else None
-    for run in opened.values() if other else ():
-        check_swap(run, other)
+    if other:
+        for run in opened.values():
+            check_swap(run, other)
     found: dict[str, ProbeRecord] = {}
     for name, run in opened.items():
         chosen = test or run.predictor.task.test_names[0]
