@@ -13,7 +13,7 @@ from conftest import CONF, ROOT
 
 PACKAGE = ROOT / "src" / "attnlab"
 FLOORS = ["errors", "hints", "seeding", "source", "attention", "layers", "encoders", "decoders", "heads", "model", "search"]
-FLOORS += ["data", "evaluation", "tasks", "training", "config", "runs", "studies", "commands", "__main__"]
+FLOORS += ["data", "evaluation", "tasks", "probing", "training", "config", "runs", "studies", "commands", "__main__"]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 IDS = [str(path.relative_to(PACKAGE)) for path in MODULES]
 COMPONENTS = set(FLOORS[: FLOORS.index("config")]) - {"errors", "hints", "seeding", "source"}
@@ -25,7 +25,7 @@ IN_GROUP = rf"\b({'|'.join(GROUPS)})"
 CONFIG_KEY = re.compile(rf"{IN_GROUP}([./][a-z_]+)*=|{IN_GROUP}[./][a-z_]+(?!\()\b|\b(cache_dir|keep_results)\b")
 RUN_FILES = {"run.json", "result.json", "config.yaml", "environment.json", "task.json", "metrics.jsonl", "attention.json"}
 RUN_FILES |= {"error.txt", "best.ckpt", "last.ckpt", "weights.safetensors"}
-RUN_FOLDERS = {"hypotheses", "texts", "evaluations"}
+RUN_FOLDERS = {"hypotheses", "texts", "evaluations", "probes"}
 TEXT_WORDS = re.compile(r"\b(sentences?|bleu)\b", re.IGNORECASE)
 
 

@@ -43,6 +43,15 @@ def test_align_writes_links_and_scores_them(
     shown = capsys.readouterr().out
     assert "AER" in shown
     assert "attention, head 0" in shown
+    assert "straight diagonal" in shown
+    assert "best with one link" in " ".join(shown.split())
+
+
+def test_a_word_that_looks_at_the_end_has_no_link() -> None:
+    weights = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5], [0.0, 0.5, 0.5]])
+    forced = ForcedDecoding(["x", "y", "z", "</s>"], [0.0] * 4, [True] * 4, weights, ["a", "b", "</s>"])
+    assert alignment.link_words(["a", "b"], ["x", "y", "z"], forced, 0) == {(0, 0), (1, 1), (1, 2)}
+    assert alignment.link_words(["a", "b"], ["x", "y", "z"], forced, 0, null=True) == {(0, 0)}
 
 
 def test_both_directions_are_put_together(
@@ -114,9 +123,9 @@ def test_every_head_is_read_in_its_own_way(
     read = []
     link_words = alignment.link_words
 
-    def spy(source: Any, target: Any, forced: Any, shift: int) -> Links:
+    def spy(source: Any, target: Any, forced: Any, shift: int, *, null: bool) -> Links:
         read.append(shift)
-        return link_words(source, target, forced, shift)
+        return link_words(source, target, forced, shift, null=null)
 
     with monkeypatch.context() as patch:
         patch.setattr(alignment, "link_words", spy)

@@ -1,5 +1,6 @@
 """Word alignments: symmetrisation, links from weights, and the error rates that others publish."""
 
+import itertools
 import random
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -9,7 +10,15 @@ import torch
 
 from attnlab.data.pharaoh import Gold, Links, parse_links, transpose
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import SYMMETRISATIONS, from_weights, grow_diagonal, grow_diagonal_final, score
+from attnlab.evaluation.alignment import (
+    SYMMETRISATIONS,
+    best_links,
+    diagonal_links,
+    from_weights,
+    grow_diagonal,
+    grow_diagonal_final,
+    score,
+)
 
 PUBLISHED = {
     ("fastalign", "forward"): (28.5, 71.3, 71.8),
@@ -62,6 +71,29 @@ def test_scores_are_their_equations() -> None:
     assert result.aer == pytest.approx(1 - (1 + 2) / (3 + 3))
     assert result.links == 3
     assert score([g.sure for g in gold], gold).aer == 0.0
+
+
+def test_no_choice_of_one_link_a_word_is_better_than_the_best() -> None:
+    draw = random.Random(0)
+    for _ in range(30):
+        source_len, target_len = draw.randint(1, 3), draw.randint(1, 3)
+        cells = list(itertools.product(range(source_len), range(target_len)))
+        sure = {cell for cell in cells if draw.random() < 0.3} or {cells[0]}
+        gold = Gold(sure, sure | {cell for cell in cells if draw.random() < 0.3})
+        choices = itertools.product(range(source_len), repeat=target_len)
+        rates = [score([{(i, j) for j, i in enumerate(chosen)}], [gold]).aer for chosen in choices]
+        best = best_links(gold, source_len, target_len)
+        assert sorted(j for _, j in best) == list(range(target_len))
+        assert score([best], [gold]).aer == pytest.approx(min(rates))
+    assert best_links(Gold(set(), set()), 0, 2) == set()
+
+
+def test_the_diagonal_goes_from_corner_to_corner() -> None:
+    nothing = Gold(set(), set())
+    assert diagonal_links(nothing, 3, 3) == {(0, 0), (1, 1), (2, 2)}
+    assert diagonal_links(nothing, 2, 4) == {(0, 0), (0, 1), (1, 2), (1, 3)}
+    assert diagonal_links(nothing, 4, 2) == {(1, 0), (3, 1)}
+    assert diagonal_links(nothing, 0, 2) == diagonal_links(nothing, 2, 0) == set()
 
 
 def test_what_cannot_be_scored_is_refused() -> None:

@@ -1,6 +1,7 @@
 """Metrics of any task, on evidence whose numbers are known."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from attnlab.evaluation.metrics import (
     AlignmentErrorRate,
     AlignmentPrecision,
     AlignmentRecall,
+    BestAlignment,
+    DiagonalAlignment,
     EndWeight,
     Entropy,
     ExactMatch,
@@ -69,6 +72,12 @@ def test_alignments_are_scored_by_their_equations() -> None:
     assert value(AlignmentPrecision(), found) == pytest.approx(200 / 3)
     assert value(AlignmentRecall(), found) == pytest.approx(100 / 3)
     assert value(AlignmentErrorRate(), found) == pytest.approx(100 - 100 * (1 + 2) / (3 + 3))
+    assert BestAlignment().statistics(found) is None, "of sequences of unknown length"
+    sized = replace(found, alignment_sizes=[(4, 3), (2, 2)])
+    assert value(BestAlignment(), sized) == pytest.approx(100 - 100 * (3 + 4) / (5 + 3))
+    assert value(DiagonalAlignment(), sized) == pytest.approx(100 - 100 * (2 + 2) / (5 + 3))
+    flat = replace(sized, alignments=[(set(), one) for one in gold])
+    assert BestAlignment().statistics(flat) is None
     none_sure = evidence(alignments=[({(0, 0)}, Gold(set(), {(0, 0)}))])
     assert math.isnan(value(AlignmentErrorRate(), none_sure))
     assert value(AlignmentPrecision(), none_sure) == 100.0

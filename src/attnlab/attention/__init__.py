@@ -2,7 +2,7 @@
 
 from attnlab.attention.attention import Attention
 from attnlab.attention.composition import Composition, validate_composition
-from attnlab.attention.head_weights import collect_head_weights
+from attnlab.attention.head_weights import collect_head_weights, find_attentions
 from attnlab.attention.mechanism import (
     AttentionFactory,
     AttentionMechanism,
@@ -30,5 +30,6 @@ __all__ = [
     "Part",
     "Query",
     "collect_head_weights",
+    "find_attentions",
     "validate_composition",
 ]

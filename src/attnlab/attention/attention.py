@@ -18,6 +18,10 @@ from attnlab.errors import UserError
 
 QueryPart = Literal["state", "embedding", "context", "language"]
 
+Replacement = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Returns other weights in place of weights (batch, target_len, source_len), from them, the mask of the source (batch,
+source_len) and the number of target tokens before (batch,)."""
+
 
 class AttentionState(NamedTuple):
     """What an attention carries from one target token to the next, batch first."""
@@ -56,9 +60,14 @@ class Attention(AttentionMechanism):
         history: makes what is remembered over time from (sizes).
         query: what the query is made of: one of state, embedding, context and language, or several.
 
+    Attributes:
+        replacement: of the weights, while somebody intervenes; see :func:`attnlab.attention.interventions.intervene`.
+
     Raises:
         UserError: parts that make no sense together, or a query without a part.
     """
+
+    replacement: Replacement | None = None
 
     def __init__(
         self,
@@ -135,6 +144,8 @@ class Attention(AttentionMechanism):
         weights, normalizer = self.normalizer.advance(adjusted, region.allowed, queries, memory, state.normalizer)
         if region.prior is not None:
             weights = weights * region.prior.to(adjusted.dtype)
+        if self.replacement is not None:
+            weights = self.replacement(weights, memory.mask, state.step)
         context = weights @ memory.values
         history = self.history.advance(state.history, logits, weights, queries, memory)
         carried_context = context[:, -1, : self.carried_context_size]

@@ -1,9 +1,9 @@
-"""The weights of every head of every layer, for those who want more than what a decoder reports."""
+"""The attentions over the source in a module, and the weights of every head, for those who want more than a decoder reports."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,30 @@ from torch import Tensor, nn
 from attnlab.attention.attention import Attention
 from attnlab.attention.mechanism import AttentionOutput
 from attnlab.attention.multihead import MultiHeadAttention
+
+
+class SourceAttention(NamedTuple):
+    """One attention over the source in a module."""
+
+    name: str
+    """In the module, such as ``layers.0.attention``."""
+    attention: Attention
+    """What makes the weights: of several heads, the one that all of them share."""
+    heads: int
+    multihead: MultiHeadAttention | None
+    """What has the heads, where there are several."""
+
+
+def find_attentions(module: nn.Module) -> list[SourceAttention]:
+    """Return all attentions over the source in a module, such as a decoder, those inside other attentions included."""
+    shared = {id(part.head) for part in module.modules() if isinstance(part, MultiHeadAttention)}
+    found = []
+    for name, part in module.named_modules():
+        if isinstance(part, MultiHeadAttention):
+            found.append(SourceAttention(name, part.head, part.projections.heads, part))
+        elif isinstance(part, Attention) and id(part) not in shared:
+            found.append(SourceAttention(name, part, 1, None))
+    return found
 
 
 @contextmanager
@@ -26,13 +50,10 @@ def collect_head_weights(module: nn.Module) -> Iterator[dict[str, list[Tensor]]]
     """
     collected: dict[str, list[Tensor]] = defaultdict(list)
     handles = []
-    heads = {id(part.head) for part in module.modules() if isinstance(part, MultiHeadAttention)}
-    for name, part in module.named_modules():
-        if isinstance(part, MultiHeadAttention):
-            handles.append(part.register_forward_pre_hook(_request_weights, with_kwargs=True))
-            handles.append(part.head.register_forward_hook(_WeightCollector(collected[name], part.projections.heads)))
-        elif isinstance(part, Attention) and id(part) not in heads:
-            handles.append(part.register_forward_hook(_WeightCollector(collected[name], 1)))
+    for name, attention, heads, multihead in find_attentions(module):
+        if multihead is not None:
+            handles.append(multihead.register_forward_pre_hook(request_weights, with_kwargs=True))
+        handles.append(attention.register_forward_hook(_WeightCollector(collected[name], heads)))
     try:
         yield collected
     finally:
@@ -40,7 +61,8 @@ def collect_head_weights(module: nn.Module) -> Iterator[dict[str, list[Tensor]]]
             handle.remove()
 
 
-def _request_weights(module: nn.Module, arguments: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def request_weights(module: nn.Module, arguments: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Ask a mechanism for its weights, as a hook before its call, so that none stay inside a fused kernel."""
     return arguments, {**options, "need_weights": True}
 
 

@@ -72,6 +72,7 @@ class Alignment:
 @click.option("--gold", type=FILE, metavar="FILE", help="Known links, i-j sure and ipj possible.")
 @click.option("--gold-from", type=BASES, default="0", show_default=True, help="What these count words from.")
 @click.option("--gold-transposed", is_flag=True, help="These have the target first.")
+@click.option("--null", is_flag=True, help="Link no word that looks at the end of the source most.")
 @click.option("--heads", is_flag=True, help="Tell every head of every layer; needs --gold.")
 @checkpoint_option
 @trust_option
@@ -86,13 +87,15 @@ def command(
     gold: Path | None,
     gold_from: str,
     gold_transposed: bool,
+    null: bool,
     heads: bool,
     checkpoint: str,
 ) -> int:
     """Align the words of two line-aligned files, at white space, by what a trained model looks at when it is made to write the
     second.
 
-    With known links, tell how many it finds.
+    With known links, tell how many it finds, and beside it how many the best choice of one link for every word of the second
+    and the straight diagonal do.
     """
     if heads and not gold:
         raise UserError("--heads tells how well each head agrees with known links: add --gold FILE")
@@ -108,10 +111,10 @@ def command(
     known = _read_gold(gold, pairs, files[0], base=int(gold_from), transposed=gold_transposed) if gold else []
     predictor = load(run, checkpoint=checkpoint)
     other = load(reverse, checkpoint=checkpoint) if reverse else None
-    found = _align(predictor, run, pairs, shift, heads=heads)
+    found = _align(predictor, run, pairs, shift, null=null, heads=heads)
     if other and reverse:
         _check_direction(predictor, run, other, reverse)
-        back = next(iter(_align(other, reverse, Pairs(pairs.targets, pairs.sources), shift).values()))
+        back = next(iter(_align(other, reverse, Pairs(pairs.targets, pairs.sources), shift, null=null).values()))
         found = _symmetrise(found, back, symmetrise)
     lines = [format_links(links, base=int(form == "talp")) for links in next(iter(found.values())).links]
     if output:
@@ -120,7 +123,7 @@ def command(
     elif not gold:
         print("\n".join(lines))
     if gold:
-        _show(found, known)
+        _show(found | _anchors(pairs, known), known)
     return 0
 
 
@@ -153,7 +156,9 @@ def _check_direction(predictor: "Predictor", run: Path, other: "Predictor", reve
         raise UserError(f"--reverse {reverse} goes from {told}: name a run of the other direction")
 
 
-def _align(predictor: "Predictor", run: Path, pairs: Pairs, shift: str | None, *, heads: bool = False) -> dict[str, Alignment]:
+def _align(
+    predictor: "Predictor", run: Path, pairs: Pairs, shift: str | None, *, null: bool, heads: bool = False
+) -> dict[str, Alignment]:
     """Align by the attention that is reported and, if asked for, by that of each head, by its name."""
     from attnlab.runs.evaluation import split_by_head
     from attnlab.tasks.translation.alignment import link_words
@@ -163,7 +168,7 @@ def _align(predictor: "Predictor", run: Path, pairs: Pairs, shift: str | None, *
     words = pairs.words
     return {
         name: Alignment(
-            [link_words(*pair, one, shifts[name]) for pair, one in zip(words, decodings, strict=True)],
+            [link_words(*pair, one, shifts[name], null=null) for pair, one in zip(words, decodings, strict=True)],
             TOKENS[shifts[name]],
         )
         for name, decodings in forced.items()
@@ -192,6 +197,17 @@ def _symmetrise(found: Mapping[str, Alignment], back: Alignment, how: str) -> di
     (_, own), *heads = found.items()
     links = [SYMMETRISATIONS[how](a, transpose(b)) for a, b in zip(own.links, back.links, strict=True)]
     return {f"both directions, {how}": Alignment(links, f"{own.token}; back, {back.token}"), **dict(heads)}
+
+
+def _anchors(pairs: Pairs, gold: list["Gold"]) -> dict[str, Alignment]:
+    """Return what the links of an attention are compared with, by what it is."""
+    from attnlab.evaluation.alignment import ANCHORS
+
+    sizes = [(len(source), len(target)) for source, target in pairs.words]
+    return {
+        name: Alignment([links(one, *size) for one, size in zip(gold, sizes, strict=True)], "")
+        for name, links in ANCHORS.items()
+    }
 
 
 def _show(found: Mapping[str, Alignment], gold: list["Gold"]) -> None:

@@ -61,6 +61,38 @@ def score(alignments: Sequence[Links], gold: Sequence[Gold]) -> AlignmentScore:
     )
 
 
+def best_links(gold: Gold, source_len: int, target_len: int) -> Links:
+    """Return the best that one link for every target word can do: a sure one if there is one, else a possible one, else a wrong
+    one, as the largest of some weights links every word.
+
+    Args:
+        gold: of one pair of sequences.
+        source_len: source words.
+        target_len: target words.
+    """
+    ranked = sorted(gold.possible - gold.sure) + sorted(gold.sure)  # of one target word the last of them counts
+    chosen = {target: source for source, target in ranked}
+    return {(chosen.get(target, 0), target) for target in range(target_len if source_len else 0)}
+
+
+def diagonal_links(gold: Gold, source_len: int, target_len: int) -> Links:
+    """Return the straight diagonal, which links every target word to the source word at the same share of the sequence.
+
+    Args:
+        gold: of one pair of sequences, not used.
+        source_len: source words.
+        target_len: target words.
+    """
+    return {((2 * target + 1) * source_len // (2 * target_len), target) for target in range(target_len if source_len else 0)}
+
+
+ANCHORS: dict[str, Callable[[Gold, int, int], Links]] = {
+    "best with one link for each target word": best_links,
+    "straight diagonal": diagonal_links,
+}
+"""What an alignment by the largest weight is to be compared with, from (gold, source words, target words)."""
+
+
 def intersection(forward: Links, reverse: Links) -> Links:
     """Return the links of both directions."""
     return forward & reverse

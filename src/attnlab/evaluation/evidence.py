@@ -81,6 +81,7 @@ class Evidence:
         facts: what the task says of its predictions, such as their language and whether they are in lower case.
         alignments: the links that the attention makes, and those that are known; None where they are not known or not asked
             for.
+        alignment_sizes: how many source and target words each of these has.
     """
 
     predictions: Sequence[Prediction]
@@ -88,3 +89,4 @@ class Evidence:
     forced: Sequence[ForcedDecoding | None]
     facts: Mapping[str, str | bool] = field(default_factory=dict)
     alignments: Sequence[tuple[Links, Gold]] | None = None
+    alignment_sizes: Sequence[tuple[int, int]] | None = None

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from attnlab.evaluation.alignment import AlignmentScore, count_links
+from attnlab.data.pharaoh import Gold, Links
+from attnlab.evaluation.alignment import AlignmentScore, best_links, count_links, diagonal_links
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding
 from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
 
@@ -129,11 +130,46 @@ class AlignmentErrorRate(_AlignmentMetric):
     """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|) for links A, sure links S and possible links P (Och and Ney 2003, section 5)."""
 
     label = "AER"
-    higher_is_better = False
+    higher_is_better: ClassVar[bool | None] = False
 
     @override
     def value(self, total: NDArray[np.float64]) -> float:
         return 100.0 * AlignmentScore.of_counts(total).aer
+
+
+class AlignmentAnchor(AlignmentErrorRate):
+    """The error rate of links that no attention makes, on examples on which an attention makes some: what an AER is compared
+    with.
+    """
+
+    higher_is_better = None
+
+    @staticmethod
+    @abstractmethod
+    def links(gold: Gold, source_len: int, target_len: int, /) -> Links:
+        """Return the links of one pair of sequences."""
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        sizes = evidence.alignment_sizes
+        if sizes is None or super().statistics(evidence) is None:
+            return None
+        pairs = zip(evidence.alignments or (), sizes, strict=True)
+        return statistics_of(pairs, lambda pair: count_links(self.links(pair[0][1], *pair[1]), pair[0][1]))
+
+
+class BestAlignment(AlignmentAnchor):
+    """The lowest AER that one link for every target word can have: what reading the largest weights cannot get below."""
+
+    label = "AER, best possible"
+    links = staticmethod(best_links)
+
+
+class DiagonalAlignment(AlignmentAnchor):
+    """AER of the straight diagonal, target word t of n linked to source word ⌊(t + ½) m / n⌋ of m, both from 0."""
+
+    label = "AER, diagonal"
+    links = staticmethod(diagonal_links)
 
 
 class AlignmentPrecision(_AlignmentMetric):

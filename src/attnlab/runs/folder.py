@@ -17,7 +17,7 @@ from attnlab.runs.digests import DamagedFileError, find_altered_files, list_file
 from attnlab.runs.files import read_lines, read_statistics, write_atomically
 from attnlab.runs.locks import RunLock
 from attnlab.runs.names import BEST, LAST, RECORD, SHAPE, WEIGHTS
-from attnlab.runs.record import RunRecord, RunResult
+from attnlab.runs.record import ProbeRecord, RunRecord, RunResult
 
 State = Literal["done", "running", "failed", "interrupted", "missing", "damaged"]
 """How far a run is: a running one holds its lock, a failed one left an error, an interrupted one can go on, and
@@ -55,6 +55,7 @@ class RunFolder:
         self.weights_file = self.path / WEIGHTS
         self.heatmaps = self.path / "heatmaps"
         self.evaluations = self.path / "evaluations"
+        self.probes = self.path / "probes"
         self._is_whole = False
 
     @property
@@ -279,6 +280,28 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
 
+    def probe_file(self, test: str) -> Path:
+        """Return the file of what experiments on the run's attention found on a test set."""
+        return self.probes / f"{test}.json"
+
+    def read_probe(self, test: str) -> ProbeRecord | None:
+        """Return what experiments on the run's attention found on a test set; None where there were none."""
+        path = self.probe_file(test)
+        if not path.is_file():
+            return None
+        try:
+            return ProbeRecord.parse(json.loads(self._text(path)))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise UserError(f"{path} is damaged ({brief(error)}): remove it, and run attnlab probe again") from error
+
+    def write_probe(self, test: str, record: ProbeRecord) -> None:
+        """Write what experiments on the run's attention found on a test set, in place of what earlier ones did."""
+        try:
+            self.probes.mkdir(exist_ok=True)
+            write_atomically(self.probe_file(test), json.dumps(asdict(record), indent=1, ensure_ascii=False))
+        except OSError as error:
+            raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
+
     # how far it is
 
     @property
@@ -313,7 +336,7 @@ class RunFolder:
     def remove_leftovers(self) -> None:
         """Remove what writers that were killed left beside their files; nobody else writes while the lock is held."""
         for path in [*self.path.glob("*.tmp"), *self.path.glob("*/*.tmp")]:
-            if path.parent != self.evaluations:  # which are written without the lock
+            if path.parent not in (self.evaluations, self.probes):  # which are written without the lock
                 path.unlink(missing_ok=True)
 
     @property

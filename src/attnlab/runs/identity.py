@@ -18,7 +18,13 @@ ROOMS = ("attention", "layers", "encoders", "decoders", "heads", "search", "data
 """Folders whose code decides a run's numbers, beside that of its task."""
 MODULES = ["model.py", "seeding.py", "tasks/task.py", "tasks/predictor.py"]
 MODULES += ["runs/assembly.py", "runs/execution.py", "runs/evaluation.py"]
-IDLE = ("evaluation/heatmaps.py", "evaluation/plots.py", "evaluation/significance", "training/loggers.py")
+IDLE = (
+    "attention/interventions.py",
+    "evaluation/heatmaps.py",
+    "evaluation/plots.py",
+    "evaluation/significance",
+    "training/loggers.py",
+)
 """Modules and folders of these rooms that decide no number of a run."""
 
 hash_package()  # now: what is edited later is not what this process has imported

@@ -135,3 +135,71 @@ class RunResult(Schema):
     def signature(self, test: str, name: str) -> str:
         """Return what must agree for a metric to be compared; empty where it was not measured."""
         return str(self.tests.get(test, {}).get("metrics", {}).get(name, {}).get("signature", ""))
+
+
+@dataclass(frozen=True)
+class ProbeFigure(Schema):
+    """A figure of a probe.
+
+    Attributes:
+        label: what a table calls it.
+        unit: empty where there is none.
+        digits: decimal places in tables.
+        value: NaN where it has none.
+        low: lower end of the 95 % confidence interval by a bootstrap over examples, or None.
+        high: upper end.
+    """
+
+    label: str
+    unit: str
+    digits: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class ProbeRecord(Schema):
+    """``probes/TEST.json``: what experiments on a run's attention found on a test set.
+
+    Attributes:
+        id: the run's identity when it was probed.
+        version: of attnlab.
+        checkpoint: the file of its weights.
+        targets: that it was made to write: ``references`` or ``own targets``.
+        seed: of the examples and of the permutations.
+        permutations: that were averaged over.
+        batch_size: on which the draws of the permutations depend.
+        swap: the folder of the run whose weights it was given, and its identity; None where there was none.
+        examples: their numbers in the test set, from 1.
+        figures: by name, each a :class:`ProbeFigure`.
+    """
+
+    id: str
+    version: str
+    checkpoint: str
+    targets: str
+    seed: int
+    permutations: int
+    batch_size: int
+    swap: list[str] | None
+    examples: list[int]
+    figures: dict[str, dict[str, Any]]
+
+    @classmethod
+    def parse(cls, content: Any) -> Self:
+        """Make a record from plain containers; see :meth:`Schema.parse`."""
+        record = super().parse(content)
+        for name in record.figures:
+            record.figure(name)
+        return record
+
+    def figure(self, name: str) -> ProbeFigure:
+        """Return the figure of a name."""
+        return ProbeFigure.parse(self.figures[name])
+
+    @property
+    def signature(self) -> str:
+        """What must agree for two probes to be compared; runs are given the weights of one run for one of them."""
+        swapped = f", weights swapped with those of {self.swap[0]}" if self.swap else ""
+        return f"{len(self.examples)} examples, {self.targets}, seed {self.seed}, {self.permutations} permutations{swapped}"

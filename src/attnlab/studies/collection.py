@@ -17,7 +17,7 @@ from attnlab.config import variant_labels
 from attnlab.errors import UserError
 from attnlab.runs.files import LENGTHS, NUMBERS
 from attnlab.runs.folder import RunFolder, State
-from attnlab.runs.record import RunRecord, RunResult, length_unit
+from attnlab.runs.record import ProbeRecord, RunRecord, RunResult, length_unit
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.names import Significance
 
@@ -116,6 +116,17 @@ class Run:
         """Return a metric of a test set; None where it was not measured, or is no number."""
         value = self.result.metric(test, metric)
         return None if value is None or not math.isfinite(value) else value
+
+    def probe(self, test: str) -> ProbeRecord | None:
+        """Return what experiments on the attention found on a test set; None where nobody made any of what the run is now."""
+        if test not in self._probes:
+            found = self.folder.read_probe(test)
+            self._probes[test] = found if found and found.id == self.result.id else None
+        return self._probes[test]
+
+    @cached_property
+    def _probes(self) -> dict[str, ProbeRecord | None]:
+        return {}
 
     def statistics(self, test: str, metric: str) -> "Statistics | None":
         """Return what each example of a test set adds to a metric; None where that is not known."""

@@ -11,6 +11,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.significance.calibration import LEVEL
 from attnlab.evaluation.significance.improvement import Probability
+from attnlab.runs.record import ProbeFigure
 from attnlab.studies.collection import Run, Study
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import COSTS, Cost
@@ -51,6 +52,8 @@ def compare_variants(study: Study) -> Comparison:
     for name, metric in study.metrics.items():
         for test in study.tests:
             columns += _columns_of(study, name, metric, test, inference)
+    for test in study.tests:
+        columns += _probe_columns(study, test)
     columns += [_cost_column(study, cost) for cost in COSTS]
     nothing = Cell("-")
     rows = [[Cell(label, label), *(column.cells.get(label, nothing) for column in columns)] for label in _order(study, columns)]
@@ -67,6 +70,23 @@ def compare_variants(study: Study) -> Comparison:
 
 def _cost_column(study: Study, cost: Cost) -> Column:
     return column(cost.label, study.done(), lambda run: cost.read(run.result), brief=cost.brief)
+
+
+def _probe_columns(study: Study, test: str) -> list[Column]:
+    """Return what experiments on the attention found on a test set, where somebody made them."""
+    probes = [found for run in study.finished_runs if (found := run.probe(test)) is not None]
+    figures = {name: found.figure(name) for found in probes for name in found.figures}
+    return [_probe_column(study, test, name, figure) for name, figure in figures.items()]
+
+
+def _probe_column(study: Study, test: str, name: str, figure: ProbeFigure) -> Column:
+    def read(run: Run) -> float | None:
+        found = run.probe(test)
+        value = found.figure(name).value if found and name in found.figures else math.nan
+        return value if math.isfinite(value) else None
+
+    form = f"{{:.{figure.digits}f}}"
+    return column(f"{test} {figure.label}", study.done(), read, form=form, spread=True, brief=False)
 
 
 def _order(study: Study, columns: Sequence[Column]) -> list[str]:

@@ -1,6 +1,7 @@
 """What has to be said below a comparison: what its figures are, and which of them do not compare."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean
 from typing import Any
 
 from attnlab.studies.collection import Study
@@ -13,6 +14,8 @@ def notes(study: Study, inference: Inference) -> list[str]:
     return [
         *_of_metrics(study),
         *_of_examples(study),
+        *_of_alignments(study),
+        *_of_probes(study),
         *_of_seeds(study),
         *describe(study, inference),
         *_of_costs(),
@@ -61,6 +64,29 @@ def _of_examples(study: Study) -> Iterator[str]:
                 f"not comparable: not all runs were tested on the same examples of {test}; variants are tested where each seed "
                 "has examples of its own that are the same for all, and the runs of a seed are pairs then"
             )
+
+
+def _of_alignments(study: Study) -> Iterator[str]:
+    """Tell beside an error rate what it is compared with, where the table has no column for it."""
+    from attnlab.evaluation.metrics import AlignmentAnchor, AlignmentErrorRate
+
+    shown = [metric for metric in study.metrics.values() if type(metric) is AlignmentErrorRate]
+    anchors = {n: m for n, m in study.known_metrics.items() if isinstance(m, AlignmentAnchor) and n not in study.metrics}
+    for test in study.tests if shown else ():
+        told = []
+        for name, metric in anchors.items():
+            if found := [value for run in study.finished_runs if (value := run.value(test, name)) is not None]:
+                told.append(f"{metric.label} {mean(found):.1f} %")
+        if told:
+            yield f"{test}: {', '.join(told)}"
+
+
+def _of_probes(study: Study) -> Iterator[str]:
+    for test in study.tests:
+        told = sorted({found.signature for run in study.finished_runs if (found := run.probe(test)) is not None})
+        if told:
+            apart = "not comparable, for the attention was probed in several ways" if len(told) > 1 else "attention probed"
+            yield f"{apart} on {test}: {'; '.join(told)}"
 
 
 def _of_seeds(study: Study) -> Iterator[str]:

@@ -187,3 +187,7 @@ class Task(ABC):
             shift: 0 reads row t of the weights as about token t, 1 as about token t - 1.
         """
         return None
+
+    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
+        """Return how many source and target words, or whatever is linked, some examples have; None where it is not known."""
+        return None

@@ -167,3 +167,8 @@ class Pointing(Task):
             links: Links = set() if one is None else from_weights(one.weights, columns, rows, shift=shift)
             found.append((links, gold))
         return found
+
+    @override
+    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
+        assert isinstance(examples, ProblemExamples)
+        return [(len(elements), len(answer)) for elements, answer in (examples.problems[index] for index in indices)]

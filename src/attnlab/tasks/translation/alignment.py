@@ -8,7 +8,9 @@ from attnlab.evaluation.evidence import ForcedDecoding
 from attnlab.tasks.translation.links import token_spans
 
 
-def link_words(source: Sequence[str], target: Sequence[str], forced: ForcedDecoding, shift: int) -> Links:
+def link_words(
+    source: Sequence[str], target: Sequence[str], forced: ForcedDecoding, shift: int, *, null: bool = False
+) -> Links:
     """Turn weights over the tokens of one sentence pair into links between its words.
 
     A pair whose tokens do not spell its words, as when lowering the case changed a length, gets no link.
@@ -18,11 +20,14 @@ def link_words(source: Sequence[str], target: Sequence[str], forced: ForcedDecod
         target: words of the target sentence.
         forced: the weights, and whose they are.
         shift: of the rows; see :func:`attnlab.evaluation.alignment.from_weights`.
+        null: let a target word have no link that looks at the end symbol of the source more than at any of its words.
     """
     columns, rows = token_spans(source, forced.source[:-1]), token_spans(target, forced.tokens[:-1])
     if columns is None or rows is None:
         return set()
-    return from_weights(forced.weights, columns, rows, shift=shift)
+    end = [(len(forced.source) - 1, len(forced.source))] if null else []
+    found = from_weights(forced.weights, [*columns, *end], rows, shift=shift)
+    return {(i, j) for i, j in found if i < len(columns)}
 
 
 def link_words_of_text(

@@ -270,3 +270,11 @@ class Translation(Task):
         found = link_words_of_text(examples.words, indices, forced, shift)
         gold = examples.text.alignments
         return [(links, gold[index]) for links, index in zip(found, indices, strict=True)]
+
+    @override
+    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
+        assert isinstance(examples, SentencePairs)
+        if examples.text.alignments is None:
+            return None
+        source, target = examples.words
+        return [(len(source[index]), len(target[index])) for index in indices]

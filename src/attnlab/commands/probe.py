@@ -1,0 +1,89 @@
+"""``attnlab probe``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from attnlab.commands._complete import complete_run
+from attnlab.commands._models import FILE, check_device, checkpoint_option, name_runs
+from attnlab.commands._trust import trust_option
+
+if TYPE_CHECKING:
+    from attnlab.runs.record import ProbeFigure, ProbeRecord
+
+
+@click.command(short_help="Test whether what a trained model looks at explains what it does.")
+@click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN...", shell_complete=complete_run)
+@click.option("--test", metavar="NAME", help="Test set of the runs' data, or val.  [default: its first test set]")
+@click.option("--examples", type=click.IntRange(1), default=200, show_default=True, help="How many are drawn from it.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the draw and of the permutations.")
+@click.option("--permutations", type=click.IntRange(1), default=10, show_default=True, help="Of each row of weights.")
+@click.option("--own", is_flag=True, help="Make each run write what its own search finds, and not the references.")
+@click.option("--swap", type=FILE, metavar="RUN", shell_complete=complete_run, help="Also with the weights of this run.")
+@click.option("--bootstrap", type=click.IntRange(1), default=1000, show_default=True, help="Samples for confidence intervals.")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps.")
+@click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Sources at a time.")
+@checkpoint_option
+@trust_option
+def command(
+    runs: tuple[Path, ...],
+    test: str | None,
+    examples: int,
+    seed: int,
+    permutations: int,
+    own: bool,
+    swap: Path | None,
+    bootstrap: int,
+    device: str,
+    batch_size: int,
+    checkpoint: str,
+) -> int:
+    """Test whether what a trained model looks at explains what it does, without training it again.
+
+    The model writes given targets with its own attention weights, with these permuted over the source, with uniform ones and,
+    with --swap, with those of another run: loss, accuracy, and how far the output distributions move (total variation). Its
+    weights are compared with what happens when a source token is left out, and with gradients (Kendall's tau). Of several
+    heads, each is switched off once. What is found is written into the folder of each RUN, and reports show it.
+    """
+    names = name_runs(runs)
+    check_device(device)
+    from attnlab.probing.probe import ProbeOptions
+    from attnlab.runs.probes import ProbeSettings, check_swap, open_run, probe_run
+
+    options = ProbeOptions(examples, seed, permutations, own_targets=own)
+    settings = ProbeSettings(checkpoint, device, batch_size, bootstrap)
+    opened = {name: open_run(run, settings) for name, run in names.items()}
+    other = open_run(swap, settings) if swap else None
+    if other:
+        for run in opened.values():
+            check_swap(run, other)
+    found: dict[str, ProbeRecord] = {}
+    for name, run in opened.items():
+        chosen = test or run.predictor.task.test_names[0]
+        found[name] = probe_run(run, chosen, options, settings, other)
+        print(f"written to {run.folder.probe_file(chosen)}")
+    _show(found)
+    return 0
+
+
+def _show(found: "Mapping[str, ProbeRecord]") -> None:
+    from rich.table import Table
+
+    from attnlab.commands._terminal import Terminal
+
+    console, table = Terminal(), Table("", *found)
+    figures = {name: record.figure(name) for record in found.values() for name in record.figures}
+    for name, figure in figures.items():
+        cells = (_in_words(record.figure(name)) if name in record.figures else "" for record in found.values())
+        table.add_row(f"{figure.label}{f' ({figure.unit})' if figure.unit else ''}", *cells)
+    console.print(table)
+    for told in dict.fromkeys(record.signature for record in found.values()):
+        console.print(told, soft_wrap=True, highlight=False)
+    console.print("[ ] is the 95 % confidence interval by bootstrap", highlight=False)
+
+
+def _in_words(one: "ProbeFigure") -> str:
+    ends = "" if one.low is None else f"  [{one.low:.{one.digits}f}, {one.high:.{one.digits}f}]"
+    return f"{one.value:.{one.digits}f}{ends}"

@@ -1,0 +1,106 @@
+"""Forced decoding with whole output distributions: which examples, which targets, which weights."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from attnlab.attention import collect_head_weights, find_attentions
+from attnlab.data.batches import Batch, split_evaluation
+from attnlab.data.examples import Examples
+from attnlab.data.symbols import BOS, EOS, PAD
+from attnlab.model import Seq2Seq
+from attnlab.seeding import derive_seed
+from attnlab.tasks.predictor import Predictor
+
+
+class Forced(NamedTuple):
+    """What a model says of the given targets of a batch."""
+
+    log_probabilities: Tensor
+    """(labels, tokens): the output distribution at every real label of the batch, row after row."""
+    weights: Tensor
+    """(batch, target_len, source_len), as the decoder reports them."""
+
+
+def force(model: Seq2Seq, batch: Batch) -> Forced:
+    """Let a model write the targets of a batch."""
+    memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
+    decoded = model.decode(batch.target[:, :-1], memory, state)
+    scores = model.scores(decoded, memory, batch.labels != PAD)
+    precise = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    return Forced(torch.log_softmax(precise, dim=-1), decoded.weights)
+
+
+def label_log_probabilities(forced: Forced, batch: Batch) -> Tensor:
+    """Return log p(y_t | y_<t, x) of every real label (labels,)."""
+    return forced.log_probabilities.gather(1, batch.labels[batch.labels != PAD].unsqueeze(1)).squeeze(1)
+
+
+def sum_by_example(values: Tensor, batch: Batch) -> NDArray[np.float64]:
+    """Return (batch, 2): the sum over the real labels of each example of values (labels,), and their number."""
+    real = batch.labels != PAD
+    rows = real.nonzero()[:, 0]
+    sums = torch.zeros(len(real), dtype=torch.float64, device=values.device).index_add_(0, rows, values.double())
+    return torch.stack([sums, real.sum(dim=1).double()], dim=1).cpu().numpy()
+
+
+def draw_examples(examples: Examples, count: int, seed: int) -> list[int]:
+    """Return the positions of some examples whose sources are not empty, drawn from a seed; all if there are no more."""
+    some = np.flatnonzero(examples.source.lengths > 1)
+    drawn = np.random.Generator(np.random.PCG64(derive_seed(seed, "probed examples"))).permutation(some)
+    return sorted(drawn[:count].tolist())
+
+
+def batches_of(predictor: Predictor, examples: Examples, chosen: list[int]) -> Iterator[Batch]:
+    """Yield batches of some examples, those with sources of similar length together."""
+    device = next(predictor.models[0].parameters()).device
+    lengths = examples.source.lengths
+    order = np.array(chosen, dtype=np.int64)
+    order = order[lengths[order].argsort(kind="stable")]
+    for rows in split_evaluation(order, lengths, examples.target.lengths, predictor.batch_size):
+        yield examples[rows].to(device)
+
+
+def with_hypotheses(predictor: Predictor, batch: Batch) -> Batch | None:
+    """Return a batch whose targets are what the model itself finds, token by token; without the sources for which it finds
+    nothing, and None where that is all of them.
+    """
+    found = predictor.search(predictor.models[0], batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=batch.copy_ids)
+    rows = [row for row, hypotheses in enumerate(found) if hypotheses]
+    if not rows:
+        return None
+    device, lengths = batch.source.device, batch.source_lengths[rows]
+    width = int(lengths.max())
+    written = [torch.tensor(found[row][0].tokens, device=device) for row in rows]
+    labels = pad_sequence(written, batch_first=True, padding_value=PAD)
+    target = torch.cat([labels.new_full((len(rows), 1), BOS), labels], dim=1)
+    return Batch(
+        source=batch.source[rows, :width],
+        source_lengths=lengths,
+        target=predictor.models[0].head.read(target),
+        target_lengths=torch.tensor([len(tokens) + 1 for tokens in written]),
+        labels=labels,
+        indices=batch.indices[rows],
+        copy_ids=None if batch.copy_ids is None else batch.copy_ids[rows, :width],
+    )
+
+
+@torch.inference_mode()
+def collect_weights(model: Seq2Seq, batch: Batch, examples: Examples) -> list[Tensor]:
+    """Return the weights (batch, heads, target_len, source_len) of all attentions of a model that writes a batch's targets.
+
+    Args:
+        model: whose.
+        batch: of the same examples, as another model reads them.
+        examples: as the model reads them: it may copy tokens where the other does not.
+    """
+    own = examples[batch.indices.tolist()].to(batch.source.device)
+    memory, state = model.encode(own.source, own.source_lengths, own.copy_ids)
+    with collect_head_weights(model.decoder) as collected:
+        model.decode(batch.target[:, :-1], memory, state)
+    return [torch.cat(collected[one.name], dim=2) for one in find_attentions(model.decoder)]

@@ -1,0 +1,111 @@
+"""Probing the attention of finished runs, and what is written of it into their folders."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import attnlab
+from attnlab.errors import UserError
+from attnlab.probing.figures import Figure
+from attnlab.probing.probe import Donor, ProbeOptions, check_attention, check_donor, probe
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.loading import load
+from attnlab.runs.record import ProbeFigure, ProbeRecord
+from attnlab.tasks.predictor import Predictor
+
+
+@dataclass(frozen=True)
+class ProbedRun:
+    """A finished run that is opened.
+
+    Attributes:
+        folder: its own.
+        predictor: with its model.
+    """
+
+    folder: RunFolder
+    predictor: Predictor
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """How runs are opened, and their figures estimated.
+
+    Attributes:
+        checkpoint: which weights; see :func:`attnlab.runs.loading.load`.
+        device: for the models.
+        batch_size: sources at a time.
+        samples: of the bootstrap; 1 makes no intervals.
+    """
+
+    checkpoint: str
+    device: str
+    batch_size: int
+    samples: int
+
+
+def open_run(path: Path, settings: ProbeSettings) -> ProbedRun:
+    """Open a run whose attention is to be probed.
+
+    Raises:
+        UserError: no finished run, or one without attention over the source.
+    """
+    predictor = load(path, checkpoint=settings.checkpoint, device=settings.device, batch_size=settings.batch_size)
+    check_attention(predictor, str(path))
+    return ProbedRun(RunFolder(path), predictor)
+
+
+def check_swap(run: ProbedRun, other: ProbedRun) -> None:
+    """Refuse a run whose weights another one cannot be given.
+
+    Raises:
+        UserError: they read other data, or as other tokens, or have not as many attentions over the source.
+    """
+    names = str(run.folder.path), str(other.folder.path)
+    data, states = zip(*((one.folder.read_result().data, one.folder.read_task()["state"]) for one in (run, other)), strict=True)
+    if data[0] != data[1] or states[0] != states[1]:
+        told = "data" if data[0] != data[1] else "tokens"
+        raise UserError(f"{names[0]} and {names[1]} differ in their {told}: swap weights between runs that read the same")
+    check_donor(run.predictor, names[0], other.predictor, names[1])
+
+
+def probe_run(
+    run: ProbedRun, test: str, options: ProbeOptions, settings: ProbeSettings, swap: ProbedRun | None = None
+) -> ProbeRecord:
+    """Make all experiments on the attention of a run, and write into its folder what they find.
+
+    Args:
+        run: to be probed.
+        test: name of a test set of its data, or ``val``.
+        options: of the experiments.
+        settings: as the run was opened with them.
+        swap: a run whose weights this one is given too.
+
+    Raises:
+        UserError: no such test set, a source that is longer than a model can read, or a file that cannot be written.
+    """
+    examples = run.predictor.task.examples(test)
+    run.predictor.check_lengths(examples)
+    donor = None
+    if swap is not None:
+        donor = Donor(swap.predictor, swap.predictor.task.examples(test))
+        swap.predictor.check_lengths(donor.examples)
+    found = probe(run.predictor, examples, options, donor)
+    record = ProbeRecord(
+        id=run.folder.read_result().id,
+        version=attnlab.__version__,
+        checkpoint=settings.checkpoint,
+        targets="own targets" if options.own_targets else "references",
+        seed=options.seed,
+        permutations=options.permutations,
+        batch_size=settings.batch_size,
+        swap=None if swap is None else [str(swap.folder.path.resolve()), swap.folder.read_result().id],
+        examples=found.numbers,
+        figures={name: asdict(_estimate(figure, settings.samples)) for name, figure in found.figures.items()},
+    )
+    run.folder.write_probe(test, record)
+    return record
+
+
+def _estimate(figure: Figure, samples: int) -> ProbeFigure:
+    low, high = figure.interval(samples)
+    return ProbeFigure(figure.label, figure.metric.unit, figure.metric.digits, figure.value, low, high)
