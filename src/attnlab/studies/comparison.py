@@ -15,8 +15,11 @@ from attnlab.studies.collection import Run, Study
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import COSTS, Cost
 from attnlab.studies.inference import Inference, infer
+from attnlab.studies.matching import read_size
 from attnlab.studies.notes import notes, signatures
+from attnlab.studies.selection import Selection
 from attnlab.studies.table import Cell, Comparison
+from attnlab.studies.tuned import tabulate
 from attnlab.studies.verdicts import judge_claims
 
 
@@ -35,11 +38,12 @@ class Column:
     brief: bool
 
 
-def compare_variants(study: Study) -> Comparison:
+def compare_variants(study: Study, selection: Selection | None = None) -> Comparison:
     """Compare all variants of a study; what failed or is missing is a hole in the table and a note below it.
 
     Args:
         study: to be compared.
+        selection: what its tuning found; None where nothing was tuned.
 
     Raises:
         UserError: no finished run, or a metric that no run declares.
@@ -52,6 +56,8 @@ def compare_variants(study: Study) -> Comparison:
         for test in study.tests:
             columns += _columns_of(study, name, metric, test, inference)
     columns += [_cost_column(study, cost) for cost in COSTS]
+    if study.match:
+        columns.append(_size_column(study, study.match["key"]))
     nothing = Cell("-")
     rows = [[Cell(label, label), *(column.cells.get(label, nothing) for column in columns)] for label in _order(study, columns)]
     return Comparison(
@@ -62,11 +68,17 @@ def compare_variants(study: Study) -> Comparison:
         [run.pending for run in study.runs if not run.is_done],
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
         judge_claims(study),
+        tabulate(study, selection) if selection else None,
     )
 
 
 def _cost_column(study: Study, cost: Cost) -> Column:
     return column(cost.label, study.done(), lambda run: cost.read(run.result), brief=cost.brief)
+
+
+def _size_column(study: Study, key: str) -> Column:
+    sizes = {label: read_size(runs[0].config, key) for label, runs in study.done().items()}
+    return Column(key, {label: Cell(str(size), float(size)) for label, size in sizes.items() if size is not None}, brief=False)
 
 
 def _order(study: Study, columns: Sequence[Column]) -> list[str]:
