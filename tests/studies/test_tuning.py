@@ -9,22 +9,24 @@ from typing import Any
 import pytest
 import yaml
 
+from attnlab.errors import UserError
 from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.page import page
 from attnlab.studies.tuned import read_selection
 from attnlab.studies.tuning import parse_tuning
-from commands import TINY, Cli, cli
-from saboteur import SABOTEUR
+from commands import TINY, Cli, cli, settings
 from studies.folders import write_run, write_study
 
 __all__ = ["cli"]
 
-SMALL = [*TINY, "logger=none", "threads=1", "batches.size=32", SABOTEUR]
 STUDY = """\
-defaults: [train, _self_]
+defaults: [train, override /logger: none, _self_]
 name: {name}
+threads: 1
+batches: {{size: 32}}
+callbacks: {{saboteur: {{_target_: saboteur.Saboteur}}}}
 study: {{question: 'Which?', tune: {tune}, match: {match}, variants: {variants}}}
 hydra: {{sweeper: {{params: {{{params}}}}}}}
 """
@@ -35,30 +37,20 @@ def write(folder: Path, **parts: str) -> None:
     path = folder / "experiments" / f"{parts['name']}.yaml"
     path.parent.mkdir(exist_ok=True)
     given = {"tune": TUNE, "match": "null", "variants": "null", "params": "attention: 'none,dot', seed: '1'"} | parts
-    path.write_text(STUDY.format(**given))
+    path.write_text(STUDY.format(**given) + settings(TINY))
 
 
 def test_trials_are_made_once_chosen_on_validation_and_given_to_the_runs(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path, name="tuned")
-    command, folder = ["study", "tuned", *SMALL], tmp_path / "runs" / "tuned"
+    command, folder = ["study", "tuned"], tmp_path / "runs" / "tuned"
     assert cli(*command, "--dry-run") == 0
     out = capfd.readouterr().out
     assert ("4 trials" in out, "2 runs" in out, "to do, once it is tuned" in out) == (True, True, True), out
     assert not folder.exists()
 
-    monkeypatch.setenv("SABOTAGE", "trial=1=kill@2")
-    assert cli(*command) == 1
-    captured = capfd.readouterr()
-    assert "2 of 4 trials are not finished, so no run is begun" in captured.err, captured.err
-    assert not list(folder.glob("*/seed=1"))
-    done = {path: path.stat().st_mtime_ns for path in folder.glob("tuning/*/*/result.json")}
-    assert len(done) == 2
-
-    monkeypatch.delenv("SABOTAGE")
     assert cli(*command) == 0
-    assert {path: path.stat().st_mtime_ns for path in done} == done
     trials, chosen = outcome(folder)
     assert len({values for values, _ in trials["none"]}) == 2
     assert [values for values, _ in trials["none"]] == [values for values, _ in trials["dot"]], "the same for every variant"
@@ -70,6 +62,7 @@ def test_trials_are_made_once_chosen_on_validation_and_given_to_the_runs(
     assert 'id="tuning"' in (folder / "report.html").read_text()
 
     results = {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")}
+    assert len(results) == 6
     assert cli(*command) == 0
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")} == results
     capfd.readouterr()
@@ -78,9 +71,33 @@ def test_trials_are_made_once_chosen_on_validation_and_given_to_the_runs(
     assert "to do" not in out
     assert f"optimizer.lr={chosen['none']}" in out
 
+    assert cli("pack", "tuned") == 0
+    folder.rename(tmp_path / "elsewhere")
+    assert cli("unpack", "tuned.tar.xz") == 0
+    capfd.readouterr()
+    assert cli(*command, "--dry-run") == 0
+    assert "to do" not in capfd.readouterr().out
+
+
+@pytest.mark.exhaustive
+def test_trials_that_were_killed_are_made_up_for_and_the_choice_is_the_same(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, name="disturbed")
+    folder = tmp_path / "runs" / "disturbed"
+    monkeypatch.setenv("SABOTAGE", "trial=t1=kill@2")
+    assert cli("study", "disturbed") == 1
+    captured = capfd.readouterr()
+    assert "2 of 4 trials are not finished, so no run is begun" in captured.err, captured.err
+    assert not list(folder.glob("*/seed=1"))
+    done = {path: path.stat().st_mtime_ns for path in folder.glob("tuning/*/*/result.json")}
+    assert len(done) == 2
+    monkeypatch.delenv("SABOTAGE")
+    assert cli("study", "disturbed") == 0
+    assert {path: path.stat().st_mtime_ns for path in done} == done
     write(tmp_path, name="undisturbed")
-    assert cli("study", "undisturbed", *SMALL) == 0
-    assert outcome(tmp_path / "runs" / "undisturbed") == (trials, chosen)
+    assert cli("study", "undisturbed") == 0
+    assert outcome(tmp_path / "runs" / "undisturbed") == outcome(folder)
 
 
 def outcome(folder: Path) -> tuple[dict[str, list[tuple[float, float]]], dict[str, float]]:
@@ -92,35 +109,49 @@ def outcome(folder: Path) -> tuple[dict[str, list[tuple[float, float]]], dict[st
         assert (result["tests"], config["test"], (path / "hypotheses").exists()) == ({}, False, False)
         curve = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
         score = max(line[config["monitor"]] for line in curve)
-        name = next(part for part in path.parent.name.split(",") if part.startswith("attention="))
-        trials.setdefault(name.partition("=")[2], []).append((config["optimizer"]["lr"], score))
+        attention = path.parent.name.partition(",")[0].removeprefix("attention=")
+        trials.setdefault(attention, []).append((config["optimizer"]["lr"], score))
     runs = {path.parent.name: yaml.safe_load(path.read_text()) for path in folder.glob("*/seed=1/config.yaml")}
     assert {config["test"] for config in runs.values()} == {True}
     study = collect(folder)
     return trials, {label: runs[0].config["optimizer"]["lr"] for label, runs in study.variants.items()}
 
 
+NONSENSE: dict[str, tuple[Any, str]] = {
+    "no mapping": (8, "study.tune has keys of its own"),
+    "key": ({"trails": 2}, "no key 'trails' in 'study.tune': did you mean 'trials'?"),
+    "trials": ({"trials": 0}, "1 or more, not 0"),
+    "no trials": ({"keys": {"model.dropout": [0.1]}}, "1 or more, not None"),
+    "seed": ({"trials": 1, "seed": -1}, "is a whole number from 0"),
+    "metric": ({"trials": 1, "metric": 3}, "is the name of a metric"),
+    "no keys": ({"trials": 1}, "names each key that is tuned"),
+    "range": ({"trials": 1, "keys": {"optimizer.lr": {"low": 0.1, "high": 0.1}}}, "nothing between 0.1 and 0.1"),
+    "logarithm": ({"trials": 1, "keys": {"optimizer.lr": {"low": 0, "high": 1, "log": True}}}, "low must be above 0"),
+    "bounds": ({"trials": 1, "keys": {"optimizer.lr": {"low": "a", "high": 0.1}}}, "low and high are numbers"),
+    "half a range": ({"trials": 1, "keys": {"optimizer.lr": {"low": 0.1}}}, "is {low: NUMBER, high: NUMBER"),
+    "list": ({"trials": 1, "keys": {"optimizer.lr": []}}, "a list of values has one or more"),
+    "twice": ({"trials": 1, "keys": {"optimizer.lr": [0.1, 0.1]}}, "names a value twice"),
+    "grid": ({"trials": 3, "keys": {"optimizer.lr": [0.1, 0.2]}}, "have 2 combinations: lower it"),
+    "place": ({"trials": 1, "keys": {"seed": [5]}}, "decides where a run lies"),
+    "idle": ({"trials": 1, "keys": {"logger.project": ["a"]}}, "decides where a run lies, or no figure"),
+}
+
+
+@pytest.mark.parametrize(("node", "told"), NONSENSE.values(), ids=NONSENSE)
+def test_nonsense_is_refused(node: Any, told: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parse_tuning(node)
+    assert told in str(refused.value)
+
+
 WRONG = {
-    "no mapping": ("8", "study.tune has keys of its own"),
-    "key": ("{trails: 2}", "no key 'trails' in 'study.tune': did you mean 'trials'?"),
-    "trials": ("{trials: 0, keys: {optimizer.lr: [0.1]}}", "1 or more, not 0"),
-    "no trials": ("{keys: {optimizer.lr: [0.1]}}", "1 or more, not None"),
-    "seed": ("{trials: 1, seed: -1, keys: {optimizer.lr: [0.1]}}", "is a whole number from 0"),
+    "nonsense": ("{trials: 0, keys: {optimizer.lr: [0.1]}}", "1 or more, not 0"),
     "seed of the study": ("{trials: 1, seed: 2, keys: {optimizer.lr: [0.1]}}", "is a seed of the study (1, 2)"),
     "metric": ("{trials: 1, metric: blue, keys: {optimizer.lr: [0.1]}}", "no metric 'blue': did you mean 'bleu'?"),
     "metric of tests": ("{trials: 1, metric: aer, keys: {optimizer.lr: [0.1]}}", "aer is not measured on the validation set"),
-    "no keys": ("{trials: 1}", "names each key that is tuned"),
-    "empty range": ("{trials: 1, keys: {optimizer.lr: {low: 0.1, high: 0.1}}}", "there is nothing between 0.1 and 0.1"),
-    "logarithm": ("{trials: 1, keys: {optimizer.lr: {low: 0, high: 0.1, log: true}}}", "low must be above 0"),
-    "bounds": ("{trials: 1, keys: {optimizer.lr: {low: a, high: 0.1}}}", "low and high are numbers"),
-    "half a range": ("{trials: 1, keys: {optimizer.lr: {low: 0.1}}}", "is {low: NUMBER, high: NUMBER"),
-    "empty list": ("{trials: 1, keys: {optimizer.lr: []}}", "a list of values has one or more"),
-    "twice": ("{trials: 1, keys: {optimizer.lr: [0.1, 0.1]}}", "names a value twice"),
-    "grid": ("{trials: 3, keys: {optimizer.lr: [0.1, 0.2]}}", "have 2 combinations: lower it"),
     "unknown": ("{trials: 1, keys: {model.droput: [0.1]}}", "no key 'droput' in 'model': did you mean 'dropout'?"),
     "part": ("{trials: 1, keys: {optimizer: [0.1]}}", "has several values, or keys of its own"),
     "value": ("{trials: 2, keys: {model.dropout: [0.1, 1.5]}}", "model.dropout must be from 0 to below 1, not 1.5"),
-    "place": ("{trials: 1, keys: {seed: [5]}}", "decides where a run lies"),
     "axis": ("{trials: 1, keys: {model.embedding_size: [8]}}", "sets model.embedding_size too"),
     "variant": ("{trials: 1, keys: {encoder.hidden_size: [8]}}", "sets encoder.hidden_size too"),
 }
@@ -187,7 +218,7 @@ def tuned(tmp_path: Path) -> Path:
     runs = []
     for attention, skills in {"dot": (0.6, 0.9, 0.7), "additive": (0.8, 0.7, 0.0)}.items():
         for number, (values, skill) in enumerate(zip(trials, skills, strict=True)):
-            overrides = [f"attention={attention}", f"trial={number}"]
+            overrides = [f"attention={attention}", f"trial=t{number}"]
             place = f"{','.join(overrides)}/seed=1001"
             runs.append({"folder": place, "overrides": overrides, "seed": 1001})
             state = "done" if skill else "failed"
@@ -215,9 +246,9 @@ def test_a_training_that_diverged_is_a_trial_and_the_worst(tuned: Path) -> None:
 
 def test_a_trial_of_other_values_or_that_was_interrupted_decides_nothing(tuned: Path) -> None:
     own = StudyFolder(tuned).tuning
-    (changed,) = own.path.glob("attention=dot,trial=1/*/config.yaml")
+    (changed,) = own.path.glob("attention=dot,trial=t1/*/config.yaml")
     changed.write_text(changed.read_text().replace("lr: 0.02", "lr: 0.03"))
-    (failed,) = own.path.glob("attention=additive,trial=2/*/error.txt")
+    (failed,) = own.path.glob("attention=additive,trial=t2/*/error.txt")
     failed.write_text("killed by SIGKILL\n")
     selection = read_selection(collect(tuned))
     assert selection is not None

@@ -309,4 +309,5 @@ def _silence() -> None:
     warnings.filterwarnings("ignore", ".*dirpath has changed.*")  # of a training that another run shares
     warnings.filterwarnings("ignore", ".*sync_dist=True.*")  # torchmetrics has brought the processes together already
     warnings.filterwarnings("ignore", ".*smaller than the logging interval.*")
+    warnings.filterwarnings("ignore", ".*across ranks is zero.*")  # a trial of a tuning has no test set
     warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning's own use of torch

@@ -69,6 +69,10 @@ BEFORE = {"tune": None, "match": None}
 """What plans of an earlier version lack."""
 
 
+TUNING = "tuning"
+"""Folder beside the variants for the trials that they are tuned by."""
+
+
 class StudyFolder:
     """Reads and writes the files of one study.
 
@@ -98,7 +102,7 @@ class StudyFolder:
     @property
     def tuning(self) -> "StudyFolder":
         """The folder of the trials that the study's variants are tuned by, which are a study of their own."""
-        return StudyFolder(self.path / "tuning")
+        return StudyFolder(self.path / TUNING)
 
     @property
     def runs(self) -> list[RunFolder]:

@@ -44,18 +44,24 @@ def write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Place
 
 
 def write_trials(trials: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Write the values of each trial as an option, called by its number; none is tested.
+    """Write the values of each trial as an option; none is tested.
 
     Args:
         trials: values by key.
         folder: of the group.
     """
-    _remove_others(map(str, range(len(trials))), folder)
-    for number, values in enumerate(trials):
+    names = name_trials(len(trials))
+    _remove_others(names, folder)
+    for name, values in zip(names, trials, strict=True):
         keys: dict[str, Any] = {"test": False}
         for key, value in values.items():
             _set(keys, key, value)
-        _write(folder / f"{number}.yaml", keys)
+        _write(folder / f"{name}.yaml", keys)
+
+
+def name_trials(count: int) -> list[str]:
+    """Return what the options of some trials are called: a number alone would be none to Hydra."""
+    return [f"t{number}" for number in range(count)]
 
 
 def _remove_others(names: Iterable[str], folder: Path) -> None:

@@ -27,10 +27,10 @@ from attnlab.studies.files import read_study_file
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
 from attnlab.studies.names import Significance
-from attnlab.studies.options import write_trials, write_variants
+from attnlab.studies.options import name_trials, write_trials, write_variants
 from attnlab.studies.tuning import Tuning, parse_tuning
 
-TRIAL = re.compile(r"\+?trial=(\d+)$")
+TRIAL = re.compile(r"\+?trial=t(\d+)$")
 """The override that makes a run one of a study's trials."""
 KEYS = {"question", "baseline", "metrics", "significance", "tune", "match", "claims", "variants"}
 
@@ -223,7 +223,7 @@ def _with_trials(
     options = scratch or folder.variant_options
     write_trials(proposed, options / "trial")
     places = tuple(dict.fromkeys([*planned.places, options]))
-    axis = [f"+trial={','.join(map(str, range(tuning.trials)))}", f"seed={tuning.seed}"]
+    axis = [f"+trial={','.join(name_trials(tuning.trials))}", f"seed={tuning.seed}"]
     place = f"hydra.sweep.dir={quote(str(folder.path))}"
     kept = [[text for text in overrides if not text.startswith("seed=")] for overrides in (planned.overrides, beside)]
     swept, whole = ([*overrides, *axis, place] for overrides in kept)
