@@ -106,7 +106,7 @@ def test_nonsense_is_refused(match: str, told: str, tmp_path: Path) -> None:
 
 
 def test_a_tuning_that_changes_the_count_is_refused(tmp_path: Path) -> None:
-    tune = "{trials: 2, keys: {model.tied_embeddings: [none, target]}}"
+    tune = "{trials: 2, keys: {encoder.num_layers: [1, 2]}}"
     match = "{parameters: 20000, key: model.embedding_size}"
     with pytest.raises(UserError, match=r"study\.tune changes the number of parameters"):
         match_sizes(planned(tmp_path, match, tune=tune))
