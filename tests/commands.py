@@ -4,10 +4,12 @@ import functools
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from filelock import FileLock
 
 from attnlab.commands import main
@@ -26,6 +28,17 @@ TINY = [
     "trainer.enable_progress_bar=false",
 ]
 """A model and a corpus so small that a whole run takes a second or two."""
+
+
+def settings(overrides: Sequence[str]) -> str:
+    """Overrides of keys as a study's file has them, where they are no part of a run's path."""
+    nested: dict[str, dict[str, Any]] = {}
+    for override in overrides:
+        path, _, value = override.partition("=")
+        part, _, key = path.partition(".")
+        nested.setdefault(part, {})[key] = yaml.safe_load(value)
+    return yaml.safe_dump(nested)
+
 
 Cli = Callable[..., int]
 

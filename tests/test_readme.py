@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnlab.commands import verbs
-from attnlab.studies.plan import list_studies
+from attnlab.studies.files import list_studies
 from commands import TINY, Cli, cli
 from conftest import CONF, ROOT
 

@@ -41,7 +41,7 @@ def complete_study(ctx: click.Context, param: click.Parameter, incomplete: str) 
     """Return names of studies, or overrides of the config of the one that is named."""
     from attnlab.config import CONF, EXPERIMENTS, complete
     from attnlab.errors import UserError
-    from attnlab.studies.plan import find_study, list_studies
+    from attnlab.studies.files import find_study, list_studies
 
     places = [place for place in EXPERIMENTS if place.is_dir()]
     if param.name == "name":

@@ -113,42 +113,106 @@ def _show_config(planned: "Plan", options: HydraOptions) -> int:
 
 
 def _dry_run(planned: "Plan") -> int:
+    from attnlab.studies.matching import match_sizes
+    from attnlab.studies.preview import check_tests_of_claims, check_trials, preview
+
+    check_tests_of_claims(planned)
+    planned = match_sizes(planned)
+    check_trials(planned)
+    tuned: Plan | None = planned
+    if planned.trials:
+        states = preview(planned.trials)
+        _show_plan(planned.trials, states, "trials")
+        tuned = _tuned(planned) if not any(state.startswith("to do") for state in states) else None
+    told = ["to do, once it is tuned"] * len(planned.runs) if tuned is None else preview(tuned)
+    _show_plan(tuned or planned, told, "runs")
+    return 0
+
+
+def _show_plan(planned: "Plan", told: Sequence[str], kind: str) -> None:
     from rich.table import Table
 
     from attnlab.commands._terminal import Terminal
-    from attnlab.studies.preview import check_tests_of_claims, preview
 
-    check_tests_of_claims(planned)
-    table = Table(planned.axis, "seed", "", title=f"{planned.folder.path}: {len(planned.runs)} runs", title_justify="left")
-    for run, label, told in zip(planned.runs, planned.labels, preview(planned), strict=True):
-        table.add_row(label, str(run.seed), told)
+    title = f"{planned.folder.path}: {len(planned.runs)} {kind}"
+    has_values = any(run.values for run in planned.runs)
+    table = Table(planned.axis, "seed", *(["set to"] if has_values else []), "", title=title, title_justify="left")
+    for run, label, state in zip(planned.runs, planned.labels, told, strict=True):
+        values = " ".join(f"{key}={value}" for key, value in run.values.items())
+        table.add_row(label, str(run.seed), *([values] if has_values else []), state)
     Terminal().print(table)
-    return 0
+
+
+def _tuned(planned: "Plan") -> "Plan | None":
+    """Return a plan with the values that its tuning chose; None while trials of it are not finished."""
+    from attnlab.config import trust
+    from attnlab.studies.selection import apply_selection, collect_selection
+
+    variants = {" ".join(run.variant): run.variant for run in planned.runs}
+    with trust(planned.targets()):
+        return apply_selection(planned, collect_selection(planned.folder, planned.settings["tune"], variants))
 
 
 def _run(planned: "Plan") -> int:
     from attnlab.config import trust
-    from attnlab.studies.launch import describe_progress, run_study
 
-    if planned.settings["claims"]:
-        from attnlab.studies.preview import check_tests_of_claims
+    if planned.settings["claims"] or planned.trials or planned.match:
+        from attnlab.studies.matching import match_sizes
+        from attnlab.studies.preview import check_tests_of_claims, check_trials
 
         check_tests_of_claims(planned)
+        planned = match_sizes(planned)
+        check_trials(planned)
+    if planned.trials:
+        planned.save()  # the report knows then what is tuned
+        if not _launch(planned.trials):
+            return STOPPED
+        tuned = _tuned(planned)
+        if tuned is None:
+            return _tell_of_trials(planned, planned.trials)
+        planned = tuned
+    if not _launch(planned):
+        return STOPPED
+    asked = {run.folder for run in planned.runs}
+    with trust(planned.targets()):
+        study, _ = show_report(planned.folder.path, log=True)
+    return _status([run for run in study.runs if not asked or run.folder.place in asked])
+
+
+STOPPED = 130
+"""How a command ends that was asked to stop."""
+
+
+def _launch(planned: "Plan") -> bool:
+    """Let runs be carried out; tell whether nobody asked to stop."""
+    from attnlab.studies.launch import describe_progress, run_study
+
     try:
         run_study(planned)
     except KeyboardInterrupt:
         progress = describe_progress(planned.folder.path)
         print(f"attnlab: stopped, with {progress}; the same command goes on", file=sys.stderr)
-        return 130
+        return False
     except UserError:
         raise
     except Exception as error:  # runs fail in their own processes; a launcher gives up when one that it started is gone
         told = (str(error).strip().splitlines() or [""])[0]
         print(f"attnlab: the launcher gave up ({type(error).__name__}: {told})", file=sys.stderr)
-    asked = {run.folder for run in planned.runs}
+    return True
+
+
+def _tell_of_trials(planned: "Plan", trials: "Plan") -> int:
+    """Report a study that cannot go on, since not all variants have all trials, and return the exit status."""
+    from attnlab.config import trust
+    from attnlab.studies.collection import collect
+    from attnlab.studies.selection import is_settled
+
     with trust(planned.targets()):
-        study, _ = show_report(planned.folder.path, log=True)
-    return _status([run for run in study.runs if not asked or run.folder.place in asked])
+        show_report(planned.folder.path, log=False)
+    asked = {run.folder for run in trials.runs}
+    left = [run for run in collect(trials.folder.path).runs if run.folder.place in asked and not is_settled(run)]
+    print(f"attnlab: {len(left)} of {len(asked)} trials are not finished, so no run is begun", file=sys.stderr)
+    return _status(left) or 1
 
 
 def _status(runs: Sequence["Run"]) -> int:

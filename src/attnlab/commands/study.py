@@ -23,7 +23,7 @@ def command(
     every axis of its sweep can be set.
     """
     from attnlab.config import EXPERIMENTS
-    from attnlab.studies.plan import find_study
+    from attnlab.studies.files import find_study
 
     places = [place for place in EXPERIMENTS if place.is_dir()]
     if name is None and not (dry_run or overrides):
@@ -41,7 +41,7 @@ def _list() -> int:
     from attnlab.commands._terminal import Terminal
     from attnlab.config import EXPERIMENTS
     from attnlab.studies.collection import collect, tally
-    from attnlab.studies.plan import list_studies
+    from attnlab.studies.files import list_studies
 
     table = Table("study", "question", "runs")
     for study in list_studies([place for place in EXPERIMENTS if place.is_dir()]):

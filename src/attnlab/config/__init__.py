@@ -16,6 +16,7 @@ from attnlab.config.composition import (
     resolve,
     search_path,
     split_sweep,
+    with_values,
 )
 from attnlab.config.search import search_node
 from attnlab.config.trust import UntrustedError, targets, trust, validate_targets
@@ -55,4 +56,5 @@ __all__ = [
     "variant_labels",
     "variant_name",
     "variant_overrides",
+    "with_values",
 ]

@@ -22,6 +22,7 @@ KEYS: dict[str, Any] = {
     "name": str,
     "seed": Annotated[int, Range(0, 2**32 - 1)],  # numpy takes no other
     "threads": Annotated[int, Range(1, 1024)] | None,  # OpenMP crashes with too many
+    "test": bool,
     "resume": bool,
     "keep_results": bool,
     "monitor": str,

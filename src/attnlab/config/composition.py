@@ -1,5 +1,6 @@
 """Composing a config as Hydra does for a run, from several folders."""
 
+import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -69,6 +70,10 @@ class ComposedConfig:
         with self._as_that_of_a_job():
             return resolve(own)
 
+    def with_values(self, values: Mapping[str, Any]) -> "ComposedConfig":
+        """Return the config with other values of some keys; see :func:`with_values`."""
+        return ComposedConfig(with_values(self._config, values))
+
     @contextmanager
     def _as_that_of_a_job(self) -> Iterator[None]:
         """Let ``${hydra:...}`` find Hydra's settings, as in a job that Hydra runs."""
@@ -94,6 +99,23 @@ def compose(config_name: str, overrides: Sequence[str], places: Sequence[Place])
     """
     with _search(places):
         return ComposedConfig(hydra.compose(config_name, [*overrides, search_path(places[1:])], return_hydra_config=True))
+
+
+def with_values(config: DictConfig, values: Mapping[str, Any]) -> DictConfig:
+    """Return a config with other values of some keys, which interpolations of these then have as well.
+
+    Args:
+        config: as it was composed.
+        values: by key, such as ``optimizer.lr``.
+
+    Raises:
+        UserError: a key that the config does not have.
+    """
+    changed = copy.deepcopy(config) if values else config
+    with hydra_errors():
+        for key, value in values.items():
+            OmegaConf.update(changed, key, value)
+    return changed
 
 
 def resolve(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:

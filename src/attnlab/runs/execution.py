@@ -73,6 +73,8 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
             torch.set_num_threads(config["threads"])
         keep_freed_memory()
         task = build_task(config)
+        if not config.get("test", True):  # nothing then reads a test set
+            task.test_names = ()
         monitored_metric(config["monitor"], task.metrics)
         with component_errors("data"):
             task.prepare()
@@ -258,7 +260,7 @@ def _evaluate(module: SequenceModule, folder: RunFolder, *, write: bool) -> dict
     task, predictor = module.task, module.predictor
     module.eval()
     attends = bool(module.model.decoder.attention.context_size)
-    shifts = choose_shifts(predictor) if attends and write else {}
+    shifts = choose_shifts(predictor) if attends and write and task.test_names else {}
     tests = {}
     for name, results in module.results.items():
         examples = task.examples(name)
@@ -307,4 +309,5 @@ def _silence() -> None:
     warnings.filterwarnings("ignore", ".*dirpath has changed.*")  # of a training that another run shares
     warnings.filterwarnings("ignore", ".*sync_dist=True.*")  # torchmetrics has brought the processes together already
     warnings.filterwarnings("ignore", ".*smaller than the logging interval.*")
+    warnings.filterwarnings("ignore", ".*across ranks is zero.*")  # a trial of a tuning has no test set
     warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning's own use of torch

@@ -54,7 +54,9 @@ def identify(config: Mapping[str, Any], task: Task) -> Identity:
     return Identity(
         id=_hash(config, fingerprint, code),
         settings=_hash(config, task.content),
-        training=_hash({**config, "metrics": _watched_metrics(config)}, fingerprint, code, leave_out=("search", "name")),
+        training=_hash(
+            {**config, "metrics": _watched_metrics(config)}, fingerprint, code, leave_out=("search", "name", "test")
+        ),
         recipe=_hash(config, fingerprint, code, leave_out=("seed", "name")),
         code=code,
     )
@@ -67,7 +69,8 @@ def _watched_metrics(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hash(config: Mapping[str, Any], *facts: str, leave_out: Collection[str] = ()) -> str:
-    decisive = _without(config, {*WITHOUT_EFFECT, "data", *leave_out})  # data is known better by its fingerprint
+    usual = {"test"} if config.get("test", True) else set()  # of a run from before it could be left out too
+    decisive = _without(config, {*WITHOUT_EFFECT, *usual, "data", *leave_out})  # data is known better by its fingerprint
     text = json.dumps([decisive, *facts, attnlab.__version__], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -12,7 +12,7 @@ from attnlab.config import path_part
 from attnlab.errors import UserError, brief
 from attnlab.runs.files import replacement
 from attnlab.runs.folder import RunFolder
-from attnlab.studies.folder import StudyFolder
+from attnlab.studies.folder import TUNING, StudyFolder
 
 MOST_TIMES, ALWAYS = 1000, 2**26
 """An archive may grow this many times or to this many bytes; the same texts in every run pack very well."""
@@ -33,7 +33,7 @@ class Unpacked(NamedTuple):
 
 
 def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
-    """Write the finished runs of a study into one file: all that reports and comparisons read, and no model.
+    """Write the finished runs of a study and of its tuning into one file: all that reports and comparisons read, and no model.
 
     The same runs make the same bytes.
 
@@ -47,16 +47,17 @@ def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
     Raises:
         UserError: no run is finished and whole, or the file cannot be written.
     """
-    runs = [run for run in study.runs if run.state == "done" and run.is_whole()]
+    runs = _whole(study)
     if not runs:
         raise UserError(f"there is nothing to pack: no run in {study.path} is finished and whole")
     with tempfile.TemporaryDirectory() as scratch:
         copy = StudyFolder(Path(scratch, study.name))
-        for run in runs:
-            run.copy_results(copy.run(run.place))
-        plan = study.read_plan()
-        if plan:
-            copy.write_plan(plan)
+        for own, other in ((study, copy), (study.tuning, copy.tuning)):
+            for run in _whole(own):
+                run.copy_results(other.run(run.place))
+            plan = own.read_plan()
+            if plan:
+                other.write_plan(plan)
         files = [path for path in copy.path.rglob("*") if path.is_file()]
         try:
             with replacement(target) as temporary, tarfile.open(temporary, "w:xz") as archive:
@@ -65,6 +66,10 @@ def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
         except OSError as error:
             raise UserError(f"cannot write {target}: {error.strerror}") from error
     return runs
+
+
+def _whole(study: StudyFolder) -> list[RunFolder]:
+    return [run for run in study.runs if run.state == "done" and run.is_whole()]
 
 
 def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -93,7 +98,12 @@ def unpack(path: Path, root: Path) -> Unpacked:
             root.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=root, prefix=".unpack-") as scratch:
                 archive.extractall(scratch, members, filter="data")
-                return _move(StudyFolder(Path(scratch, name)), StudyFolder(root / name), path)
+                found, study = StudyFolder(Path(scratch, name)), StudyFolder(root / name)
+                for run in [*found.runs, *found.tuning.runs]:
+                    if run.state != "done" or not run.is_whole():
+                        raise UserError(f"{path} is damaged: {run.place} is not what a run wrote")
+                _move(found.tuning, study.tuning)
+                return _move(found, study)
     except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:
         raise UserError(
             f"cannot unpack {path}, which is no archive of attnlab pack or a damaged one ({brief(error)})"
@@ -108,16 +118,14 @@ def _check_members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.Tar
         left -= member.size
         parts = PurePosixPath(member.name).parts
         studies.add(parts[0])
-        if left < 0 or not member.isfile() or ".." in parts or len(parts) not in (2, 4, 5) or len(studies) > 1:
+        depth = len(parts) - (parts[1:2] == (TUNING,))
+        if left < 0 or not member.isfile() or ".." in parts or depth not in (2, 4, 5) or len(studies) > 1:
             raise UserError(f"{path} holds {member.name!r}, which attnlab pack does not write: nothing is unpacked")
         yield member
 
 
-def _move(found: StudyFolder, study: StudyFolder, path: Path) -> Unpacked:
+def _move(found: StudyFolder, study: StudyFolder) -> Unpacked:
     added, known = [], []
-    for run in found.runs:
-        if run.state != "done" or not run.is_whole():
-            raise UserError(f"{path} is damaged: {run.place} is not what a run wrote")
     for run in found.runs:
         own = study.run(run.place)
         if own.path.exists():

@@ -201,6 +201,8 @@ class Study:
         wanted_baseline: what the study calls its baseline, whether or not there is such a variant.
         significance: what the tests of differences are to speak of.
         claims: about the outcome, made before it was known.
+        tune: what every variant is tuned by, as :class:`StudyPlan` has it; None where nothing is.
+        match: the size that is set for a count of parameters, as :class:`StudyPlan` has it, or None.
         variants: runs of each variant by its label, in the order of the plan, ordered by seed.
     """
 
@@ -213,6 +215,8 @@ class Study:
     wanted_baseline: object = None
     significance: Significance = "seeds"
     claims: tuple[str, ...] = ()
+    tune: Mapping[str, Any] | None = None
+    match: Mapping[str, Any] | None = None
     variants: dict[str, list[Run]] = field(default_factory=dict)
 
     @property
@@ -345,6 +349,8 @@ def collect(folder: str | Path) -> Study:
         wanted_baseline=plan.baseline,
         significance=plan.significance,
         claims=tuple(plan.claims),
+        tune=plan.tune,
+        match=plan.match,
         variants={names[overrides]: sorted(seeds, key=lambda run: run.seed) for overrides, seeds in by_variant.items()},
     )
 

@@ -16,8 +16,11 @@ from attnlab.studies.collection import Run, Study
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import COSTS, Cost
 from attnlab.studies.inference import Inference, infer
+from attnlab.studies.matching import read_size
 from attnlab.studies.notes import notes, signatures
+from attnlab.studies.selection import Selection
 from attnlab.studies.table import Cell, Comparison
+from attnlab.studies.tuned import tabulate
 from attnlab.studies.verdicts import judge_claims
 
 
@@ -36,11 +39,12 @@ class Column:
     brief: bool
 
 
-def compare_variants(study: Study) -> Comparison:
+def compare_variants(study: Study, selection: Selection | None = None) -> Comparison:
     """Compare all variants of a study; what failed or is missing is a hole in the table and a note below it.
 
     Args:
         study: to be compared.
+        selection: what its tuning found; None where nothing was tuned.
 
     Raises:
         UserError: no finished run, or a metric that no run declares.
@@ -55,6 +59,8 @@ def compare_variants(study: Study) -> Comparison:
     for test in study.tests:
         columns += _probe_columns(study, test)
     columns += [_cost_column(study, cost) for cost in COSTS]
+    if study.match:
+        columns.append(_size_column(study, study.match["key"]))
     nothing = Cell("-")
     rows = [[Cell(label, label), *(column.cells.get(label, nothing) for column in columns)] for label in _order(study, columns)]
     return Comparison(
@@ -65,6 +71,7 @@ def compare_variants(study: Study) -> Comparison:
         [run.pending for run in study.runs if not run.is_done],
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
         judge_claims(study),
+        tabulate(study, selection) if selection else None,
     )
 
 
@@ -87,6 +94,11 @@ def _probe_column(study: Study, test: str, name: str, figure: ProbeFigure) -> Co
 
     form = f"{{:.{figure.digits}f}}"
     return column(f"{test} {figure.label}", study.done(), read, form=form, spread=True, brief=False)
+
+
+def _size_column(study: Study, key: str) -> Column:
+    sizes = {label: read_size(runs[0].config, key) for label, runs in study.done().items()}
+    return Column(key, {label: Cell(str(size), float(size)) for label, size in sizes.items() if size is not None}, brief=False)
 
 
 def _order(study: Study, columns: Sequence[Column]) -> list[str]:

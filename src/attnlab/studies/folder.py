@@ -39,6 +39,10 @@ class StudyPlan(Schema):
         claims: about the outcome, made before it is known.
         commands: what the user typed, one after another.
         runs: the fields of each :class:`PlannedRun`.
+        tune: the ``metric`` (None is what chooses the checkpoints), the ``seed`` and the values of the ``trials`` that every
+            variant is tuned by; None where nothing is.
+        match: the ``key`` of a size, the number of ``parameters`` that it is set for, and what it is a ``multiple`` of; None
+            where none is.
     """
 
     question: str | None
@@ -48,6 +52,8 @@ class StudyPlan(Schema):
     claims: list[str]
     commands: list[str]
     runs: list[dict[str, Any]]
+    tune: dict[str, Any] | None = None
+    match: dict[str, Any] | None = None
 
     @property
     def planned_runs(self) -> list[PlannedRun]:
@@ -57,6 +63,14 @@ class StudyPlan(Schema):
             ValueError: something in the file is none.
         """
         return [PlannedRun.parse(run) for run in self.runs]
+
+
+BEFORE = {"tune": None, "match": None}
+"""What plans of an earlier version lack."""
+
+
+TUNING = "tuning"
+"""Folder beside the variants for the trials that they are tuned by."""
 
 
 class StudyFolder:
@@ -86,6 +100,11 @@ class StudyFolder:
         return RunFolder(self.path / place)
 
     @property
+    def tuning(self) -> "StudyFolder":
+        """The folder of the trials that the study's variants are tuned by, which are a study of their own."""
+        return StudyFolder(self.path / TUNING)
+
+    @property
     def runs(self) -> list[RunFolder]:
         """The folders of all runs that began, planned or not; one that has lost its record is known by its result."""
         found = (RunFolder(path) for path in sorted(self.path.glob("*/*")))
@@ -100,9 +119,9 @@ class StudyFolder:
         if not self.plan_file.is_file():
             return None
         try:
-            plan = StudyPlan.parse(json.loads(self.plan_file.read_text(encoding="utf-8")))
+            plan = StudyPlan.parse(BEFORE | dict(json.loads(self.plan_file.read_text(encoding="utf-8"))))
             _ = plan.planned_runs
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{self.plan_file} is damaged ({brief(error)}): delete it, and start the study again") from error
         return plan
 

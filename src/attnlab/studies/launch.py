@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock
 
-from attnlab.config import HydraJob, resolve, run_hydra, settle, targets, trust
+from attnlab.config import HydraJob, resolve, run_hydra, settle, targets, trust, with_values
 from attnlab.errors import BusyError, StoppedError, UserError, printable
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import metric_name
@@ -71,7 +71,8 @@ def run_study(plan: "Plan") -> None:
         KeyboardInterrupt: the study was asked to stop, and its runs have stopped.
     """
     plan.save()
-    work = partial(run_in_study, owner=Owner(socket.gethostname(), os.getpid()))
+    values = {run.folder: dict(run.values) for run in plan.runs if run.values}
+    work = partial(run_in_study, owner=Owner(socket.gethostname(), os.getpid()), values=values)
     run_hydra(["--multirun", "--config-dir", str(plan.root), *plan.arguments], plan.config_name, work)
 
 
@@ -104,7 +105,7 @@ class Owner(NamedTuple):
 _PARENT = os.getppid()
 
 
-def run_in_study(job: HydraJob, owner: Owner) -> float:
+def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, Any]]) -> float:
     """Carry out one run of a study; Hydra's launchers call it.
 
     A failure is written down in the run's folder, and is not raised: what ends a sweep differs from launcher to launcher. Once
@@ -113,6 +114,7 @@ def run_in_study(job: HydraJob, owner: Owner) -> float:
     Args:
         job: the run.
         owner: the process of the study.
+        values: by the folder of a run below that of the study, what it is given beside its overrides.
 
     Returns:
         The best of what the run monitored on the validation set, for a sweeper that wants to know; NaN if it failed.
@@ -123,7 +125,7 @@ def run_in_study(job: HydraJob, owner: Owner) -> float:
     folder = RunFolder(job.folder)
     own: list[Any] = []
     try:
-        config = resolve(job.config)
+        config = resolve(with_values(job.config, values.get(folder.place, {})))
         own += targets(config)
         status = _run_in_process(config, job, owner)
     except (UserError, OSError) as error:

@@ -19,6 +19,8 @@ def notes(study: Study, inference: Inference) -> list[str]:
         *_of_seeds(study),
         *describe(study, inference),
         *_of_costs(),
+        *_of_match(study),
+        *_of_tuning(study),
         *_of_origins(study),
         *_of_starts(study),
         *_of_kept(study),
@@ -98,6 +100,28 @@ def _of_seeds(study: Study) -> Iterator[str]:
 
 def _of_costs() -> Iterator[str]:
     yield "; ".join(cost.note for cost in COSTS if cost.note)
+
+
+def _of_match(study: Study) -> Iterator[str]:
+    if study.match is None:
+        return
+    key, target = study.match["key"], study.match["parameters"]
+    multiple = f", in multiples of {study.match['multiple']}" if study.match["multiple"] > 1 else ""
+    counts = [run.result.parameters for run in study.finished_runs]
+    yield (
+        f"{key} of every variant is set for {target:,} parameters, as nearly as it can be{multiple}: there are "
+        f"{min(counts):,} to {max(counts):,}"
+    )
+
+
+def _of_tuning(study: Study) -> Iterator[str]:
+    if study.tune is None:
+        return
+    trials = study.tune["trials"]
+    yield (
+        f"every variant is tuned ({', '.join(trials[0])}) by {len(trials)} trial{'s' if len(trials) != 1 else ''} on the "
+        "validation set before its runs; what was chosen stands under Tuning"
+    )
 
 
 def _of_origins(study: Study) -> Iterator[str]:

@@ -1,22 +1,20 @@
 """What a study is to run: its file, its variants, and the folder of each run. Nothing heavy is imported."""
 
-import logging
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
-
-import yaml
 
 from attnlab.config import (
     ComposedConfig,
     Place,
     compose,
     parse_overrides,
-    resolve,
+    quote,
     search_path,
+    settle,
     split_sweep,
     targets,
     variant_labels,
@@ -24,17 +22,17 @@ from attnlab.config import (
     variant_overrides,
 )
 from attnlab.errors import UserError, nearest, unknown_key
-from attnlab.runs.files import write_atomically
-from attnlab.runs.names import RUNS
 from attnlab.studies.claims import check_claims, parse_claims
+from attnlab.studies.files import read_study_file
 from attnlab.studies.folder import StudyFolder, StudyPlan
+from attnlab.studies.matching import Match, parse_match
 from attnlab.studies.names import Significance
+from attnlab.studies.options import name_trials, write_trials, write_variants
+from attnlab.studies.tuning import Tuning, parse_tuning
 
-log = logging.getLogger(__name__)
-
-MAIN = "study.yaml"
-"""The file of a study that is a folder; other files in it are other forms of the study."""
-KEYS = {"question", "baseline", "metrics", "significance", "claims", "variants"}
+TRIAL = re.compile(r"\+?trial=t(\d+)$")
+"""The override that makes a run one of a study's trials."""
+KEYS = {"question", "baseline", "metrics", "significance", "tune", "match", "claims", "variants"}
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,18 @@ class RunPlan:
         overrides: of the config, all of them.
         folder: of the run, below that of the study.
         seed: of weights, batches and dropout.
+        values: that the run's variant is given beside its overrides, by key, such as those that its tuning chose.
     """
 
     overrides: tuple[str, ...]
     folder: str
     seed: int
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def variant(self) -> tuple[str, ...]:
+        """What makes its variant, whatever the trial."""
+        return variant_of(self.overrides)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class Plan:
         runs: what Hydra's own sweeper would run; empty for another one, which decides as it goes.
         whole: folders of all runs that the study's file has with these settings, also those that were not asked for now.
         command: what the user typed.
+        trials: of the study's tuning, which come before its runs; None where nothing is tuned.
+        match: the size that is to be set; see :func:`attnlab.studies.matching.match_sizes`.
     """
 
     places: tuple[Place, ...]
@@ -75,6 +82,8 @@ class Plan:
     runs: list[RunPlan]
     whole: list[str]
     command: str
+    trials: "Plan | None" = None
+    match: Match | None = None
 
     @property
     def root(self) -> Path:
@@ -89,10 +98,23 @@ class Plan:
     def targets(self) -> list[str]:
         """Return the classes that the first run's config names: the user's own, of whom a report may make metrics."""
         try:
-            config = resolve(compose(self.config_name, self.runs[0].overrides, self.places).config)
+            config = self._compose(self.runs[0])
         except (IndexError, UserError):  # another sweeper than Hydra's own, or a mistake that the run tells of
             return []
         return list(targets(config))
+
+    def config(self, run: RunPlan) -> dict[str, Any]:
+        """Return the config of a run, resolved and checked.
+
+        Raises:
+            UserError: a mistake in it.
+        """
+        number = next(number for number, one in enumerate(self.runs) if one.folder == run.folder)
+        output = quote(str(self.folder.run(run.folder).path.absolute()))
+        return settle(self._compose(run, f"hydra.job.num={number}", f"hydra.runtime.output_dir={output}"))
+
+    def _compose(self, run: RunPlan, *job: str) -> dict[str, Any]:
+        return compose(self.config_name, [*run.overrides, *job], self.places).with_values(run.values).config
 
     @property
     def axis(self) -> str:
@@ -164,7 +186,7 @@ def plan(
     beside = [override.text for override in parsed if override.place not in axes]
     if settings["variants"]:
         options = scratch or folder.variant_options
-        _write_variants(settings["variants"], everywhere, options / "variant")
+        write_variants(settings["variants"], everywhere, options / "variant")
         everywhere.append(options)
         _check_choice(overrides, settings["variants"], everywhere)
         all_of_them = f"+variant={','.join(settings['variants'])}"
@@ -174,15 +196,85 @@ def plan(
     runs = _runs(composition, swept, everywhere)
     whole = [run.folder for run in _runs(composition, beside, everywhere)]
     planned = Plan(tuple(everywhere), config_name, swept, folder, settings, runs, whole, shlex.join(command))
+    tuning, match = parse_tuning(settings["tune"]), parse_match(settings["match"])
+    taken = {*axes, *(override.place for override in parsed)}
+    if tuning or match:
+        taken |= _keys_of_variants(settings["variants"], everywhere)
+        if not runs:
+            raise UserError("study.tune and study.match need Hydra's own sweeper: leave hydra.sweeper as it is")
+    if match:
+        _check_free(match.key, {*taken, *(tuning.keys if tuning else ())}, "study.match.key")
+        planned = replace(planned, match=match)
+    if tuning:
+        _check_tuning(tuning, planned, taken, composition.value("metrics") or {})
+        planned = _with_trials(planned, tuning, composition, beside, scratch)
     if not overrides:  # else the baseline, or what a claim is about, may be left out on purpose
         _check_baseline(planned)
     _check_claims(planned, composition.value("metrics") or {}, complete=not overrides)
     return planned
 
 
+def _with_trials(
+    planned: Plan, tuning: Tuning, composition: ComposedConfig, beside: Sequence[str], scratch: Path | None
+) -> Plan:
+    """Return a plan with the trials of its tuning, which are a study of their own in a folder of the study's."""
+    proposed = tuning.propose()
+    folder = planned.folder.tuning
+    options = scratch or folder.variant_options
+    write_trials(proposed, options / "trial")
+    places = tuple(dict.fromkeys([*planned.places, options]))
+    axis = [f"+trial={','.join(name_trials(tuning.trials))}", f"seed={tuning.seed}"]
+    place = f"hydra.sweep.dir={quote(str(folder.path))}"
+    kept = [[text for text in overrides if not text.startswith("seed=")] for overrides in (planned.overrides, beside)]
+    swept, whole = ([*overrides, *axis, place] for overrides in kept)
+    told = {"metric": tuning.metric, "seed": tuning.seed, "trials": proposed}
+    trials = replace(
+        planned,
+        places=places,
+        overrides=swept,
+        folder=folder,
+        settings={**dict.fromkeys(KEYS), "significance": "seeds", "claims": []},
+        runs=_runs(composition, swept, places),
+        whole=[run.folder for run in _runs(composition, whole, places)],
+    )
+    return replace(planned, settings={**planned.settings, "tune": told}, trials=trials)
+
+
+def _keys_of_variants(variants: Mapping[str, Sequence[str]] | None, places: Sequence[Place]) -> set[str]:
+    return {override.place for overrides in (variants or {}).values() for override in parse_overrides(overrides, places)}
+
+
+def _check_free(key: str, taken: Iterable[str], name: str) -> None:
+    if key in taken:
+        raise UserError(
+            f"{name}: an axis, a variant, the tuning or the command line sets {key} too: leave it out of one of them"
+        )
+
+
+def _check_tuning(tuning: Tuning, planned: Plan, taken: Collection[str], metrics: Iterable[str]) -> None:
+    """Refuse a tuning that does not go with the rest of its study.
+
+    Args:
+        tuning: of the study.
+        planned: the study without its trials.
+        taken: keys that axes, variants and the command line set.
+        metrics: names of those that are measured.
+    """
+    for key in tuning.keys:
+        _check_free(key, taken, f"study.tune.keys.{key}")
+    if tuning.metric is not None and tuning.metric not in metrics:
+        raise UserError(f"study.tune.metric: no metric {tuning.metric!r}: {nearest(tuning.metric, metrics)}")
+    seeds = sorted({int(place.rpartition("=")[2]) for place in planned.whole} | {run.seed for run in planned.runs})
+    if tuning.seed in seeds:
+        told = ", ".join(map(str, seeds))
+        raise UserError(
+            f"study.tune.seed is {tuning.seed}, which is a seed of the study ({told}): trials need one of their own"
+        )
+
+
 def _own_places(path: Path) -> list[Place]:
     """Return the places that a config asks for itself; Hydra allows that to a main config alone."""
-    hydra = _read(path).get("hydra")
+    hydra = read_study_file(path).get("hydra")
     searched = hydra.get("searchpath") if isinstance(hydra, dict) else None
     return [Path(url.removeprefix("file://")) if url.startswith("file://") else url for url in map(str, searched or ())]
 
@@ -261,103 +353,11 @@ def _check_baseline(planned: Plan) -> None:
         raise UserError(f"study.baseline: there is no variant {baseline!r}: there is {'; '.join(labels.values())}")
 
 
-def _write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Place], folder: Path) -> None:
-    """Write each variant as an option of a config group, so that every sweeper and launcher can choose among them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.yaml"):  # of a variant that the study no longer has
-        if path.stem not in variants:
-            path.unlink()
-    for name, overrides in variants.items():
-        choices: list[Any] = []
-        keys: dict[str, Any] = {}
-        for override in parse_overrides(overrides, places):
-            if override.key in ("seed", "name") or re.match(r"hydra\b", override.key):
-                raise UserError(f"study.variants.{name}: {override.key} decides where a run lies: it is no part of a variant")
-            if override.is_sweep or override.is_deletion:
-                raise UserError(f"study.variants.{name}: {override.text} is neither one option nor one value")
-            if override.is_choice and override.text.startswith("+"):
-                raise UserError(f"study.variants.{name}: {override.text} adds an option: leave out the +")
-            if override.is_choice:
-                choices.append({f"override /{override.place}": override.value})
-            elif override.place != override.key:
-                raise UserError(f"study.variants.{name}: {override.text} chooses no option, which alone may say for what it is")
-            else:
-                _set(keys, override.key, override.value)
-        content = {"defaults": [*choices, "_self_"], **keys}
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        write_atomically(folder / f"{name}.yaml", f"# @package _global_\n{text}")
+def variant_of(overrides: Sequence[str]) -> tuple[str, ...]:
+    """Return what makes the variant of a run or of a trial."""
+    return tuple(override for override in variant_overrides(overrides) if not TRIAL.match(override))
 
 
-def _set(keys: dict[str, Any], path: str, value: Any) -> None:
-    *parents, last = path.split(".")
-    for parent in parents:
-        keys = keys.setdefault(parent, {})
-    keys[last] = value
-
-
-def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
-    """Find a study.
-
-    Args:
-        name: of a study in one of the places: NAME.yaml, NAME/study.yaml, or FOLDER/FILE.yaml; or the path of a file.
-        places: folders of studies, the first that has it being taken.
-
-    Returns:
-        The folder that it lies in, and its name there.
-
-    Raises:
-        UserError: there is none, or it does not say what its runs are called.
-    """
-    own = [Path(name)] if name.endswith(".yaml") else []
-    for path in [*(place / end for place in places for end in (f"{name}.yaml", Path(name, MAIN))), *own]:
-        if path.is_file():
-            if _read(path).get("name") is None:
-                raise UserError(f"{path} does not say what its runs are called: add a line such as name: {path.stem}")
-            return path.parent, path.stem
-    hint = nearest(name, {study.name for study in list_studies(places)})
-    raise UserError(f"no study {name!r} in {' or '.join(map(str, places))}, and no file of that name: {hint}")
-
-
-@dataclass(frozen=True)
-class StudyFile:
-    """A study that can be run.
-
-    Attributes:
-        name: what ``attnlab study`` takes.
-        question: in words.
-        folder: where its runs are.
-    """
-
-    name: str
-    question: str
-    folder: Path
-
-
-def list_studies(places: Sequence[Path]) -> list[StudyFile]:
-    """List the studies in some folders: every file with a question, in the order of their names."""
-    found: dict[str, StudyFile] = {}
-    for study in (study for place in places for study in _files_with_a_question(place)):
-        found.setdefault(study.name, study)
-    return sorted(found.values(), key=lambda study: study.name)
-
-
-def _files_with_a_question(place: Path) -> Iterator[StudyFile]:
-    for path in sorted([*place.glob("*.yaml"), *place.glob("*/*.yaml")]):
-        try:
-            content = _read(path)
-        except UserError as error:
-            log.warning("%s", str(error)[:200])
-            continue
-        study = content.get("study")
-        question = study.get("question") if isinstance(study, dict) else None
-        if question:
-            name = str(path.relative_to(place).with_suffix("")).removesuffix("/study")
-            yield StudyFile(name, " ".join(str(question).split()), Path(RUNS, str(content.get("name") or name)))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
-    return content if isinstance(content, dict) else {}
+def find_trial(overrides: Iterable[str]) -> int | None:
+    """Return the number of the trial that overrides make a run; None where they make none."""
+    return next((int(found[1]) for found in map(TRIAL.match, overrides) if found), None)

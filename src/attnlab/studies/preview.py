@@ -4,14 +4,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.config import compose, quote, settle
+from attnlab.errors import UserError
 from attnlab.runs.assembly import build_task, task_nodes
 from attnlab.runs.execution import make_record
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord
 from attnlab.runs.resume import OTHER_CODE, decide
 from attnlab.studies.claims import check_test_sets, parse_claims
-from attnlab.studies.plan import Plan
+from attnlab.studies.plan import Plan, find_trial
+from attnlab.studies.values import find_value
 from attnlab.tasks.task import Task
 
 
@@ -23,9 +24,9 @@ def preview(plan: Plan) -> list[str]:
     """
     tasks: dict[str, Task] = {}
     told = []
-    for number, run in enumerate(plan.runs):
+    for run in plan.runs:
         folder = plan.folder.run(run.folder)
-        config = _config(plan, number)
+        config = plan.config(run)
         parts = json.dumps(task_nodes(config), sort_keys=True)
         if parts not in tasks:  # its data is looked at once
             tasks[parts] = build_task(config)
@@ -33,12 +34,29 @@ def preview(plan: Plan) -> list[str]:
     return told
 
 
-def _config(plan: Plan, number: int) -> dict[str, Any]:
-    """Return the config of a planned run, resolved and checked."""
-    run = plan.runs[number]
-    output = quote(str(plan.folder.run(run.folder).path.absolute()))
-    job = [f"hydra.job.num={number}", f"hydra.runtime.output_dir={output}"]
-    return settle(compose(plan.config_name, [*run.overrides, *job], plan.places).config)
+def check_trials(plan: Plan) -> None:
+    """Refuse a tuning that no run could be made of, before anything is trained; of a plan without one, nothing.
+
+    Every variant is looked at with the values of the first trial, and the first variant with those of all.
+
+    Raises:
+        UserError: a key that a variant does not have, a value that it cannot have, or a metric that cannot decide.
+    """
+    if plan.trials is None:
+        return
+    configs = {run.variant: plan.config(run) for run in reversed(plan.runs)}
+    tuned = plan.settings["tune"]["trials"][0]
+    for variant, config in configs.items():
+        for key in tuned:
+            find_value(config, key, f"study.tune.keys.{key}", " ".join(variant) or "default")
+    for run in plan.trials.runs:
+        if find_trial(run.overrides) == 0 or run.variant == plan.trials.runs[0].variant:
+            plan.trials.config(run)
+    name = plan.settings["tune"]["metric"]
+    if name is not None:
+        metric = build_task(plan.config(plan.runs[0])).metrics[name]
+        if not metric.is_due("epoch") or metric.higher_is_better is None:
+            raise UserError(f"study.tune.metric: {name} is not measured on the validation set, or has no better and worse")
 
 
 def check_tests_of_claims(plan: Plan) -> None:
@@ -49,7 +67,7 @@ def check_tests_of_claims(plan: Plan) -> None:
     """
     claims = parse_claims(plan.settings["claims"])
     if claims and plan.runs:
-        check_test_sets(claims, build_task(_config(plan, 0)).test_names)
+        check_test_sets(claims, build_task(plan.config(plan.runs[0])).test_names)
 
 
 def _describe(folder: RunFolder, config: Mapping[str, Any], record: RunRecord) -> str:

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich import box
@@ -42,6 +42,21 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class TuningTable:
+    """What a study's tuning found: a row a variant, the best first.
+
+    Attributes:
+        header: names of the columns.
+        rows: texts.
+        notes: what the figures are, and what is not finished.
+    """
+
+    header: list[str]
+    rows: list[list[str]]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A table of a study: a row a variant, figures over its seeds, the best first.
 
@@ -53,6 +68,7 @@ class Comparison:
         pending: every run that is not finished, and how far it is.
         brief: positions of the columns that a narrow table shows.
         verdicts: what the figures say of the study's claims.
+        tuning: what its tuning found; None where nothing was tuned.
     """
 
     title: str
@@ -62,6 +78,7 @@ class Comparison:
     pending: list[str]
     brief: list[int]
     verdicts: list[Verdict] = field(default_factory=list)
+    tuning: TuningTable | None = None
 
     def _claims(self) -> list[str]:
         return [f"claim {one.verdict}: {one.claim} ({one.reason})" for one in self.verdicts]
@@ -69,13 +86,13 @@ class Comparison:
     def markdown(self) -> str:
         """Return the table as Markdown."""
         rows = [[f"**{_markdown(cell.text)}**" if cell.best else _markdown(cell.text) for cell in row] for row in self.rows]
-        lines = [[*map(_markdown, self.header)], ["---", *["---:"] * (len(self.header) - 1)], *rows]
-        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        table = _markdown_table(self.header, rows)
         notes = [f"- {_markdown(note, in_table=False)}" for note in [*self.notes, *self.pending]]
         verdicts = [[_markdown(part) for part in (v.claim, f"**{v.verdict}**", v.reason)] for v in self.verdicts]
         lines = [["claim", "verdict", CORRECTION.format(count=len(verdicts))], ["---"] * 3, *verdicts]
         claims = ["", "## Claims\n", *(f"| {' | '.join(line)} |" for line in lines)] if verdicts else []
-        return "\n".join([f"# {_markdown(self.title)}\n", table, "", *notes, *claims, ""])
+        tuning = _markdown_tuning(self.tuning) if self.tuning else []
+        return "\n".join([f"# {_markdown(self.title)}\n", table, "", *notes, *claims, *tuning, ""])
 
     def csv(self) -> str:
         """Return the table as comma-separated values: numbers to the last digit, spreads in columns of their own."""
@@ -120,6 +137,17 @@ class Comparison:
         for row in self.rows:
             table.add_row(*(Styled(row[i].brief, "bold") if row[i].best else row[i].brief for i in self.brief))
         return table
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [[*map(_markdown, header)], ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _markdown_tuning(tuning: TuningTable) -> list[str]:
+    rows = [[*map(_markdown, row)] for row in tuning.rows]
+    notes = [f"- {_markdown(note, in_table=False)}" for note in tuning.notes]
+    return ["", "## Tuning\n", *([_markdown_table(tuning.header, rows), ""] if rows else []), *notes]
 
 
 def _one_line(text: str) -> str:

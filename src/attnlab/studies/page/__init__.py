@@ -13,20 +13,24 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from attnlab.studies.collection import Study, tally
 from attnlab.studies.page import charts, contents
+from attnlab.studies.selection import Selection
 from attnlab.studies.table import CORRECTION, Comparison
+from attnlab.studies.tuned import tabulate
 
 
-def page(study: Study, comparison: Comparison | None) -> str:
+def page(study: Study, comparison: Comparison | None, selection: Selection | None = None) -> str:
     """Write a study down as a page: its table, its charts, what its attentions look at, and how to repeat it.
 
     Args:
         study: to be shown, finished or not.
         comparison: of its variants, or None while no run is finished.
+        selection: what its tuning found; None where nothing was tuned.
 
     Returns:
         HTML with everything that it needs inside.
     """
     curves, lengths, costs = charts.curves(study), charts.lengths(study), charts.costs(study)
+    budgets = charts.budgets(selection) if selection else []
     shown = contents.select_variants(study, comparison)
     examples = contents.examples(study, shown)
     facts = contents.facts(study)
@@ -49,6 +53,8 @@ def page(study: Study, comparison: Comparison | None) -> str:
         curves=curves,
         lengths=lengths,
         costs=costs,
+        tuning=tabulate(study, selection) if selection else None,
+        budgets=budgets,
         examples=examples,
         samples={test: found for test in study.tests if (found := contents.samples(study, test, shown))},
         unfinished=contents.unfinished(study),
@@ -59,7 +65,7 @@ def page(study: Study, comparison: Comparison | None) -> str:
         data={
             "variants": [*shown, *(label for label in study.variants if label not in shown)],
             "shown": len(shown),
-            "charts": _plain({"curves": curves, "lengths": lengths, "costs": costs}),
+            "charts": _plain({"budgets": budgets, "curves": curves, "lengths": lengths, "costs": costs}),
             "examples": _plain(examples),
         },
         style=_own("page.css"),

@@ -9,6 +9,7 @@ from typing import Any
 from attnlab.evaluation.metric import Metric
 from attnlab.studies.collection import Run, Study
 from attnlab.studies.cost import COSTS, Cost
+from attnlab.studies.selection import Selection
 
 POINTS = 200
 """Epochs of a learning curve that are drawn, evenly spaced from the first to the last."""
@@ -126,6 +127,17 @@ def _by_cost(study: Study, test: str, cost: Cost) -> Chart:
         if x and y:
             series.append(Series(label, [x], [y]))
     return Chart(cost.title, cost.title, f"{test} {metric.title}", series, [])
+
+
+def budgets(selection: Selection) -> list[Chart]:
+    """Return the expected best score on the validation set against the number of trials."""
+    series = []
+    for label, variant in selection.variants.items():
+        found = {float(budget): [value] for budget, value in enumerate(variant.expected, 1)}
+        if line := _series(label, found):
+            series.append(line)
+    chart = Chart(selection.monitor, "trials", f"expected best {selection.monitor}", series, [])
+    return [chart] if series else []
 
 
 def _series(label: str, found: Mapping[Any, Sequence[float]]) -> Series | None:

@@ -122,7 +122,7 @@ function drawChart(figure) {
   const [x, y] = [axis(chart.x), axis(chart.y)];
   if (chart.ticks.length) Object.assign(x, { type: "category", categoryorder: "array", categoryarray: chart.ticks });
   const last = Math.max(...chart.series.flatMap((series) => series.x));
-  if (id === "curves" && last <= 12) x.dtick = 1;
+  if (["budgets", "curves"].includes(id) && last <= 12) x.dtick = 1;
   const font = { family: token("--sans"), size: 13, color: token("--ink") };
   const layout = {
     font,

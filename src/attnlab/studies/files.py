@@ -1,0 +1,90 @@
+"""Studies that can be run: the files that they are declared in. Nothing heavy is imported."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from attnlab.errors import UserError, nearest
+from attnlab.runs.names import RUNS
+
+log = logging.getLogger(__name__)
+
+MAIN = "study.yaml"
+"""The file of a study that is a folder; other files in it are other forms of the study."""
+
+
+def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
+    """Find a study.
+
+    Args:
+        name: of a study in one of the places: NAME.yaml, NAME/study.yaml, or FOLDER/FILE.yaml; or the path of a file.
+        places: folders of studies, the first that has it being taken.
+
+    Returns:
+        The folder that it lies in, and its name there.
+
+    Raises:
+        UserError: there is none, or it does not say what its runs are called.
+    """
+    own = [Path(name)] if name.endswith(".yaml") else []
+    for path in [*(place / end for place in places for end in (f"{name}.yaml", Path(name, MAIN))), *own]:
+        if path.is_file():
+            if read_study_file(path).get("name") is None:
+                raise UserError(f"{path} does not say what its runs are called: add a line such as name: {path.stem}")
+            return path.parent, path.stem
+    hint = nearest(name, {study.name for study in list_studies(places)})
+    raise UserError(f"no study {name!r} in {' or '.join(map(str, places))}, and no file of that name: {hint}")
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study that can be run.
+
+    Attributes:
+        name: what ``attnlab study`` takes.
+        question: in words.
+        folder: where its runs are.
+    """
+
+    name: str
+    question: str
+    folder: Path
+
+
+def list_studies(places: Sequence[Path]) -> list[StudyFile]:
+    """List the studies in some folders: every file with a question, in the order of their names."""
+    found: dict[str, StudyFile] = {}
+    for study in (study for place in places for study in _files_with_a_question(place)):
+        found.setdefault(study.name, study)
+    return sorted(found.values(), key=lambda study: study.name)
+
+
+def _files_with_a_question(place: Path) -> Iterator[StudyFile]:
+    for path in sorted([*place.glob("*.yaml"), *place.glob("*/*.yaml")]):
+        try:
+            content = read_study_file(path)
+        except UserError as error:
+            log.warning("%s", str(error)[:200])
+            continue
+        study = content.get("study")
+        question = study.get("question") if isinstance(study, dict) else None
+        if question:
+            name = str(path.relative_to(place).with_suffix("")).removesuffix("/study")
+            yield StudyFile(name, " ".join(str(question).split()), Path(RUNS, str(content.get("name") or name)))
+
+
+def read_study_file(path: Path) -> dict[str, Any]:
+    """Return what a file of a study, or another main config, holds; nothing where it is no mapping.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    return content if isinstance(content, dict) else {}

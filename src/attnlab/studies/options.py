@@ -1,0 +1,83 @@
+"""Variants and trials as options of config groups, so that every sweeper and launcher can choose among them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from attnlab.config import Place, parse_overrides
+from attnlab.errors import UserError
+from attnlab.runs.files import write_atomically
+from attnlab.studies.values import DECIDES_PLACE
+
+
+def write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Place], folder: Path) -> None:
+    """Write each variant of a study as an option.
+
+    Args:
+        variants: overrides by name.
+        places: of configs.
+        folder: of the group.
+
+    Raises:
+        UserError: what no variant can hold.
+    """
+    _remove_others(variants, folder)
+    for name, overrides in variants.items():
+        choices: list[Any] = []
+        keys: dict[str, Any] = {}
+        for override in parse_overrides(overrides, places):
+            if DECIDES_PLACE.match(override.key):
+                raise UserError(f"study.variants.{name}: {override.key} decides where a run lies: it is no part of a variant")
+            if override.is_sweep or override.is_deletion:
+                raise UserError(f"study.variants.{name}: {override.text} is neither one option nor one value")
+            if override.is_choice and override.text.startswith("+"):
+                raise UserError(f"study.variants.{name}: {override.text} adds an option: leave out the +")
+            if override.is_choice:
+                choices.append({f"override /{override.place}": override.value})
+            elif override.place != override.key:
+                raise UserError(f"study.variants.{name}: {override.text} chooses no option, which alone may say for what it is")
+            else:
+                _set(keys, override.key, override.value)
+        _write(folder / f"{name}.yaml", {"defaults": [*choices, "_self_"], **keys})
+
+
+def write_trials(trials: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Write the values of each trial as an option; none is tested.
+
+    Args:
+        trials: values by key.
+        folder: of the group.
+    """
+    names = name_trials(len(trials))
+    _remove_others(names, folder)
+    for name, values in zip(names, trials, strict=True):
+        keys: dict[str, Any] = {"test": False}
+        for key, value in values.items():
+            _set(keys, key, value)
+        _write(folder / f"{name}.yaml", keys)
+
+
+def name_trials(count: int) -> list[str]:
+    """Return what the options of some trials are called: a number alone would be none to Hydra."""
+    return [f"t{number}" for number in range(count)]
+
+
+def _remove_others(names: Iterable[str], folder: Path) -> None:
+    kept = {*names}
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.yaml"):  # of a variant that the study no longer has
+        if path.stem not in kept:
+            path.unlink()
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    write_atomically(path, f"# @package _global_\n{yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)}")
+
+
+def _set(keys: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for parent in parents:
+        keys = keys.setdefault(parent, {})
+    keys[last] = value

@@ -1,0 +1,193 @@
+"""What a study's tuning found: the score of every trial, what was chosen for each variant, and what that is worth."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from attnlab.errors import UserError
+from attnlab.runs.record import metric_name
+from attnlab.studies.collection import Run, Study, collect
+from attnlab.studies.expectation import expected_best
+from attnlab.studies.folder import StudyFolder
+from attnlab.studies.plan import Plan, find_trial, variant_of
+from attnlab.studies.values import find_value
+
+if TYPE_CHECKING:
+    from attnlab.evaluation.metric import Metric
+
+DIVERGED = "FloatingPointError"
+"""What ends a training whose loss is no number any more: an outcome of its trial, and no accident."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of a variant.
+
+    Attributes:
+        number: by which every variant has a trial of the same values.
+        values: of the keys that are tuned.
+        score: on the validation set; NaN of a training that diverged.
+    """
+
+    number: int
+    values: Mapping[str, Any]
+    score: float
+
+
+@dataclass(frozen=True)
+class TunedVariant:
+    """All trials of one variant.
+
+    Attributes:
+        overrides: that make the variant.
+        trials: in their order.
+        higher_is_better: whether it is, of their scores.
+    """
+
+    overrides: tuple[str, ...]
+    trials: list[Trial]
+    higher_is_better: bool
+
+    @cached_property
+    def chosen(self) -> Trial | None:
+        """The trial with the best score, the first of equal ones; None if all trainings diverged."""
+        finite = [trial for trial in self.trials if math.isfinite(trial.score)]
+        sign = -1.0 if self.higher_is_better else 1.0
+        return min(finite, key=lambda trial: sign * trial.score, default=None)
+
+    @cached_property
+    def expected(self) -> list[float]:
+        """The expected best score of 1, 2, ... trials."""
+        return expected_best([trial.score for trial in self.trials], higher_is_better=self.higher_is_better)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What came of a study's tuning.
+
+    Attributes:
+        metric: that decides, on the validation set.
+        monitor: what it is logged as, such as ``val/loss``.
+        seed: of all trials.
+        count: of the trials of every variant.
+        variants: by label, those with all of their trials, the best first.
+        pending: every trial that is not finished, and how far it is.
+    """
+
+    metric: "Metric"
+    monitor: str
+    seed: int
+    count: int
+    variants: dict[str, TunedVariant]
+    pending: list[str]
+
+
+def collect_selection(
+    folder: StudyFolder, tune: Mapping[str, Any] | None, variants: Mapping[str, tuple[str, ...]]
+) -> Selection | None:
+    """Read the trials of a study.
+
+    Args:
+        folder: of the study.
+        tune: what its variants are tuned by, as :class:`StudyPlan` has it.
+        variants: overrides by label.
+
+    Returns:
+        None for a study that tunes nothing, or of which no trial is finished.
+
+    Raises:
+        UserError: a plan that is damaged.
+    """
+    if tune is None or folder.tuning.read_plan() is None:
+        return None
+    found = collect(folder.tuning.path)
+    name = tune["metric"] or metric_name(found.monitor)
+    if not found.finished_runs or not name:
+        return None
+    metric, values = found.find_metric(name), tune["trials"]
+    labels = {overrides: label for label, overrides in variants.items()}
+    trials: dict[str, dict[int, Trial]] = {label: {} for label in variants}
+    pending = []
+    for run in found.runs:
+        number, label = find_trial(run.overrides), labels.get(variant_of(run.overrides))
+        if number is None or number >= len(values) or label is None or run.seed != tune["seed"]:
+            continue  # of what the study was before
+        score = _score(found, run, name)
+        if score is None:
+            pending.append(run.pending)
+        elif not _has(run.config, values[number]):
+            pending.append(f"of other values: {run.folder.place}")
+        else:
+            trials[label][number] = Trial(number, values[number], score)
+    tuned = {
+        label: TunedVariant(variants[label], [own[n] for n in sorted(own)], bool(metric.higher_is_better))
+        for label, own in trials.items()
+        if len(own) == len(values)
+    }
+    order = sorted(tuned, key=lambda label: _rank(tuned[label]))
+    return Selection(metric, f"val/{name}", tune["seed"], len(values), {label: tuned[label] for label in order}, pending)
+
+
+def is_settled(run: Run) -> bool:
+    """Tell whether nothing is left to be done for a trial."""
+    return run.is_done or _has_diverged(run)
+
+
+def _has_diverged(run: Run) -> bool:
+    return run.state == "failed" and DIVERGED in run.error
+
+
+def apply_selection(plan: Plan, selection: Selection | None) -> Plan | None:
+    """Return a plan whose runs have the values that were chosen for their variants.
+
+    Returns:
+        None while a variant of the plan has trials that are not finished: none is tuned by fewer than others.
+
+    Raises:
+        UserError: all trainings of a variant diverged.
+    """
+    found = {} if selection is None else {variant.overrides: variant for variant in selection.variants.values()}
+    if any(run.variant not in found for run in plan.runs):
+        return None
+    runs = []
+    for run in plan.runs:
+        chosen = found[run.variant].chosen
+        if chosen is None:
+            raise UserError(
+                f"study.tune: every trial of {' '.join(run.variant) or 'default'} diverged: let its keys have other values"
+            )
+        runs.append(replace(run, values={**run.values, **chosen.values}))
+    return replace(plan, runs=runs)
+
+
+def _rank(variant: TunedVariant) -> float:
+    sign = -1.0 if variant.higher_is_better else 1.0
+    return math.inf if variant.chosen is None else sign * variant.chosen.score
+
+
+def _score(study: Study, run: Run, name: str) -> float | None:
+    """Return the metric of the checkpoint that a trial chose, on the validation set; None of a trial that is not finished."""
+    if _has_diverged(run):
+        return math.nan
+    if not run.is_done:
+        return None
+    monitor, wanted = run.result.monitor, f"val/{name}"
+    if monitor == wanted and run.result.best is not None:
+        return run.result.best
+    lines = [line for line in run.curve if wanted in line and (monitor is None or monitor in line)]
+    if not lines:
+        return math.nan
+    if monitor is None:  # no checkpoint is chosen: the last weights are
+        return lines[-1][wanted]
+    sign = -1.0 if study.find_metric(metric_name(monitor)).higher_is_better else 1.0
+    return min(lines, key=lambda line: sign * line[monitor] if math.isfinite(line[monitor]) else math.inf)[wanted]
+
+
+def _has(config: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    """Tell whether a config has these values."""
+    try:
+        return all(find_value(config, key, "", "") == value for key, value in values.items())
+    except UserError:
+        return False

@@ -1,0 +1,50 @@
+"""The tuning of a study in its report: what was chosen, and what each budget of trials is worth."""
+
+import math
+from collections.abc import Iterator
+
+from attnlab.studies.collection import Study
+from attnlab.studies.selection import Selection, collect_selection
+from attnlab.studies.table import TuningTable
+
+
+def read_selection(study: Study) -> Selection | None:
+    """Return what the tuning of a study found so far; None where nothing is tuned, or no trial is finished."""
+    variants = {label: tuple(runs[0].overrides) for label, runs in study.variants.items()}
+    return collect_selection(study.folder, study.tune, variants)
+
+
+def tabulate(study: Study, selection: Selection) -> TuningTable:
+    """Return the tuning of a study as a table: variants by their best score, what was chosen, and some budgets."""
+    budgets = [2**power for power in range(selection.count.bit_length()) if 2**power < selection.count]
+    digits = selection.metric.digits
+    header = [study.axis, "rank", "chosen", f"best {selection.monitor} of {selection.count}"]
+    header += [f"expected best of {budget}" for budget in budgets]
+    rows = []
+    for rank, (label, variant) in enumerate(selection.variants.items(), 1):
+        chosen = variant.chosen
+        told = " ".join(f"{key}={value}" for key, value in chosen.values.items()) if chosen else "-"
+        scores = [chosen.score if chosen else math.nan, *(variant.expected[budget - 1] for budget in budgets)]
+        shown = ["-" if math.isnan(score) else f"{score:.{digits}f}" for score in scores]
+        rows.append([label, str(rank) if chosen else "-", told, *shown])
+    return TuningTable(header, rows, list(_notes(selection)))
+
+
+def _notes(selection: Selection) -> Iterator[str]:
+    direction = "higher is better" if selection.metric.higher_is_better else "lower is better"
+    count = f"{selection.count} trial{'s' if selection.count != 1 else ''}"
+    yield (
+        f"every variant had {count}, with the same values and seed {selection.seed}, and was chosen for by {selection.monitor} "
+        f"({direction}); no trial was tested"
+    )
+    if selection.count > 1:
+        yield (
+            "expected best of n: the mean of the best score over all choices of n trials (Dodge et al. 2019); the trials "
+            "have one seed, so that a rank holds for it alone"
+        )
+    for label, variant in selection.variants.items():
+        diverged = sum(not math.isfinite(trial.score) for trial in variant.trials)
+        if diverged:
+            yield f"{label}: {diverged} of {count} diverged, and count as worse than all others"
+    for told in selection.pending:
+        yield f"trial {told}"

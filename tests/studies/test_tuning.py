@@ -1,0 +1,256 @@
+"""A study whose variants are tuned before its runs: the same trials for all, on the validation set alone."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from attnlab.errors import UserError
+from attnlab.studies.collection import collect
+from attnlab.studies.comparison import compare_variants
+from attnlab.studies.folder import StudyFolder, StudyPlan
+from attnlab.studies.page import page
+from attnlab.studies.tuned import read_selection
+from attnlab.studies.tuning import parse_tuning
+from commands import TINY, Cli, cli, settings
+from studies.folders import write_run, write_study
+
+__all__ = ["cli"]
+
+STUDY = """\
+defaults: [train, override /logger: none, _self_]
+name: {name}
+threads: 1
+batches: {{size: 32}}
+callbacks: {{saboteur: {{_target_: saboteur.Saboteur}}}}
+study: {{question: 'Which?', tune: {tune}, match: {match}, variants: {variants}}}
+hydra: {{sweeper: {{params: {{{params}}}}}}}
+"""
+TUNE = "{trials: 2, keys: {optimizer.lr: {low: 1e-3, high: 1e-1, log: true}}}"
+
+
+def write(folder: Path, **parts: str) -> None:
+    path = folder / "experiments" / f"{parts['name']}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    given = {"tune": TUNE, "match": "null", "variants": "null", "params": "attention: 'none,dot', seed: '1'"} | parts
+    path.write_text(STUDY.format(**given) + settings(TINY))
+
+
+def test_trials_are_made_once_chosen_on_validation_and_given_to_the_runs(
+    cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, name="tuned")
+    command, folder = ["study", "tuned"], tmp_path / "runs" / "tuned"
+    assert cli(*command, "--dry-run") == 0
+    out = capfd.readouterr().out
+    assert ("4 trials" in out, "2 runs" in out, "to do, once it is tuned" in out) == (True, True, True), out
+    assert not folder.exists()
+
+    assert cli(*command) == 0
+    trials, chosen = outcome(folder)
+    assert len({values for values, _ in trials["none"]}) == 2
+    assert [values for values, _ in trials["none"]] == [values for values, _ in trials["dot"]], "the same for every variant"
+    for variant, tried in trials.items():
+        assert chosen[variant] == max(tried, key=lambda trial: trial[1])[0]
+    table = (folder / "comparison.md").read_text()
+    assert "## Tuning" in table
+    assert f"optimizer.lr={chosen['dot']}" in table
+    assert 'id="tuning"' in (folder / "report.html").read_text()
+
+    results = {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")}
+    assert len(results) == 6
+    assert cli(*command) == 0
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")} == results
+    capfd.readouterr()
+    assert cli(*command, "--dry-run") == 0
+    out = capfd.readouterr().out
+    assert "to do" not in out
+    assert f"optimizer.lr={chosen['none']}" in out
+
+    assert cli("pack", "tuned") == 0
+    folder.rename(tmp_path / "elsewhere")
+    assert cli("unpack", "tuned.tar.xz") == 0
+    capfd.readouterr()
+    assert cli(*command, "--dry-run") == 0
+    assert "to do" not in capfd.readouterr().out
+
+
+@pytest.mark.exhaustive
+def test_trials_that_were_killed_are_made_up_for_and_the_choice_is_the_same(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, name="disturbed")
+    folder = tmp_path / "runs" / "disturbed"
+    monkeypatch.setenv("SABOTAGE", "trial=t1=kill@2")
+    assert cli("study", "disturbed") == 1
+    captured = capfd.readouterr()
+    assert "2 of 4 trials are not finished, so no run is begun" in captured.err, captured.err
+    assert not list(folder.glob("*/seed=1"))
+    done = {path: path.stat().st_mtime_ns for path in folder.glob("tuning/*/*/result.json")}
+    assert len(done) == 2
+    monkeypatch.delenv("SABOTAGE")
+    assert cli("study", "disturbed") == 0
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    write(tmp_path, name="undisturbed")
+    assert cli("study", "undisturbed") == 0
+    assert outcome(tmp_path / "runs" / "undisturbed") == outcome(folder)
+
+
+def outcome(folder: Path) -> tuple[dict[str, list[tuple[float, float]]], dict[str, float]]:
+    """The learning rate and the best score of every trial, in order, and the learning rate of the run of each variant."""
+    trials: dict[str, list[tuple[float, float]]] = {}
+    for path in sorted(folder.glob("tuning/*/seed=1001"), key=lambda path: path.parent.name):
+        config = yaml.safe_load((path / "config.yaml").read_text())
+        result = json.loads((path / "result.json").read_text())
+        assert (result["tests"], config["test"], (path / "hypotheses").exists()) == ({}, False, False)
+        curve = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+        score = max(line[config["monitor"]] for line in curve)
+        attention = path.parent.name.partition(",")[0].removeprefix("attention=")
+        trials.setdefault(attention, []).append((config["optimizer"]["lr"], score))
+    runs = {path.parent.name: yaml.safe_load(path.read_text()) for path in folder.glob("*/seed=1/config.yaml")}
+    assert {config["test"] for config in runs.values()} == {True}
+    study = collect(folder)
+    return trials, {label: runs[0].config["optimizer"]["lr"] for label, runs in study.variants.items()}
+
+
+NONSENSE: dict[str, tuple[Any, str]] = {
+    "no mapping": (8, "study.tune has keys of its own"),
+    "key": ({"trails": 2}, "no key 'trails' in 'study.tune': did you mean 'trials'?"),
+    "trials": ({"trials": 0}, "1 or more, not 0"),
+    "no trials": ({"keys": {"model.dropout": [0.1]}}, "1 or more, not None"),
+    "seed": ({"trials": 1, "seed": -1}, "is a whole number from 0"),
+    "metric": ({"trials": 1, "metric": 3}, "is the name of a metric"),
+    "no keys": ({"trials": 1}, "names each key that is tuned"),
+    "range": ({"trials": 1, "keys": {"optimizer.lr": {"low": 0.1, "high": 0.1}}}, "nothing between 0.1 and 0.1"),
+    "logarithm": ({"trials": 1, "keys": {"optimizer.lr": {"low": 0, "high": 1, "log": True}}}, "low must be above 0"),
+    "bounds": ({"trials": 1, "keys": {"optimizer.lr": {"low": "a", "high": 0.1}}}, "low and high are numbers"),
+    "half a range": ({"trials": 1, "keys": {"optimizer.lr": {"low": 0.1}}}, "is {low: NUMBER, high: NUMBER"),
+    "list": ({"trials": 1, "keys": {"optimizer.lr": []}}, "a list of values has one or more"),
+    "twice": ({"trials": 1, "keys": {"optimizer.lr": [0.1, 0.1]}}, "names a value twice"),
+    "grid": ({"trials": 3, "keys": {"optimizer.lr": [0.1, 0.2]}}, "have 2 combinations: lower it"),
+    "place": ({"trials": 1, "keys": {"seed": [5]}}, "decides where a run lies"),
+    "idle": ({"trials": 1, "keys": {"logger.project": ["a"]}}, "decides where a run lies, or no figure"),
+}
+
+
+@pytest.mark.parametrize(("node", "told"), NONSENSE.values(), ids=NONSENSE)
+def test_nonsense_is_refused(node: Any, told: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parse_tuning(node)
+    assert told in str(refused.value)
+
+
+WRONG = {
+    "nonsense": ("{trials: 0, keys: {optimizer.lr: [0.1]}}", "1 or more, not 0"),
+    "seed of the study": ("{trials: 1, seed: 2, keys: {optimizer.lr: [0.1]}}", "is a seed of the study (1, 2)"),
+    "metric": ("{trials: 1, metric: blue, keys: {optimizer.lr: [0.1]}}", "no metric 'blue': did you mean 'bleu'?"),
+    "metric of tests": ("{trials: 1, metric: aer, keys: {optimizer.lr: [0.1]}}", "aer is not measured on the validation set"),
+    "unknown": ("{trials: 1, keys: {model.droput: [0.1]}}", "no key 'droput' in 'model': did you mean 'dropout'?"),
+    "part": ("{trials: 1, keys: {optimizer: [0.1]}}", "has several values, or keys of its own"),
+    "value": ("{trials: 2, keys: {model.dropout: [0.1, 1.5]}}", "model.dropout must be from 0 to below 1, not 1.5"),
+    "axis": ("{trials: 1, keys: {model.embedding_size: [8]}}", "sets model.embedding_size too"),
+    "variant": ("{trials: 1, keys: {encoder.hidden_size: [8]}}", "sets encoder.hidden_size too"),
+}
+
+
+@pytest.mark.parametrize(("tune", "told"), WRONG.values(), ids=WRONG)
+def test_a_mistake_in_a_tuning_is_told_before_anything_is_trained(
+    tune: str, told: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variants = "{a: [encoder.hidden_size=8], b: [encoder.hidden_size=16]}"
+    write(tmp_path, name="wrong", tune=tune, variants=variants, params="model.embedding_size: '8,16', seed: '1,2'")
+    assert cli("study", "wrong") == 2
+    error = capsys.readouterr().err
+    assert (told in error, error.count("\n")) == (True, 1), error
+    assert not list(tmp_path.glob("runs/**/seed=*"))
+
+
+def test_the_command_line_cannot_set_what_is_tuned(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, name="wrong")
+    assert cli("study", "wrong", "optimizer.lr=0.1") == 2
+    assert "the command line sets optimizer.lr too" in capsys.readouterr().err
+
+
+def propose(**node: Any) -> list[dict[str, Any]]:
+    tuning = parse_tuning(node)
+    assert tuning is not None
+    return tuning.propose()
+
+
+def test_values_are_the_same_every_time_and_more_trials_begin_with_the_same() -> None:
+    keys: Mapping[str, Any] = {
+        "optimizer.lr": {"low": 1e-4, "high": 1e-2, "log": True},
+        "decoder.hidden_size": {"low": 16, "high": 64},
+        "model.dropout": [0.1, 0.2, 0.3],
+    }
+    drawn = propose(trials=60, keys=keys)
+    assert propose(trials=60, keys=keys) == drawn
+    assert propose(trials=9, keys=keys) == drawn[:9]
+    assert propose(trials=9, seed=7, keys=keys) != drawn[:9]
+    rates = [trial["optimizer.lr"] for trial in drawn]
+    assert all(1e-4 <= rate <= 1e-2 and float(f"{rate:.3g}") == rate for rate in rates)
+    assert 20 < sum(rate < 1e-3 for rate in rates) < 40, "logarithms are drawn"
+    assert all(isinstance(trial["decoder.hidden_size"], int) for trial in drawn)
+    assert {trial["model.dropout"] for trial in drawn} == {0.1, 0.2, 0.3}
+
+
+def test_a_grid_tries_no_combination_twice() -> None:
+    keys = {"model.dropout": [0.1, 0.2, 0.3], "decoder.input_feeding": [True, False]}
+    drawn = [tuple(trial.values()) for trial in propose(trials=6, keys=keys)]
+    assert sorted(drawn) == sorted((dropout, feeding) for dropout in (0.1, 0.2, 0.3) for feeding in (True, False))
+    assert [tuple(trial.values()) for trial in propose(trials=4, keys=keys)] == drawn[:4]
+
+
+@pytest.fixture
+def tuned(tmp_path: Path) -> Path:
+    """A study without seeds yet whose three trials are done for one variant, and for the other but one that diverged."""
+    folder = write_study(tmp_path / "runs" / "small", skills={"attention=dot": 0.8, "attention=additive": 0.8}, states={})
+    trials = [{"optimizer.lr": rate} for rate in (0.01, 0.02, 0.04)]
+    plan = StudyFolder(folder).read_plan()
+    assert plan is not None
+    tune = {"metric": None, "seed": 1001, "trials": trials}
+    StudyFolder(folder).write_plan(StudyPlan(**{**vars(plan), "tune": tune}))
+    own = StudyFolder(folder).tuning
+    runs = []
+    for attention, skills in {"dot": (0.6, 0.9, 0.7), "additive": (0.8, 0.7, 0.0)}.items():
+        for number, (values, skill) in enumerate(zip(trials, skills, strict=True)):
+            overrides = [f"attention={attention}", f"trial=t{number}"]
+            place = f"{','.join(overrides)}/seed=1001"
+            runs.append({"folder": place, "overrides": overrides, "seed": 1001})
+            state = "done" if skill else "failed"
+            write_run(own.path / place, overrides, 1001, state=state, skill=skill, optimizer={"lr": values["optimizer.lr"]})  # type: ignore[arg-type]
+    own.write_plan(StudyPlan(None, None, None, "seeds", [], [], runs))
+    return folder
+
+
+def test_a_training_that_diverged_is_a_trial_and_the_worst(tuned: Path) -> None:
+    study = collect(tuned)
+    selection = read_selection(study)
+    assert selection is not None
+    assert [*selection.variants] == ["dot", "additive"]
+    assert [variant.chosen and variant.chosen.number for variant in selection.variants.values()] == [1, 0]
+    assert math.isnan(selection.variants["additive"].expected[0])
+    comparison = compare_variants(study, selection)
+    table = comparison.markdown().partition("## Tuning")[2]
+    assert "| dot | 1 | optimizer.lr=0.02 |" in table
+    assert "| additive | 2 | optimizer.lr=0.01 |" in table
+    assert "additive: 1 of 3 trials diverged" in table
+    shown = page(study, comparison, selection)
+    assert 'id="tuning"' in shown
+    assert "expected best val/bleu" in shown
+
+
+def test_a_trial_of_other_values_or_that_was_interrupted_decides_nothing(tuned: Path) -> None:
+    own = StudyFolder(tuned).tuning
+    (changed,) = own.path.glob("attention=dot,trial=t1/*/config.yaml")
+    changed.write_text(changed.read_text().replace("lr: 0.02", "lr: 0.03"))
+    (failed,) = own.path.glob("attention=additive,trial=t2/*/error.txt")
+    failed.write_text("killed by SIGKILL\n")
+    selection = read_selection(collect(tuned))
+    assert selection is not None
+    assert not selection.variants
+    assert [told.partition(":")[0] for told in selection.pending] == ["of other values", "failed"]
