@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.probes import Probe
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Evidence:
         facts: what the task says of its predictions, such as their language and whether they are in lower case.
         alignments: the links that the attention makes, and those that are known; None where they are not known or not asked
             for.
+        probes: what each prediction must show of which phenomenon; None where that is not known.
     """
 
     predictions: Sequence[Prediction]
@@ -88,3 +90,4 @@ class Evidence:
     forced: Sequence[ForcedDecoding | None]
     facts: Mapping[str, str | bool] = field(default_factory=dict)
     alignments: Sequence[tuple[Links, Gold]] | None = None
+    probes: Sequence[Sequence[Probe]] | None = None

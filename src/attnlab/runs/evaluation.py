@@ -83,7 +83,8 @@ def evaluate(
     forced = [result.forced for result in results]
     attends = any(one is not None and bool(one.weights.any()) for one in forced)
     alignments = task.alignments(examples, indices, forced, shift or 0) if attends else None
-    evidence = collect_evidence(task, examples.references, results, alignments=alignments)
+    probes = task.probes(examples, indices)
+    evidence = collect_evidence(task, examples.references, results, alignments=alignments, probes=probes)
     measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples)
     return TestEvaluation(
         measurements,

@@ -12,6 +12,7 @@ import attnlab
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.probes import Probe
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
@@ -185,5 +186,14 @@ class Task(ABC):
             indices: positions of some of them.
             forced: forced decoding of these; None for one without a source, which gets no link.
             shift: 0 reads row t of the weights as about token t, 1 as about token t - 1.
+        """
+        return None
+
+    def probes(self, examples: Examples, indices: Sequence[int]) -> list[Sequence[Probe]] | None:
+        """Return what the predictions of some examples must show of which phenomena; None where that is not known.
+
+        Args:
+            examples: of a split.
+            indices: positions of some of them.
         """
         return None
