@@ -19,6 +19,8 @@ TINY = [
     "data.val_size=16",
     "data.test_size=16",
     "data.test_long_size=8",
+    "data.test_deep_size=4",
+    "data.test_long_deep_size=4",
     "model.embedding_size=16",
     "encoder.hidden_size=8",
     "decoder.hidden_size=16",
@@ -28,6 +30,8 @@ TINY = [
     "trainer.enable_progress_bar=false",
 ]
 """A model and a corpus so small that a whole run takes a second or two."""
+OF_ANY_TASK = [override for override in TINY if "deep" not in override]
+"""What of these another task's generated data have too."""
 
 
 def settings(overrides: Sequence[str]) -> str:

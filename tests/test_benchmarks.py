@@ -28,6 +28,8 @@ SMALL = (
     "data.val_size=8",
     "data.test_size=8",
     "data.test_long_size=4",
+    "data.test_deep_size=4",
+    "data.test_long_deep_size=4",
 )
 
 

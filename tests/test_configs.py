@@ -16,7 +16,7 @@ from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.search import BeamSearch
 from attnlab.studies.plan import Plan, plan
 from attnlab.tasks.task import Task
-from commands import TINY, Cli, cli
+from commands import OF_ANY_TASK, TINY, Cli, cli
 from composing import composed, settled
 from conftest import CONF, ROOT, exhaustive_but, options
 
@@ -82,6 +82,8 @@ def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) 
     corpus(tmp_path / "corpus")
     chosen = f"{group}={option}"
     size = GRAMMAR if group == "data" and option != "grammar" else TINY
+    if chosen == "task=pointing" or "task=pointing" in NEEDS.get(chosen, []):
+        size = OF_ANY_TASK
     if chosen == "encoder=embeddings":
         size = [override for override in TINY if not override.startswith("encoder.")]
     trainer = [] if group == "trainer" else ["trainer=debug"]

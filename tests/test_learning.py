@@ -18,7 +18,8 @@ from composing import settled
 from conftest import exhaustive_but, options
 
 STEPS = 400
-SMALL = ["data.train_size=1500", "data.val_size=60", "data.test_size=10", "data.test_long_size=10", "model.dropout=0"]
+SMALL = ["data.train_size=1500", "data.val_size=60", "model.dropout=0"]
+SMALL += [f"data.{name}_size=10" for name in ("test", "test_long", "test_deep", "test_long_deep")]
 SMALL += ["model.embedding_size=48", "encoder.hidden_size=24", "decoder.hidden_size=48"]
 
 CONTROLS = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.probes import Probe
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Evidence:
         alignments: the links that the attention makes, and those that are known; None where they are not known or not asked
             for.
         alignment_sizes: how many source and target words each of these has.
+        probes: what each prediction must show of which phenomenon; None where that is not known.
     """
 
     predictions: Sequence[Prediction]
@@ -90,3 +92,4 @@ class Evidence:
     facts: Mapping[str, str | bool] = field(default_factory=dict)
     alignments: Sequence[tuple[Links, Gold]] | None = None
     alignment_sizes: Sequence[tuple[int, int]] | None = None
+    probes: Sequence[Sequence[Probe]] | None = None

@@ -12,6 +12,7 @@ import attnlab
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.probes import Probe
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
@@ -190,4 +191,13 @@ class Task(ABC):
 
     def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
         """Return how many source and target words, or whatever is linked, some examples have; None where it is not known."""
+        return None
+
+    def probes(self, examples: Examples, indices: Sequence[int]) -> list[Sequence[Probe]] | None:
+        """Return what the predictions of some examples must show of which phenomena; None where that is not known.
+
+        Args:
+            examples: of a split.
+            indices: positions of some of them.
+        """
         return None

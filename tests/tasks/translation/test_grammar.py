@@ -12,11 +12,17 @@ from sacremoses import MosesTokenizer
 from attnlab.errors import UserError
 from attnlab.tasks.translation.corpora import ParallelText
 from attnlab.tasks.translation.grammar import GrammarCorpus, corpus, nominals, sampling
+from attnlab.tasks.translation.grammar.derivation import nesting
 from attnlab.tasks.translation.grammar.lexicon import CITIES, NAMES, NUMERALS, Lexicon, lexicon
 from attnlab.tasks.translation.grammar.phrases import align
+from attnlab.tasks.translation.grammar.sentences import Sentence
 
-SMALL = {"train_size": 600, "val_size": 60, "test_size": 60, "test_long_size": 40}
-MEDIUM = {"train_size": 4000, "val_size": 100, "test_size": 300, "test_long_size": 60}
+SMALL = {"train_size": 600, "val_size": 60, "test_size": 60, "test_long_size": 40, "test_deep_size": 10}
+SMALL["test_long_deep_size"] = 12
+MEDIUM = {"train_size": 4000, "val_size": 100, "test_size": 300, "test_long_size": 60, "test_deep_size": 20}
+MEDIUM["test_long_deep_size"] = 20
+LENGTHS = {"test_long": (21, 60), "test_deep": (12, 20), "test_long_deep": (21, 60)}
+"""Tokens on either side, where they are not 3 to 20."""
 WORDS = lexicon()
 
 
@@ -47,13 +53,13 @@ def test_corpus_is_the_same_everywhere() -> None:
     """Neither the process nor the version of Python matters. If this fails on purpose, raise GRAMMAR_VERSION."""
     splits = GrammarCorpus(**SMALL).load()
     content = json.dumps([[t.source, t.target, [sorted(gold.sure) for gold in t.alignments or ()]] for t in splits.values()])
-    assert corpus.GRAMMAR_VERSION == 3
-    assert hashlib.sha256(content.encode()).hexdigest() == "64fa0b5787035fc8a0e637e609a140b3396fde7888f20f7f8b0e680e3b4c7555"
+    assert corpus.GRAMMAR_VERSION == 4
+    assert hashlib.sha256(content.encode()).hexdigest() == "309a3492c70aba120827ac1fb5e4efaeb16704a76a8a387b658fbefc93f3569f"
 
 
 def test_size_of_training_does_not_change_the_tests() -> None:
     splits, larger = GrammarCorpus(**SMALL).load(), GrammarCorpus(**{**SMALL, "train_size": 700}).load()
-    assert [splits[name] == larger[name] for name in splits] == [False, True, True, True]
+    assert [splits[name] == larger[name] for name in splits] == [False, *[True] * 5]
 
 
 def test_translation_is_a_function_in_both_directions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +90,9 @@ def test_translation_is_a_function_in_both_directions(monkeypatch: pytest.Monkey
 
 def test_lengths_are_spread(splits: dict[str, ParallelText]) -> None:
     for name, text in splits.items():
-        low, high = (21, 60) if name == "test_long" else (3, 20)
+        if name == "test_deep":
+            continue
+        low, high = LENGTHS.get(name, (3, 20))
         third = (high - low + 1) / 3
         for side in (text.source, text.target):
             counts = Counter(int((len(words([sentence])) - low) // third) for sentence in side)
@@ -92,11 +100,33 @@ def test_lengths_are_spread(splits: dict[str, ParallelText]) -> None:
             assert min(counts.values()) > len(side) / 5
 
 
+def drawn(name: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How deeply clauses nest in the sentences of a split."""
+    said: dict[str, Sentence] = {}
+
+    class Noted(sampling.Sampler):
+        def sentence(self) -> Sentence:
+            sentence = super().sentence()
+            said[" ".join(word.form for word in sentence.english())] = sentence
+            return sentence
+
+    monkeypatch.setattr(corpus, "Sampler", Noted)
+    split = GrammarCorpus(**SMALL)._draw(name, set(), set())
+    return [nesting(said[" ".join(words([source]))]) for source in split.source]
+
+
+def test_length_and_depth_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long sentences are no deeper nested than training is, and deep ones one level deeper, whether short or long."""
+    depths = {name: Counter(drawn(name, monkeypatch)) for name in ("train", "test_long", "test_deep", "test_long_deep")}
+    assert set(depths["train"]) == set(depths["test_long"]) == {0, 1, 2}
+    assert set(depths["test_deep"]) == set(depths["test_long_deep"]) == {3}
+
+
 def test_vocabulary_can_be_learnt(splits: dict[str, ParallelText]) -> None:
     for side in ("source", "target"):
         known = Counter(words(getattr(splits["train"], side)))
         assert 500 < len(known) < 900
-        for name in ("val", "test", "test_long"):
+        for name in ("val", *GrammarCorpus.test_names):
             tested = words(getattr(splits[name], side))
             assert sum(known[w] == 0 for w in tested) < 0.002 * len(tested)
 
@@ -106,7 +136,7 @@ def test_lengths_tokens_and_alignments() -> None:
     english, german = spacy.blank("en").tokenizer, spacy.blank("de").tokenizer
     moses = [MosesTokenizer(lang=language) for language in ("en", "de")]
     for name, text in GrammarCorpus(open_names=0.2, **SMALL).load().items():
-        low, high = (21, 60) if name == "test_long" else (3, 20)
+        low, high = LENGTHS.get(name, (3, 20))
         assert text.alignments is not None
         for source, target, (links, _) in zip(text.source, text.target, text.alignments, strict=True):
             tokens = [[t.text for t in english(source)], [t.text for t in german(target)]]
@@ -151,7 +181,7 @@ def test_swapping_the_languages_swaps_the_pairs() -> None:
 
 def test_more_sentences_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus, "PATIENCE", 50)
-    monkeypatch.setattr(corpus, "SHORT", (1, 2))
+    monkeypatch.setitem(corpus.SHAPES, "val", corpus.LIKE_TRAINING._replace(lengths=(1, 2)))
     with pytest.raises(UserError, match=r"found 0 of 60 distinct sentences of 1 to 2 words for val: lower val_size"):
         GrammarCorpus(**SMALL).load()
 
@@ -170,6 +200,7 @@ def test_invented_names_are_copied() -> None:
         ({"source": "de", "target": "de"}, "speaks en and de"),
         ({"val_size": 0}, "val_size must be 1 or more"),
         ({"max_depth": 0}, "max_depth"),
+        ({"max_depth": 3}, "max_depth must be 1 to 2"),
     ],
 )
 def test_impossible_options_are_refused(options: dict[str, object], message: str) -> None:

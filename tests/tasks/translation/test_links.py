@@ -141,7 +141,9 @@ Make = Callable[..., Translation]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    corpus = GrammarCorpus(train_size=200, val_size=20, test_size=20, test_long_size=20, open_names=0.3)
+    corpus = GrammarCorpus(
+        train_size=200, val_size=20, test_size=20, test_long_size=20, test_deep_size=9, test_long_deep_size=9, open_names=0.3
+    )
     return partial(translation, tmp_path, data=corpus)
 
 

@@ -44,7 +44,8 @@ def text(words: list[Word]) -> str:
 def pairs() -> list[Pair]:
     flat = Sampler(random.Random(11), depths=[0, 1, 1, 2, 2, 2], open_names=0.0, joints=0.1)
     deep = Sampler(random.Random(12), depths=[1, 2, 3], open_names=0.0, joints=0.7)
-    sentences = [flat.sentence() for _ in range(4000)] + [deep.sentence() for _ in range(800)]
+    deeper = Sampler(random.Random(13), depths=[3], open_names=0.0, joints=0.4, nesting=12.0)
+    sentences = [sampler.sentence() for sampler, count in ((flat, 4000), (deep, 800), (deeper, 400)) for _ in range(count)]
     said = [(sentence, (sentence.say("en"), sentence.say("de"))) for sentence in sentences]
     return [Pair(sentence, words, text(words[0]), text(words[1])) for sentence, words in said]
 
@@ -268,9 +269,10 @@ def test_pronouns_have_one_antecedent(pairs: list[Pair]) -> None:
 
 
 def test_no_training_sentence_is_a_word_away_from_a_test() -> None:
-    splits = GrammarCorpus(train_size=1500, val_size=80, test_size=80, test_long_size=10).load()
+    few = {"val_size": 80, "test_size": 80, "test_long_size": 10, "test_deep_size": 10, "test_long_deep_size": 10}
+    splits = GrammarCorpus(train_size=1500, **few).load()
     for side in ("source", "target"):
-        tested = [s.split() for name in ("val", "test", "test_long") for s in getattr(splits[name], side)]
+        tested = [s.split() for name in ("val", *GrammarCorpus.test_names) for s in getattr(splits[name], side)]
         for sentence in map(str.split, getattr(splits["train"], side)):
             for other in tested:
                 if len(sentence) == len(other):

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 from attnlab.data import Batch
 from attnlab.data.cache import load_or_make
-from attnlab.data.pharaoh import Gold
+from attnlab.data.pharaoh import Gold, parse_links
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, PAD
 from attnlab.errors import UserError
@@ -21,7 +21,7 @@ from attnlab.tasks.translation import ParallelText, TextFiles, Translation, Voca
 from attnlab.tasks.translation.links import WORDS
 from attnlab.tasks.translation.pairs import SentencePairs
 from attnlab.tasks.translation.tokenization import (
-    StoredAlignments,
+    ParsedLines,
     TokenizedCorpus,
     format_alignment,
     read_corpus,
@@ -103,7 +103,7 @@ class TestBatches:
 
     def test_sure_and_possible_links_are_kept_as_they_are(self) -> None:
         known = [Gold(set(), set()), Gold({(0, 11)}, {(0, 11), (2, 0)}), Gold(set(), {(3, 3)})]
-        stored = StoredAlignments(list(map(format_alignment, known)))
+        stored = ParsedLines(list(map(format_alignment, known)), parse_links)
         assert stored == known
         assert stored[1:] == known[1:]
         assert stored != known[1:]

@@ -157,7 +157,9 @@ def test_large_splits_serve_the_same_without_keeping_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenizer: Any
 ) -> None:
     """Tokens, words, gold links and what can be copied, of a split that is too large to keep them."""
-    corpus = GrammarCorpus(train_size=300, val_size=20, test_size=20, test_long_size=20, open_names=0.3)
+    corpus = GrammarCorpus(
+        train_size=300, val_size=20, test_size=20, test_long_size=20, test_deep_size=9, test_long_deep_size=9, open_names=0.3
+    )
     kept = prepared(translation(tmp_path, data=corpus, tokenizer=tokenizer, min_frequency=3))
     kept.serve_copy_ids()
     kept.serve_links()

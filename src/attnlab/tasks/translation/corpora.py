@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from attnlab.data.files import LineReader
 from attnlab.data.pharaoh import Gold, check_inside, parse_links
+from attnlab.data.probes import Probe
 from attnlab.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,10 @@ class PairStream(Protocol):
     def is_aligned(self) -> bool:
         """Whether the links of each pair are known."""
 
+    @property
+    def probes(self) -> Sequence[Sequence[Probe]] | None:
+        """What the target of each pair must show, where that is known; no corpus that is read pair by pair knows it."""
+
     def pairs(self) -> Iterator[tuple[str, str, Gold | None]]:
         """Yield the source, the target and the links of each pair."""
 
@@ -45,12 +50,14 @@ class ParallelText:
         target: their translations, in the same order.
         alignments: known links (source word, target word) of each pair, counted from 0, or None.
         words: what they link; see :data:`Words`.
+        probes: what a translation of each pair must show of which phenomenon, or None.
     """
 
     source: Sequence[str]
     target: Sequence[str]
     alignments: Sequence[Gold] | None = None
     words: Words = "spacy"
+    probes: Sequence[Sequence[Probe]] | None = None
 
     @classmethod
     def collect(cls, stream: PairStream) -> "ParallelText":
@@ -63,7 +70,7 @@ class ParallelText:
             target.append(pair[1])
             if pair[2] is not None:
                 links.append(pair[2])
-        return cls(source, target, links if stream.is_aligned else None, stream.words)
+        return cls(source, target, links if stream.is_aligned else None, stream.words, stream.probes)
 
     @property
     def is_aligned(self) -> bool:
@@ -175,6 +182,11 @@ class PairFiles:
         """Whether there are alignments."""
         return self.alignments is not None
 
+    @property
+    def probes(self) -> None:
+        """Nothing is known of phenomena."""
+        return None
+
     def pairs(self) -> Iterator[tuple[str, str, Gold | None]]:
         """Yield the source, the target and the links of each pair.
 
@@ -220,10 +232,12 @@ class PairFiles:
 
 def _check_split(split: str, text: ParallelText) -> None:
     """Refuse what would shift one side against the other, or either against its lines on disk."""
-    counts = [len(text.source), len(text.target), *(() if text.alignments is None else [len(text.alignments)])]
-    if len(set(counts)) > 1:
-        told = "source, target and alignments" if len(counts) > 2 else "source and target"
-        raise UserError(f"{told} of {split} must be of one length, not {', '.join(map(str, counts))}")
+    sides = {"source": text.source, "target": text.target, "alignments": text.alignments, "probes": text.probes}
+    counts = {name: len(side) for name, side in sides.items() if side is not None}
+    if len(set(counts.values())) > 1:
+        *names, last = counts
+        told = f"{', '.join(names)} and {last}"
+        raise UserError(f"{told} of {split} must be of one length, not {', '.join(map(str, counts.values()))}")
     for side, sentences in zip(SIDES, (text.source, text.target), strict=True):
         for number, sentence in enumerate(sentences, 1):
             if "\n" in sentence:

@@ -14,6 +14,7 @@ from attnlab.data.batches import BatchOptions
 from attnlab.data.cache import cache_folder, load_or_make
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.probes import Probe
 from attnlab.data.processes import count_processes
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 from attnlab.errors import UserError
@@ -278,3 +279,9 @@ class Translation(Task):
             return None
         source, target = examples.words
         return [(len(source[index]), len(target[index])) for index in indices]
+
+    @override
+    def probes(self, examples: Examples, indices: Sequence[int]) -> list[Sequence[Probe]] | None:
+        assert isinstance(examples, SentencePairs)
+        known = examples.text.probes
+        return None if known is None else [known[index] for index in indices]

@@ -2,12 +2,12 @@
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from typing_extensions import override
 from attnlab.data.cache import StoredFolder
 from attnlab.data.lines import OFFSETS, TEXT, LineWriter, StoredLines
 from attnlab.data.pharaoh import Gold, parse_links
+from attnlab.data.probes import format_probes, parse_probes
 from attnlab.data.progress import progress
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, RESERVED
@@ -27,6 +28,7 @@ from attnlab.tasks.translation.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 SAMPLE = 2**25
 """Bytes of training text that a tokenizer learns from: of a larger text every second sentence, every third, and so on."""
 PART = 2**12
@@ -121,13 +123,16 @@ def write_corpus(
             text.write_ids(folder, f"{split}.{side}", table, kept if split == "train" else None, starts=side == "target")
             text.path.unlink()
     if kept is not None:
-        for part in [*SIDES, *(["alignments"] if splits["train"].is_aligned else [])]:
+        train = splits["train"]
+        known = {"alignments": train.is_aligned, "probes": train.probes is not None}
+        for part in [*SIDES, *(name for name, is_known in known.items() if is_known)]:
             _write_kept(folder, f"train.{part}", kept)
     index = {
         "splits": list(splits),
         "vocabularies": [vocabulary.tokens for vocabulary in vocabularies],
         "tokenizers": [tokenizer.state() for tokenizer in tokenizers],
         "aligned": {split: stream.is_aligned for split, stream in splits.items()},
+        "probed": {split: stream.probes is not None for split, stream in splits.items()},
         "words": {split: stream.words for split, stream in splits.items()},
         "overlap": count_overlap({split: ParallelText(*_sides(folder, split)) for split in splits}),
     }
@@ -154,6 +159,9 @@ def _write_text(folder: Path, split: str, stream: PairStream) -> None:
             advance(len(part))
     if not count:
         raise UserError(f"the corpus has no sentence in {split}")
+    if stream.probes is not None:
+        with LineWriter(folder, f"{split}.probes") as writer:
+            writer.append(list(map(format_probes, stream.probes)))
 
 
 def _fit(tokenizers: tuple[Tokenizer, Tokenizer], train: tuple[StoredLines, StoredLines], *, together: bool) -> None:
@@ -229,41 +237,45 @@ def read_corpus(folder: StoredFolder) -> TokenizedCorpus:
     text, ids = {}, {}
     for split in index["splits"]:
         source, target = (folder.lines(f"{split}.{side}") for side in SIDES)
-        alignments = StoredAlignments(folder.lines(f"{split}.alignments")) if index["aligned"][split] else None
-        text[split] = ParallelText(source, target, alignments, index["words"][split])
+        alignments = ParsedLines(folder.lines(f"{split}.alignments"), parse_links) if index["aligned"][split] else None
+        probes = ParsedLines(folder.lines(f"{split}.probes"), parse_probes) if index["probed"][split] else None
+        text[split] = ParallelText(source, target, alignments, index["words"][split], probes)
         ids[split] = (folder.ragged(f"{split}.source"), folder.ragged(f"{split}.target"))
     vocabularies, states = list(map(Vocabulary, index["vocabularies"])), index["tokenizers"]
     return TokenizedCorpus(text, ids, (vocabularies[0], vocabularies[1]), (states[0], states[1]), index["overlap"])
 
 
-class StoredAlignments(Sequence[Gold]):
-    """Alignments as they are kept, a line of links a pair, each read when it is asked for: few runs ask for the training set's.
+class ParsedLines(Sequence[T]):
+    """What is kept as a line for each pair, read when it is asked for: few runs ask for the alignments of the training set.
 
     Args:
-        lines: in the Pharaoh or the talp format.
+        lines: such as links in the Pharaoh or the talp format.
+        parse: reads a line.
     """
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], parse: Callable[[str], T]) -> None:
         self._lines = lines
+        self._parse = parse
 
     def __len__(self) -> int:
         """Return the number of pairs."""
         return len(self._lines)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether these are the links of another sequence."""
+        """Tell whether another sequence has the same items."""
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     @overload
-    def __getitem__(self, index: int) -> Gold: ...
+    def __getitem__(self, index: int) -> T: ...
     @overload
-    def __getitem__(self, index: slice) -> "StoredAlignments": ...
+    def __getitem__(self, index: slice) -> "ParsedLines[T]": ...
     @override
-    def __getitem__(self, index: int | slice) -> "Gold | StoredAlignments":
-        """Return the links of a pair."""
-        return StoredAlignments(self._lines[index]) if isinstance(index, slice) else parse_links(self._lines[index])
+    def __getitem__(self, index: int | slice) -> "T | ParsedLines[T]":
+        """Return that of a pair, or those of some."""
+        lines = self._lines
+        return ParsedLines(lines[index], self._parse) if isinstance(index, slice) else self._parse(lines[index])
 
 
 def format_alignment(gold: Gold) -> str:

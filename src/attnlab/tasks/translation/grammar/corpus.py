@@ -4,39 +4,79 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from typing_extensions import override
 
 from attnlab.data.pharaoh import Gold
+from attnlab.data.probes import Probe
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
 from attnlab.tasks.translation.corpora import Corpus, ParallelText
+from attnlab.tasks.translation.grammar.derivation import nesting
 from attnlab.tasks.translation.grammar.phrases import Word, align
+from attnlab.tasks.translation.grammar.probes import list_probes
 from attnlab.tasks.translation.grammar.sampling import Sampler
 
-GRAMMAR_VERSION = 3
+GRAMMAR_VERSION = 4
 """Raised whenever the same seed draws other sentences than before."""
 
 SHORT = (3, 20)
 LONG = (21, 60)
-"""Tokens on either side: of training, validation and test; of the long test."""
+"""Tokens on either side, of short and of long sentences."""
+
+FEWEST = 3
+"""Tokens of a clause at least: a sentence is not shorter than all clauses that are nested in each other."""
+MOST_DEPTH = 2
+"""Of clauses of training: one level deeper must still be said in a short sentence."""
+
+
+class Shape(NamedTuple):
+    """What the sentences of a split are like.
+
+    Attributes:
+        lengths: least and most tokens of either side.
+        width: of the ranges of source length that are equally frequent.
+        is_deep: whether some clause is one level deeper than any of training, else no clause is.
+        joints: probability that one more main clause is joined.
+        nesting: how many times likelier than in training something holds a clause.
+    """
+
+    lengths: tuple[int, int]
+    width: int
+    is_deep: bool
+    joints: float
+    nesting: float = 1.0
+
+
+LIKE_TRAINING = Shape(SHORT, 3, is_deep=False, joints=0.1)
+SHAPES = {
+    "train": LIKE_TRAINING,
+    "val": LIKE_TRAINING,
+    "test": LIKE_TRAINING,
+    "test_long": Shape(LONG, 10, is_deep=False, joints=0.7),
+    "test_deep": Shape(SHORT, 20, is_deep=True, joints=0.0, nesting=12.0),
+    "test_long_deep": Shape(LONG, 10, is_deep=True, joints=0.4, nesting=12.0),
+}
 
 PATIENCE = 20_000
 """Sentences drawn in vain, one after another, before the search for one more is given up."""
 
 
 class GrammarCorpus(Corpus):
-    """Sentence pairs drawn from a grammar of English and German, with gold word alignments.
+    """Sentence pairs drawn from a grammar of English and German, with gold word alignments and probes of phenomena.
 
-    Training, validation and test have 3 to 20 tokens a side, spread evenly; ``test_long`` has 21 to 60, built from the same
-    constructions, nested and joined more deeply. No two pairs of the whole corpus share a source sentence, and no sentence
-    of training, on either side, becomes one of validation or of a test by replacing one word.
+    Training, validation and ``test`` have 3 to 20 tokens a side, spread evenly, and clauses nested up to ``max_depth`` levels.
+    Three more test sets tell length from depth. ``test_long`` has 21 to 60 tokens and nests no deeper: it is long by clauses
+    that are joined, by modifiers and by adjuncts. ``test_deep`` is as short as training and somewhere one level deeper;
+    ``test_long_deep`` is both. No two pairs of the whole corpus share a source sentence, and no sentence of training, on
+    either side, becomes one of validation or of a test by replacing one word.
 
     Args:
         source: en or de.
         target: the other one.
-        train_size, val_size, test_size, test_long_size: pairs.
-        max_depth: how deeply clauses nest; the long test goes one deeper.
+        train_size, val_size, test_size, test_long_size, test_deep_size, test_long_deep_size: pairs.
+        max_depth: how deeply clauses of training nest: 1 or 2, since four levels are hardly ever said in 20 tokens.
         seed: of the corpus; not the run's.
         open_names: probability that a name is invented on the spot, and so unknown to a vocabulary of words.
 
@@ -45,7 +85,7 @@ class GrammarCorpus(Corpus):
             than can be found.
     """
 
-    test_names = ("test", "test_long")
+    test_names = ("test", "test_long", "test_deep", "test_long_deep")
 
     def __init__(
         self,
@@ -55,7 +95,9 @@ class GrammarCorpus(Corpus):
         train_size: int = 12000,
         val_size: int = 500,
         test_size: int = 500,
-        test_long_size: int = 300,
+        test_long_size: int = 150,
+        test_deep_size: int = 150,
+        test_long_deep_size: int = 150,
         max_depth: int = 2,
         seed: int = 1,
         open_names: float = 0.0,
@@ -63,12 +105,13 @@ class GrammarCorpus(Corpus):
         if {source, target} != {"en", "de"}:
             raise UserError(f"the grammar speaks en and de, not source={source} and target={target}")
         self.languages = (source, target)
-        self.sizes = {"train": train_size, "val": val_size, "test": test_size, "test_long": test_long_size}
+        tests = (test_size, test_long_size, test_deep_size, test_long_deep_size)
+        self.sizes = dict(zip(("train", "val", *self.test_names), (train_size, val_size, *tests), strict=True))
         for name, size in self.sizes.items():
             if size < 1:
                 raise UserError(f"{name}_size must be 1 or more, not {size}")
-        if max_depth < 1 or not 0.0 <= open_names <= 1.0:
-            raise UserError("max_depth must be 1 or more, and open_names a probability from 0 to 1")
+        if not (1 <= max_depth <= MOST_DEPTH and 0.0 <= open_names <= 1.0):
+            raise UserError(f"max_depth must be 1 to {MOST_DEPTH}, and open_names a probability from 0 to 1")
         self.max_depth = max_depth
         self.seed = seed
         self.open_names = open_names
@@ -82,7 +125,7 @@ class GrammarCorpus(Corpus):
     def load(self) -> dict[str, ParallelText]:
         seen: set[str] = set()
         # Each from its own generator, and training last: its size does not change what is tested.
-        splits = {name: self._draw(name, seen, set()) for name in ("val", "test", "test_long")}
+        splits = {name: self._draw(name, seen, set()) for name in ("val", *self.test_names)}
         held_out = {
             gapped for text in splits.values() for side in (text.source, text.target) for s in side for gapped in gaps(s)
         }
@@ -97,18 +140,19 @@ class GrammarCorpus(Corpus):
             seen: sources that are taken; those drawn join them.
             held_out: sentences with a gap, which no sentence drawn may fill.
         """
+        shape, count = SHAPES[name], self.sizes[name]
         generator = random.Random(derive_seed(self.seed, f"grammar, {name}"))
-        is_long = name == "test_long"
         sampler = Sampler(
             generator,
-            # more of the deep ones, which are refused more often
-            depths=range(1, self.max_depth + 2) if is_long else [d for d in range(self.max_depth + 1) for _ in range(d + 1)],
+            depths=self._depths(shape),
             open_names=self.open_names,
-            joints=0.7 if is_long else 0.1,
+            joints=shape.joints,
+            nesting=shape.nesting,
         )
-        (low, high), width, count = (LONG, 10, self.sizes[name]) if is_long else (SHORT, 3, self.sizes[name])
-        quotas = _shares(count, range(low, high + 1, width))
-        pairs: list[tuple[str, str, Gold]] = []
+        low, high = shape.lengths
+        low = max(low, FEWEST * (self.max_depth + 2)) if shape.is_deep else low
+        quotas = _shares(count, range(low, high + 1, shape.width))
+        pairs: list[tuple[str, str, Gold, tuple[Probe, ...]]] = []
         refused = 0
         while len(pairs) < count:
             if refused == PATIENCE:
@@ -118,8 +162,10 @@ class GrammarCorpus(Corpus):
                 )
             refused += 1
             sentence = sampler.sentence()
+            if shape.is_deep and nesting(sentence) <= self.max_depth:
+                continue
             source = sentence.say(self.languages[0])
-            bucket = (len(source) - low) // width
+            bucket = (len(source) - low) // shape.width
             if not low <= len(source) <= high or not quotas[bucket]:
                 continue
             target = sentence.say(self.languages[1])
@@ -130,11 +176,19 @@ class GrammarCorpus(Corpus):
                 continue
             seen.add(text)
             quotas[bucket] -= 1
-            pairs.append((text, translation, Gold.all_sure(align(source, target))))
+            probes = () if name == "train" else list_probes(sentence, self.languages[1])
+            pairs.append((text, translation, Gold.all_sure(align(source, target)), probes))
             refused = 0
         generator.shuffle(pairs)
-        sources, targets, alignments = zip(*pairs, strict=True)
-        return ParallelText(list(sources), list(targets), list(alignments))
+        sources, targets, alignments, probes = map(list, zip(*pairs, strict=True))
+        # of training nothing is measured that is written
+        return ParallelText(sources, targets, alignments, probes=None if name == "train" else probes)
+
+    def _depths(self, shape: Shape) -> list[int]:
+        """Return what the depth of each main clause is drawn from: more of the deep ones, which are refused more often."""
+        if shape.is_deep:
+            return [self.max_depth + 1]
+        return [depth for depth in range(self.max_depth + 1) for _ in range(depth + 1)]
 
 
 def gaps(sentence: str) -> Iterator[str]:

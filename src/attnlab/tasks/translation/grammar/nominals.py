@@ -34,11 +34,13 @@ class PhraseSampler(ABC):
     Args:
         generator: decides everything.
         open_names: probability that a person's name is invented on the spot, so that no vocabulary holds it.
+        nesting: how many times likelier than in training something is to hold a clause.
     """
 
-    def __init__(self, generator: random.Random, *, open_names: float) -> None:
+    def __init__(self, generator: random.Random, *, open_names: float, nesting: float = 1.0) -> None:
         self.random = generator
         self.open_names = open_names
+        self.nesting = nesting
         self.words = lexicon()
         self._used: set[str] = set()  # words of the main clause being drawn
 
@@ -135,7 +137,7 @@ class PhraseSampler(ABC):
             companion = self._noun_phrase(self._noun(self.random.choice(self.words.domains(WORN))), 0, plain=True)
             companion.plural, companion.determiner = phrase.plural, "" if phrase.plural else self.random.choice(("a", "the"))
             phrase.companion = companion
-        elif drawn < 0.48 and phrase.determiner not in {"my", "own"}:
+        elif drawn < min(0.15 + 0.33 * self.nesting, 0.9) and phrase.determiner not in {"my", "own"}:
             self._relate(phrase, depth - 1)
 
     def _give_owner(self, phrase: NounPhrase) -> None:

@@ -53,10 +53,13 @@ class Sampler(PhraseSampler):
         depths: how deeply clauses and noun phrases may nest, one of which is drawn for each clause of a sentence.
         open_names: probability that a person's name is invented on the spot, so that no vocabulary holds it.
         joints: probability that one more clause is joined to a sentence.
+        nesting: how many times likelier than in training something is to hold a clause.
     """
 
-    def __init__(self, generator: random.Random, *, depths: Sequence[int], open_names: float, joints: float) -> None:
-        super().__init__(generator, open_names=open_names)
+    def __init__(
+        self, generator: random.Random, *, depths: Sequence[int], open_names: float, joints: float, nesting: float = 1.0
+    ) -> None:
+        super().__init__(generator, open_names=open_names, nesting=nesting)
         self.depths = depths
         self.joints = joints
         tenses = {tense for time in self.words.times for tense in time.tenses}
@@ -319,7 +322,8 @@ class Sampler(PhraseSampler):
                     fitting.setdefault(verb.frame, []).append(verb)
             self._fitting[key] = fitting
         fitting = self._fitting[key]
-        weights = {"none": 2.0, "acc": 5.0, "dat": 2.0, "that": 1.5}
+        weights = {"none": 2.0, "acc": 5.0, "dat": 2.0, "that": 1.5 * self.nesting}
+        weights |= dict.fromkeys(("whether", "infinitive"), self.nesting)
         # a sentence says each verb once
         fresh = {frame: [v for v in verbs if v.base not in self._used] for frame, verbs in fitting.items()}
         fitting = {frame: verbs for frame, verbs in fresh.items() if verbs} or fitting

@@ -1,0 +1,123 @@
+"""Accuracy of single phenomena, where a corpus knows which words of a translation show them."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from attnlab.data.probes import Probe, Verdict, Words
+from attnlab.evaluation.evidence import Evidence
+from attnlab.evaluation.metric import Ratio, Statistics
+from attnlab.evaluation.metrics import signature_of, statistics_of
+
+
+class ProbeRatio(Ratio):
+    """A share of the probes of all references, or of those about one phenomenon: Σ_i fulfilled_i / Σ_i probes_i.
+
+    Without probes, or where no reference has such a one, there is no value.
+    """
+
+    unit = "%"
+    scale = 100.0
+
+    @abstractmethod
+    def concerns(self, probe: Probe) -> bool:
+        """Tell whether a probe counts."""
+
+    @abstractmethod
+    def fulfils(self, verdict: Verdict) -> bool:
+        """Tell whether a verdict counts as fulfilled."""
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        lowercase = bool(evidence.facts.get("lowercase"))
+
+        def count(example: tuple[str, Iterable[Probe]]) -> tuple[float, float]:
+            words = Words(example[0], lowercase=lowercase)
+            verdicts = [probe.judge(words) for probe in example[1] if self.concerns(probe)]
+            return sum(map(self.fulfils, verdicts)), len(verdicts)
+
+        if evidence.probes is None:
+            return None
+        texts = [prediction.text for prediction in evidence.predictions]
+        found = statistics_of(zip(texts, evidence.probes, strict=True), count)
+        return found if found is not None and found[:, 1].any() else None
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return signature_of({"case": "lc" if facts.get("lowercase") else "mixed"}, "case")
+
+
+class Phenomenon(ProbeRatio):
+    """Share of the probes of one phenomenon that a translation fulfils; one that lacks the word altogether does not."""
+
+    @override
+    def concerns(self, probe: Probe) -> bool:
+        return probe.phenomenon == self.label
+
+    @override
+    def fulfils(self, verdict: Verdict) -> bool:
+        return verdict == "right"
+
+
+class VerbPosition(Phenomenon):
+    """Share of clauses whose verb stands where it must among those words of the clause that the translation has.
+
+    In German: second in main clauses, last in subordinate ones, first in questions; in English: behind the subject.
+    """
+
+    label = "verb position"
+
+
+class Case(Phenomenon):
+    """Share of German noun phrases whose article, and whose noun, have the form of their case, gender and number.
+
+    Any contraction with the article counts as the article (*dem*, *im*), and *kein* as *ein*.
+    """
+
+    label = "case"
+
+
+class AdjectiveEnding(Phenomenon):
+    """Share of German adjectives before a noun that occur with their right ending: weak, strong or mixed."""
+
+    label = "adjective ending"
+
+
+class PronounGender(Phenomenon):
+    """Share of personal and possessive pronouns with the gender and number of what they stand for, in whatever case.
+
+    In German the gender is grammatical, in English natural.
+    """
+
+    label = "pronoun gender"
+
+
+class SeparablePrefix(Phenomenon):
+    """Share of German separable verbs whose prefix is where it must be: at the end of a main clause, else at the verb.
+
+    In a main clause some form of the verb without its prefix must come first.
+    """
+
+    label = "separable prefix"
+
+
+class Copy(Phenomenon):
+    """Share of names, of people and cities, and of numbers in digits that are copied."""
+
+    label = "copy"
+
+
+class ProbesReached(ProbeRatio):
+    """Share of all probes whose word the translation has in some form: what lacks here is missing words, not wrong ones."""
+
+    label = "probes reached"
+
+    @override
+    def concerns(self, probe: Probe) -> bool:
+        return True
+
+    @override
+    def fulfils(self, verdict: Verdict) -> bool:
+        return verdict != "not reached"
