@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
 from attnlab.data.pharaoh import Gold, Links
-from attnlab.data.probes import Probe
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Evidence:
         alignments: the links that the attention makes, and those that are known; None where they are not known or not asked
             for.
         alignment_sizes: how many source and target words each of these has.
-        probes: what each prediction must show of which phenomenon; None where that is not known.
+        annotations: what else the task's corpus knows of each example, for metrics of the task; None where it knows nothing.
     """
 
     predictions: Sequence[Prediction]
@@ -92,4 +92,4 @@ class Evidence:
     facts: Mapping[str, str | bool] = field(default_factory=dict)
     alignments: Sequence[tuple[Links, Gold]] | None = None
     alignment_sizes: Sequence[tuple[int, int]] | None = None
-    probes: Sequence[Sequence[Probe]] | None = None
+    annotations: Sequence[Any] | None = None

@@ -84,8 +84,14 @@ def evaluate(
     attends = any(one is not None and bool(one.weights.any()) for one in forced)
     alignments = task.alignments(examples, indices, forced, shift or 0) if attends else None
     sizes = None if alignments is None else task.alignment_sizes(examples, indices)
-    probes = task.probes(examples, indices)
-    evidence = collect_evidence(task, examples.references, results, alignments=alignments, alignment_sizes=sizes, probes=probes)
+    evidence = collect_evidence(
+        task,
+        examples.references,
+        results,
+        alignments=alignments,
+        alignment_sizes=sizes,
+        annotations=task.annotations(examples, indices),
+    )
     measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples)
     return TestEvaluation(
         measurements,

@@ -12,7 +12,6 @@ import attnlab
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
-from attnlab.data.probes import Probe
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
@@ -193,8 +192,8 @@ class Task(ABC):
         """Return how many source and target words, or whatever is linked, some examples have; None where it is not known."""
         return None
 
-    def probes(self, examples: Examples, indices: Sequence[int]) -> list[Sequence[Probe]] | None:
-        """Return what the predictions of some examples must show of which phenomena; None where that is not known.
+    def annotations(self, examples: Examples, indices: Sequence[int]) -> Sequence[Any] | None:
+        """Return what else the corpus knows of some examples, for metrics of the task's own; None where it knows nothing.
 
         Args:
             examples: of a split.

@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from attnlab.data.files import LineReader
 from attnlab.data.pharaoh import Gold, check_inside, parse_links
-from attnlab.data.probes import Probe
 from attnlab.errors import UserError
+from attnlab.tasks.translation.annotations import Annotation
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class PairStream(Protocol):
         """Whether the links of each pair are known."""
 
     @property
-    def probes(self) -> Sequence[Sequence[Probe]] | None:
+    def annotations(self) -> Sequence[Sequence[Annotation]] | None:
         """What the target of each pair must show, where that is known; no corpus that is read pair by pair knows it."""
 
     def pairs(self) -> Iterator[tuple[str, str, Gold | None]]:
@@ -50,14 +50,14 @@ class ParallelText:
         target: their translations, in the same order.
         alignments: known links (source word, target word) of each pair, counted from 0, or None.
         words: what they link; see :data:`Words`.
-        probes: what a translation of each pair must show of which phenomenon, or None.
+        annotations: what a translation of each pair must show of which phenomenon, or None.
     """
 
     source: Sequence[str]
     target: Sequence[str]
     alignments: Sequence[Gold] | None = None
     words: Words = "spacy"
-    probes: Sequence[Sequence[Probe]] | None = None
+    annotations: Sequence[Sequence[Annotation]] | None = None
 
     @classmethod
     def collect(cls, stream: PairStream) -> "ParallelText":
@@ -70,7 +70,7 @@ class ParallelText:
             target.append(pair[1])
             if pair[2] is not None:
                 links.append(pair[2])
-        return cls(source, target, links if stream.is_aligned else None, stream.words, stream.probes)
+        return cls(source, target, links if stream.is_aligned else None, stream.words, stream.annotations)
 
     @property
     def is_aligned(self) -> bool:
@@ -183,7 +183,7 @@ class PairFiles:
         return self.alignments is not None
 
     @property
-    def probes(self) -> None:
+    def annotations(self) -> None:
         """Nothing is known of phenomena."""
         return None
 
@@ -232,7 +232,7 @@ class PairFiles:
 
 def _check_split(split: str, text: ParallelText) -> None:
     """Refuse what would shift one side against the other, or either against its lines on disk."""
-    sides = {"source": text.source, "target": text.target, "alignments": text.alignments, "probes": text.probes}
+    sides = {"source": text.source, "target": text.target, "alignments": text.alignments, "annotations": text.annotations}
     counts = {name: len(side) for name, side in sides.items() if side is not None}
     if len(set(counts.values())) > 1:
         *names, last = counts

@@ -6,24 +6,24 @@ from typing import Any
 
 from typing_extensions import override
 
-from attnlab.data.probes import Probe, Verdict, Words
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import Ratio, Statistics
 from attnlab.evaluation.metrics import signature_of, statistics_of
+from attnlab.tasks.translation.annotations import Annotation, Verdict, Words
 
 
-class ProbeRatio(Ratio):
-    """A share of the probes of all references, or of those about one phenomenon: Σ_i fulfilled_i / Σ_i probes_i.
+class AnnotationRatio(Ratio):
+    """A share of the annotations of all references, or of those about one phenomenon: Σ_i fulfilled_i / Σ_i annotations_i.
 
-    Without probes, or where no reference has such a one, there is no value.
+    Without annotations, or where no reference has such a one, there is no value.
     """
 
     unit = "%"
     scale = 100.0
 
     @abstractmethod
-    def concerns(self, probe: Probe) -> bool:
-        """Tell whether a probe counts."""
+    def concerns(self, annotation: Annotation) -> bool:
+        """Tell whether an annotation counts."""
 
     @abstractmethod
     def fulfils(self, verdict: Verdict) -> bool:
@@ -33,15 +33,15 @@ class ProbeRatio(Ratio):
     def statistics(self, evidence: Evidence) -> Statistics | None:
         lowercase = bool(evidence.facts.get("lowercase"))
 
-        def count(example: tuple[str, Iterable[Probe]]) -> tuple[float, float]:
+        def count(example: tuple[str, Iterable[Annotation]]) -> tuple[float, float]:
             words = Words(example[0], lowercase=lowercase)
-            verdicts = [probe.judge(words) for probe in example[1] if self.concerns(probe)]
+            verdicts = [annotation.judge(words) for annotation in example[1] if self.concerns(annotation)]
             return sum(map(self.fulfils, verdicts)), len(verdicts)
 
-        if evidence.probes is None:
+        if evidence.annotations is None:
             return None
         texts = [prediction.text for prediction in evidence.predictions]
-        found = statistics_of(zip(texts, evidence.probes, strict=True), count)
+        found = statistics_of(zip(texts, evidence.annotations, strict=True), count)
         return found if found is not None and found[:, 1].any() else None
 
     @override
@@ -49,12 +49,12 @@ class ProbeRatio(Ratio):
         return signature_of({"case": "lc" if facts.get("lowercase") else "mixed"}, "case")
 
 
-class Phenomenon(ProbeRatio):
-    """Share of the probes of one phenomenon that a translation fulfils; one that lacks the word altogether does not."""
+class Phenomenon(AnnotationRatio):
+    """Share of the annotations of one phenomenon that a translation fulfils; one that lacks the word altogether does not."""
 
     @override
-    def concerns(self, probe: Probe) -> bool:
-        return probe.phenomenon == self.label
+    def concerns(self, annotation: Annotation) -> bool:
+        return annotation.phenomenon == self.label
 
     @override
     def fulfils(self, verdict: Verdict) -> bool:
@@ -109,13 +109,13 @@ class Copy(Phenomenon):
     label = "copy"
 
 
-class ProbesReached(ProbeRatio):
-    """Share of all probes whose word the translation has in some form: what lacks here is missing words, not wrong ones."""
+class PhenomenaReached(AnnotationRatio):
+    """Share of annotations whose word the translation has in some form: what lacks here is missing words, not wrong ones."""
 
-    label = "probes reached"
+    label = "phenomena reached"
 
     @override
-    def concerns(self, probe: Probe) -> bool:
+    def concerns(self, annotation: Annotation) -> bool:
         return True
 
     @override

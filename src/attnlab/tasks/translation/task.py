@@ -14,7 +14,6 @@ from attnlab.data.batches import BatchOptions
 from attnlab.data.cache import cache_folder, load_or_make
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
-from attnlab.data.probes import Probe
 from attnlab.data.processes import count_processes
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 from attnlab.errors import UserError
@@ -26,6 +25,7 @@ from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
 from attnlab.tasks.task import Task
 from attnlab.tasks.translation.alignment import link_words_of_text
+from attnlab.tasks.translation.annotations import Annotation
 from attnlab.tasks.translation.corpora import Corpus, PairStream, ParallelText
 from attnlab.tasks.translation.pairs import SentencePairs
 from attnlab.tasks.translation.tokenization import (
@@ -281,7 +281,7 @@ class Translation(Task):
         return [(len(source[index]), len(target[index])) for index in indices]
 
     @override
-    def probes(self, examples: Examples, indices: Sequence[int]) -> list[Sequence[Probe]] | None:
+    def annotations(self, examples: Examples, indices: Sequence[int]) -> list[Sequence[Annotation]] | None:
         assert isinstance(examples, SentencePairs)
-        known = examples.text.probes
+        known = examples.text.annotations
         return None if known is None else [known[index] for index in indices]

@@ -16,11 +16,11 @@ from typing_extensions import override
 from attnlab.data.cache import StoredFolder
 from attnlab.data.lines import OFFSETS, TEXT, LineWriter, StoredLines
 from attnlab.data.pharaoh import Gold, parse_links
-from attnlab.data.probes import format_probes, parse_probes
 from attnlab.data.progress import progress
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, RESERVED
 from attnlab.errors import UserError
+from attnlab.tasks.translation.annotations import format_annotations, parse_annotations
 from attnlab.tasks.translation.corpora import SIDES, Corpus, PairStream, ParallelText
 from attnlab.tasks.translation.encoding import NumberedText, TypeNumbers, encode_parts, sample_sentences
 from attnlab.tasks.translation.tokenizers import Tokenizer
@@ -124,7 +124,7 @@ def write_corpus(
             text.path.unlink()
     if kept is not None:
         train = splits["train"]
-        known = {"alignments": train.is_aligned, "probes": train.probes is not None}
+        known = {"alignments": train.is_aligned, "annotations": train.annotations is not None}
         for part in [*SIDES, *(name for name, is_known in known.items() if is_known)]:
             _write_kept(folder, f"train.{part}", kept)
     index = {
@@ -132,7 +132,7 @@ def write_corpus(
         "vocabularies": [vocabulary.tokens for vocabulary in vocabularies],
         "tokenizers": [tokenizer.state() for tokenizer in tokenizers],
         "aligned": {split: stream.is_aligned for split, stream in splits.items()},
-        "probed": {split: stream.probes is not None for split, stream in splits.items()},
+        "annotated": {split: stream.annotations is not None for split, stream in splits.items()},
         "words": {split: stream.words for split, stream in splits.items()},
         "overlap": count_overlap({split: ParallelText(*_sides(folder, split)) for split in splits}),
     }
@@ -159,9 +159,9 @@ def _write_text(folder: Path, split: str, stream: PairStream) -> None:
             advance(len(part))
     if not count:
         raise UserError(f"the corpus has no sentence in {split}")
-    if stream.probes is not None:
-        with LineWriter(folder, f"{split}.probes") as writer:
-            writer.append(list(map(format_probes, stream.probes)))
+    if stream.annotations is not None:
+        with LineWriter(folder, f"{split}.annotations") as writer:
+            writer.append(list(map(format_annotations, stream.annotations)))
 
 
 def _fit(tokenizers: tuple[Tokenizer, Tokenizer], train: tuple[StoredLines, StoredLines], *, together: bool) -> None:
@@ -238,8 +238,9 @@ def read_corpus(folder: StoredFolder) -> TokenizedCorpus:
     for split in index["splits"]:
         source, target = (folder.lines(f"{split}.{side}") for side in SIDES)
         alignments = ParsedLines(folder.lines(f"{split}.alignments"), parse_links) if index["aligned"][split] else None
-        probes = ParsedLines(folder.lines(f"{split}.probes"), parse_probes) if index["probed"][split] else None
-        text[split] = ParallelText(source, target, alignments, index["words"][split], probes)
+        lines = folder.lines(f"{split}.annotations") if index["annotated"][split] else None
+        annotations = None if lines is None else ParsedLines(lines, parse_annotations)
+        text[split] = ParallelText(source, target, alignments, index["words"][split], annotations)
         ids[split] = (folder.ragged(f"{split}.source"), folder.ragged(f"{split}.target"))
     vocabularies, states = list(map(Vocabulary, index["vocabularies"])), index["tokenizers"]
     return TokenizedCorpus(text, ids, (vocabularies[0], vocabularies[1]), (states[0], states[1]), index["overlap"])

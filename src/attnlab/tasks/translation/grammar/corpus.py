@@ -9,13 +9,13 @@ from typing import NamedTuple
 from typing_extensions import override
 
 from attnlab.data.pharaoh import Gold
-from attnlab.data.probes import Probe
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
+from attnlab.tasks.translation.annotations import Annotation
 from attnlab.tasks.translation.corpora import Corpus, ParallelText
+from attnlab.tasks.translation.grammar.annotations import list_annotations
 from attnlab.tasks.translation.grammar.derivation import nesting
 from attnlab.tasks.translation.grammar.phrases import Word, align
-from attnlab.tasks.translation.grammar.probes import list_probes
 from attnlab.tasks.translation.grammar.sampling import Sampler
 
 GRAMMAR_VERSION = 4
@@ -64,7 +64,7 @@ PATIENCE = 20_000
 
 
 class GrammarCorpus(Corpus):
-    """Sentence pairs drawn from a grammar of English and German, with gold word alignments and probes of phenomena.
+    """Sentence pairs drawn from a grammar of English and German, with gold word alignments and annotations of phenomena.
 
     Training, validation and ``test`` have 3 to 20 tokens a side, spread evenly, and clauses nested up to ``max_depth`` levels.
     Three more test sets tell length from depth. ``test_long`` has 21 to 60 tokens and nests no deeper: it is long by clauses
@@ -152,7 +152,7 @@ class GrammarCorpus(Corpus):
         low, high = shape.lengths
         low = max(low, FEWEST * (self.max_depth + 2)) if shape.is_deep else low
         quotas = _shares(count, range(low, high + 1, shape.width))
-        pairs: list[tuple[str, str, Gold, tuple[Probe, ...]]] = []
+        pairs: list[tuple[str, str, Gold, tuple[Annotation, ...]]] = []
         refused = 0
         while len(pairs) < count:
             if refused == PATIENCE:
@@ -176,13 +176,13 @@ class GrammarCorpus(Corpus):
                 continue
             seen.add(text)
             quotas[bucket] -= 1
-            probes = () if name == "train" else list_probes(sentence, self.languages[1])
-            pairs.append((text, translation, Gold.all_sure(align(source, target)), probes))
+            annotations = () if name == "train" else list_annotations(sentence, self.languages[1])
+            pairs.append((text, translation, Gold.all_sure(align(source, target)), annotations))
             refused = 0
         generator.shuffle(pairs)
-        sources, targets, alignments, probes = map(list, zip(*pairs, strict=True))
+        sources, targets, alignments, annotations = map(list, zip(*pairs, strict=True))
         # of training nothing is measured that is written
-        return ParallelText(sources, targets, alignments, probes=None if name == "train" else probes)
+        return ParallelText(sources, targets, alignments, annotations=None if name == "train" else annotations)
 
     def _depths(self, shape: Shape) -> list[int]:
         """Return what the depth of each main clause is drawn from: more of the deep ones, which are refused more often."""

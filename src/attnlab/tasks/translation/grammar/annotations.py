@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from attnlab.data.probes import Agreement, Forms, Occurrence, Order, Probe, Split, Words
+from attnlab.tasks.translation.annotations import Agreement, Annotation, Forms, Occurrence, Order, Split, Words
 from attnlab.tasks.translation.grammar.clauses import AUXILIARY, BE, Clause
 from attnlab.tasks.translation.grammar.derivation import ClausePlace, list_clauses
 from attnlab.tasks.translation.grammar.inflection import (
@@ -61,8 +61,8 @@ STEMS: dict[str, tuple[Forms, dict[str, dict[str, str]]]] = {
 """German stems of a determiner, and its endings; "not a" is "kein"."""
 
 
-def list_probes(sentence: Sentence, language: str) -> tuple[Probe, ...]:
-    """Return the probes of a sentence in one language.
+def list_annotations(sentence: Sentence, language: str) -> tuple[Annotation, ...]:
+    """Return the annotations of a sentence in one language.
 
     They are about words that the derivation says there. A prediction that differs elsewhere, in another article, tense or noun,
     is still judged by what it shows of the phenomenon.
@@ -72,7 +72,7 @@ def list_probes(sentence: Sentence, language: str) -> tuple[Probe, ...]:
         language: "en" or "de".
     """
     said = sentence.say(language)
-    found: list[Probe] = []
+    found: list[Annotation] = []
     for place in list_clauses(sentence):
         found += _of_clause(place, said, language)
     places = {key: position for position, word in reversed([*enumerate(said)]) for key in word.keys}
@@ -89,28 +89,28 @@ def list_probes(sentence: Sentence, language: str) -> tuple[Probe, ...]:
     return tuple(_count(found, Words(" ".join(word.form for word in said))))
 
 
-def _count(probes: Sequence[Probe], target: Words) -> Iterator[Probe]:
-    """Tell apart probes that the same words fulfil: each asks for one word more than the one before it.
+def _count(annotations: Sequence[Annotation], target: Words) -> Iterator[Annotation]:
+    """Tell apart annotations that the same words fulfil: each asks for one word more than the one before it.
 
     The last asks for as many as the target has, so that a word which is there for another reason fulfils none.
     """
-    alike, seen = Counter(probes), Counter[Probe]()
-    for probe in probes:
-        seen[probe] += 1
-        if isinstance(probe, Occurrence):
-            yield replace(probe, times=len(target.find(probe.right)) - alike[probe] + seen[probe])
-        elif isinstance(probe, Agreement):
-            yield replace(probe, times=seen[probe])
-        elif isinstance(probe, Split):
-            yield replace(probe, times=probe.count(target))
+    alike, seen = Counter(annotations), Counter[Annotation]()
+    for annotation in annotations:
+        seen[annotation] += 1
+        if isinstance(annotation, Occurrence):
+            yield replace(annotation, times=len(target.find(annotation.right)) - alike[annotation] + seen[annotation])
+        elif isinstance(annotation, Agreement):
+            yield replace(annotation, times=seen[annotation])
+        elif isinstance(annotation, Split):
+            yield replace(annotation, times=annotation.count(target))
         else:
-            yield probe
+            yield annotation
 
 
 # Words and phrases
 
 
-def _of_any(form: str, key: object, language: str) -> Iterator[Probe]:
+def _of_any(form: str, key: object, language: str) -> Iterator[Annotation]:
     match key:
         case Name() if form != "'s":
             forms = _head_forms(key, language)
@@ -120,14 +120,14 @@ def _of_any(form: str, key: object, language: str) -> Iterator[Probe]:
             yield Occurrence(PRONOUN_GENDER, PERSONAL[language][column], _any_pronoun(language))
 
 
-def _of_english(phrase: NounPhrase, part: object) -> Iterator[Probe]:
+def _of_english(phrase: NounPhrase, part: object) -> Iterator[Annotation]:
     if part == "determiner" and phrase.determiner == "own" and phrase.owner is not None:
         own = ENGLISH_OWN["p" if phrase.owner.plural else phrase.owner.natural]
         forms = _noun_forms(phrase.noun, "en")
         yield Agreement(PRONOUN_GENDER, (own,), tuple(ENGLISH_OWN.values()), forms, forms)
 
 
-def _of_german(phrase: NounPhrase, part: object, form: str, noun: str) -> Iterator[Probe]:
+def _of_german(phrase: NounPhrase, part: object, form: str, noun: str) -> Iterator[Annotation]:
     if isinstance(part, Adjective):
         yield Occurrence(ADJECTIVE_ENDING, (form,), _inflect((part.stem,), STRONG))
     elif part == "determiner":
@@ -155,7 +155,7 @@ def _inflect(stems: Forms, table: dict[str, dict[str, str]]) -> Forms:
 # Clauses
 
 
-def _of_clause(place: ClausePlace, said: Sequence[Word], language: str) -> Iterator[Probe]:
+def _of_clause(place: ClausePlace, said: Sequence[Word], language: str) -> Iterator[Annotation]:
     clause = place.clause
     verbs = [position for position, word in enumerate(said) if clause in word.keys]
     finite = [position for position, word in enumerate(said) if (clause, "finite") in word.keys]
@@ -184,7 +184,7 @@ def _of_clause(place: ClausePlace, said: Sequence[Word], language: str) -> Itera
         yield _of_prefix(clause.verb, place)
 
 
-def _of_prefix(verb: Verb, place: ClausePlace) -> Probe:
+def _of_prefix(verb: Verb, place: ClausePlace) -> Annotation:
     simple = _simple_forms(verb)
     whole = tuple(verb.prefix + form for form in simple)
     (infinitive,) = verb.zu_infinitive

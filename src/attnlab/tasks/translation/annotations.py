@@ -1,4 +1,4 @@
-"""Probes: what a prediction must show of one phenomenon, and how that is told from its words."""
+"""Annotations: what a prediction must show of one phenomenon, and how that is told from its words."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from typing_extensions import override
 Forms = tuple[str, ...]
 """Words, any one of which is meant."""
 Verdict = Literal["right", "wrong", "not reached"]
-"""Not reached is a probe whose word the prediction lacks in all its forms: it shows nothing of the phenomenon."""
+"""Not reached is an annotation whose word the prediction lacks in all its forms: it shows nothing of the phenomenon."""
 
 NEAR = 5
 """How many words before a noun its article is looked for: a number, two adjectives and one to spare."""
@@ -52,7 +52,7 @@ def _lower_first(form: str) -> str:
 
 
 @dataclass(frozen=True)
-class Probe(ABC):
+class Annotation(ABC):
     """What a prediction must show of one phenomenon.
 
     Attributes:
@@ -69,7 +69,7 @@ class Probe(ABC):
 
 
 @dataclass(frozen=True)
-class Occurrence(Probe):
+class Occurrence(Annotation):
     """A word occurs in one of its right forms.
 
     Attributes:
@@ -92,7 +92,7 @@ class Occurrence(Probe):
 
 
 @dataclass(frozen=True)
-class Agreement(Probe):
+class Agreement(Annotation):
     """A noun has its right article: the last one before it, with no punctuation mark and only a few words between.
 
     Attributes:
@@ -130,7 +130,7 @@ def _last_before(place: int, articles: set[int], words: Words) -> int | None:
 
 
 @dataclass(frozen=True)
-class Order(Probe):
+class Order(Annotation):
     """A verb stands behind some words of its clause and before others.
 
     Those that the prediction lacks do not count. If it lacks all of them, something must stand on the side where they belong.
@@ -167,7 +167,7 @@ class Order(Probe):
 
 
 @dataclass(frozen=True)
-class Split(Probe):
+class Split(Annotation):
     """A verb and, later, its prefix, which ends the clause: a punctuation mark follows.
 
     Attributes:
@@ -195,17 +195,17 @@ class Split(Probe):
         return sum(words.is_mark(place + 1) and place > verbs[0] for place in prefixes) if verbs else 0
 
 
-KINDS: dict[str, type[Probe]] = {kind.kind: kind for kind in (Occurrence, Agreement, Order, Split)}
+KINDS: dict[str, type[Annotation]] = {kind.kind: kind for kind in (Occurrence, Agreement, Order, Split)}
 
 
-def format_probes(probes: Sequence[Probe]) -> str:
-    """Return the probes of one example as a line of JSON: a list for each, its kind and then its fields in order."""
-    rows = [[probe.kind, *vars(probe).values()] for probe in probes]
+def format_annotations(annotations: Sequence[Annotation]) -> str:
+    """Return the annotations of one example as a line of JSON: a list for each, its kind and then its fields in order."""
+    rows = [[annotation.kind, *vars(annotation).values()] for annotation in annotations]
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
 
-def parse_probes(line: str) -> tuple[Probe, ...]:
-    """Read what :func:`format_probes` wrote."""
+def parse_annotations(line: str) -> tuple[Annotation, ...]:
+    """Read what :func:`format_annotations` wrote."""
     return tuple(KINDS[kind](*map(_freeze, fields)) for kind, *fields in json.loads(line))
 
 
