@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from attnlab.studies.expectation import expected_best
+from attnlab.studies.tuning.expectation import expected_best
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])

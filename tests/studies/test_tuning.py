@@ -14,8 +14,8 @@ from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.page import page
-from attnlab.studies.tuned import read_selection
-from attnlab.studies.tuning import parse_tuning
+from attnlab.studies.tuning.search import parse_tuning
+from attnlab.studies.tuning.summary import read_selection
 from commands import TINY, Cli, cli, settings
 from studies.folders import write_run, write_study
 

@@ -146,7 +146,7 @@ def _show_plan(planned: "Plan", told: Sequence[str], kind: str) -> None:
 def _tuned(planned: "Plan") -> "Plan | None":
     """Return a plan with the values that its tuning chose; None while trials of it are not finished."""
     from attnlab.config import trust
-    from attnlab.studies.selection import apply_selection, collect_selection
+    from attnlab.studies.tuning.selection import apply_selection, collect_selection
 
     variants = {" ".join(run.variant): run.variant for run in planned.runs}
     with trust(planned.targets()):
@@ -205,7 +205,7 @@ def _tell_of_trials(planned: "Plan", trials: "Plan") -> int:
     """Report a study that cannot go on, since not all variants have all trials, and return the exit status."""
     from attnlab.config import trust
     from attnlab.studies.collection import collect
-    from attnlab.studies.selection import is_settled
+    from attnlab.studies.tuning.selection import is_settled
 
     with trust(planned.targets()):
         show_report(planned.folder.path, log=False)

@@ -18,9 +18,9 @@ from attnlab.studies.cost import COSTS, Cost
 from attnlab.studies.inference import Inference, infer
 from attnlab.studies.matching import read_size
 from attnlab.studies.notes import notes, signatures
-from attnlab.studies.selection import Selection
 from attnlab.studies.table import Cell, Comparison
-from attnlab.studies.tuned import tabulate
+from attnlab.studies.tuning.selection import Selection
+from attnlab.studies.tuning.summary import tabulate
 from attnlab.studies.verdicts import judge_claims
 
 

@@ -28,7 +28,7 @@ from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
 from attnlab.studies.names import Significance
 from attnlab.studies.options import name_trials, write_trials, write_variants
-from attnlab.studies.tuning import Tuning, parse_tuning
+from attnlab.studies.tuning.search import Tuning, parse_tuning
 
 TRIAL = re.compile(r"\+?trial=t(\d+)$")
 """The override that makes a run one of a study's trials."""

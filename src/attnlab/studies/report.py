@@ -7,7 +7,7 @@ from attnlab.studies.collection import Study, check_files, collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.page import page
 from attnlab.studies.table import Comparison
-from attnlab.studies.tuned import read_selection
+from attnlab.studies.tuning.summary import read_selection
 
 
 def report(folder: Path) -> tuple[Study, Comparison | None]:

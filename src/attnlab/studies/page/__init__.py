@@ -13,9 +13,9 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from attnlab.studies.collection import Study, tally
 from attnlab.studies.page import charts, contents
-from attnlab.studies.selection import Selection
 from attnlab.studies.table import CORRECTION, Comparison
-from attnlab.studies.tuned import tabulate
+from attnlab.studies.tuning.selection import Selection
+from attnlab.studies.tuning.summary import tabulate
 
 
 def page(study: Study, comparison: Comparison | None, selection: Selection | None = None) -> str:

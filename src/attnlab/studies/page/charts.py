@@ -9,7 +9,7 @@ from typing import Any
 from attnlab.evaluation.metric import Metric
 from attnlab.studies.collection import Run, Study
 from attnlab.studies.cost import COSTS, Cost
-from attnlab.studies.selection import Selection
+from attnlab.studies.tuning.selection import Selection
 
 POINTS = 200
 """Epochs of a learning curve that are drawn, evenly spaced from the first to the last."""

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 
 from attnlab.studies.collection import Study
-from attnlab.studies.selection import Selection, collect_selection
 from attnlab.studies.table import TuningTable
+from attnlab.studies.tuning.selection import Selection, collect_selection
 
 
 def read_selection(study: Study) -> Selection | None:
