@@ -3,7 +3,7 @@
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -195,7 +195,7 @@ class Split(Annotation):
         return sum(words.is_mark(place + 1) and place > verbs[0] for place in prefixes) if verbs else 0
 
 
-KINDS: dict[str, type[Annotation]] = {kind.kind: kind for kind in (Occurrence, Agreement, Order, Split)}
+KINDS: dict[str, Callable[..., Annotation]] = {kind.kind: kind for kind in (Occurrence, Agreement, Order, Split)}
 
 
 def format_annotations(annotations: Sequence[Annotation]) -> str:

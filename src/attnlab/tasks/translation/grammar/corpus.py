@@ -176,8 +176,8 @@ class GrammarCorpus(Corpus):
                 continue
             seen.add(text)
             quotas[bucket] -= 1
-            annotations = () if name == "train" else list_annotations(sentence, self.languages[1])
-            pairs.append((text, translation, Gold.all_sure(align(source, target)), annotations))
+            own = () if name == "train" else list_annotations(sentence, self.languages[1])
+            pairs.append((text, translation, Gold.all_sure(align(source, target)), own))
             refused = 0
         generator.shuffle(pairs)
         sources, targets, alignments, annotations = map(list, zip(*pairs, strict=True))
