@@ -35,3 +35,20 @@ def test_what_runs_were_started_in_is_told_where_it_differs(tmp_path: Path) -> N
         "not of one kind: these runs differ in device (Example GPU, cpu), by which figures differ too",
         "not of one kind: these runs differ in precision (32-true, bf16-mixed), by which figures differ too",
     ]
+
+
+def test_what_an_error_rate_is_compared_with_stands_beside_it(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "aligned", seeds=(1, 2), states={}, columns=["bleu", "aer"])
+    anchors = {"aer_best": "BestAlignment", "aer_diagonal": "DiagonalAlignment"}
+    for run in (RunFolder(path) for path in folder.glob("*/seed=*")):
+        config, result = run.read_config(), run.read_result()
+        metrics = {name: {"_target_": f"attnlab.evaluation.metrics.{kind}"} for name, kind in anchors.items()}
+        run.write_config({**config, "metrics": {**config["metrics"], **metrics}})
+        for value, name in ((6.0, "aer_best"), (48.04, "aer_diagonal")):
+            result.tests["test"]["metrics"][name] = {"value": value, "signature": "", "low": None, "high": None}
+        run.write_result(result)
+        run.digests_file.unlink()
+    _, comparison = report(folder)
+    assert comparison is not None
+    assert "test: AER, best possible 6.0 %, AER, diagonal 48.0 %" in comparison.notes
+    assert not any("diagonal" in name for name in comparison.header)

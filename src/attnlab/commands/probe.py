@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from attnlab.runs.record import ProbeFigure, ProbeRecord
 
 
-@click.command(short_help="Test whether what a trained model looks at explains what it does.")
+@click.command(short_help="Test whether attention explains what a trained model does.")
 @click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN...", shell_complete=complete_run)
 @click.option("--test", metavar="NAME", help="Test set of the runs' data, or val.  [default: its first test set]")
 @click.option("--examples", type=click.IntRange(1), default=200, show_default=True, help="How many are drawn from it.")
