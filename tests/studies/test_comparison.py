@@ -132,6 +132,20 @@ def notes(folder: Path, word: str) -> list[str]:
     return [note for note in comparison.notes if word in note]
 
 
+def test_data_that_go_by_the_seed_are_told_and_refused_where_a_variant_has_others(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "seeds", states={}, seeds=(1, 2))
+    for run in map(RunFolder, sorted(folder.glob("*/seed=2"))):
+        changed(run, data="0000000000000000")
+        record = run.read_record()
+        assert record is not None
+        run.write_record(replace(record, recipe="that of other data"))
+    assert len(notes(folder, "each seed has data of its own, the same for all variants")) == 1
+    assert notes(folder, "not comparable") == []
+    changed(RunFolder(folder / "attention=dot" / "seed=2"), data="1111111111111111")
+    assert notes(folder, "each seed has data of its own") == []
+    assert len(notes(folder, "not comparable: these runs differ in data")) == 1
+
+
 def test_what_cannot_be_compared_is_told(tmp_path: Path) -> None:
     study = collect(write_study(tmp_path / "other", states={(variant, 1): "failed" for variant in SKILLS}, seeds=(1,)))
     with pytest.raises(UserError, match="no run below"):

@@ -1,9 +1,11 @@
 """What has to be said below a comparison: what its figures are, and which of them do not compare."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
+from attnlab.config import WITHOUT_EFFECT
 from attnlab.studies.collection import Study
 from attnlab.studies.cost import COSTS
 from attnlab.studies.inference import Inference, describe
@@ -59,7 +61,21 @@ def _differing_parts(found: Sequence[str]) -> str:
     return ", ".join(f"{name} ({', '.join(told)})" for name, told in values.items() if len(told) > 1) or "; ".join(found)
 
 
+def has_data_by_seed(study: Study) -> bool:
+    """Tell whether each seed has data of its own, the same for all variants."""
+    data: dict[int, set[str]] = {}
+    for run in study.finished_runs:
+        data.setdefault(run.seed, set()).add(run.result.data)
+    return len(data) > 1 and sum(map(len, data.values())) == len(data) == len(set[str]().union(*data.values()))
+
+
 def _of_examples(study: Study) -> Iterator[str]:
+    if has_data_by_seed(study):
+        yield (
+            "each seed has data of its own, the same for all variants: runs of one seed are a pair, and the spread over seeds "
+            "holds that between data"
+        )
+        return
     for test in study.tests:
         if len({run.example_order(test)[0] for run in study.finished_runs if test in run.result.tests}) > 1:
             yield (
@@ -126,11 +142,24 @@ def _of_tuning(study: Study) -> Iterator[str]:
 
 def _of_origins(study: Study) -> Iterator[str]:
     results = [(run.config, run.result) for run in study.finished_runs]
-    kinds = ("data", "version", "code")
+    by_seed = has_data_by_seed(study)
+    kinds = ("version", "code") if by_seed else ("data", "version", "code")
     yield from differing_origins([(config, {kind: getattr(result, kind) for kind in kinds}) for config, result in results])
     for label, runs in study.done().items():
-        if len({run.record.recipe for run in runs if run.record}) > 1:
+        recipes = {_settings(run.config) if by_seed else run.record.recipe for run in runs if run.record}
+        if len(recipes) > 1:
             yield f"not comparable: the seeds of {label} differ in more than their seed; run the study again"
+
+
+def _settings(config: Mapping[str, Any]) -> str:
+    """Write down what the seeds of a variant share whose data go by the seed: the config without seeds."""
+    return json.dumps(_without(config, {"seed", "name", "data.seed", *WITHOUT_EFFECT}), sort_keys=True, default=str)
+
+
+def _without(node: Any, keys: Collection[str], path: str = "") -> Any:
+    if not isinstance(node, Mapping):
+        return node
+    return {key: _without(item, keys, f"{path}{key}.") for key, item in node.items() if f"{path}{key}" not in keys}
 
 
 def differing_origins(runs: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> Iterator[str]:
