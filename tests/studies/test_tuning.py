@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from attnlab.errors import UserError
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.archive import pack, unpack
 from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder, StudyPlan
@@ -70,13 +72,6 @@ def test_trials_are_made_once_chosen_on_validation_and_given_to_the_runs(
     out = capfd.readouterr().out
     assert "to do" not in out
     assert f"optimizer.lr={chosen['none']}" in out
-
-    assert cli("pack", "tuned") == 0
-    folder.rename(tmp_path / "elsewhere")
-    assert cli("unpack", "tuned.tar.xz") == 0
-    capfd.readouterr()
-    assert cli(*command, "--dry-run") == 0
-    assert "to do" not in capfd.readouterr().out
 
 
 @pytest.mark.exhaustive
@@ -242,6 +237,20 @@ def test_a_training_that_diverged_is_a_trial_and_the_worst(tuned: Path) -> None:
     shown = page(study, comparison, selection)
     assert 'id="tuning"' in shown
     assert "expected best val/bleu" in shown
+
+
+def test_an_archive_holds_the_trials_that_are_finished(tuned: Path, tmp_path: Path) -> None:
+    for result in [*tuned.glob("*/*/result.json"), *tuned.glob("tuning/*/*/result.json")]:
+        RunFolder(result.parent).write_digests()
+    pack(StudyFolder(tuned), tmp_path / "small.tar.xz")
+    found = unpack(tmp_path / "small.tar.xz", tmp_path / "elsewhere")
+    assert len(found.added) == 6
+    assert [run.place for run in found.study.tuning.runs] == [
+        run.place for run in StudyFolder(tuned).tuning.runs if "additive,trial=t2" not in run.place
+    ]
+    selection = read_selection(collect(found.study.path))
+    assert selection is not None
+    assert [*selection.variants] == ["dot"]
 
 
 def test_a_trial_of_other_values_or_that_was_interrupted_decides_nothing(tuned: Path) -> None:
