@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from hydra.core.plugins import Plugins
+from hydra.plugins.launcher import Launcher
 
 from attnlab import config
 from attnlab.config import Factory, build, check, component_errors, library_errors, settle
@@ -363,3 +365,19 @@ def test_variants_are_called_by_what_tells_them_apart() -> None:
     assert labels([("a=1", "b=x"), ("a=2", "b=x")]) == ("a", {("a=1", "b=x"): "1", ("a=2", "b=x"): "2"})
     assert labels([("a=1",), ()])[1] == {("a=1",): "a=1", (): "default"}
     assert labels([("a=1", "b=1"), ("a=2", "b=2")])[0] == "variant"
+
+
+def test_a_sweep_keeps_no_config_of_what_it_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = []
+    (launcher,) = (plugin for plugin in Plugins.instance().discover(Launcher) if plugin.__name__ == "BasicLauncher")
+    launch = launcher.launch
+
+    def keep(self: Launcher, *args: Any, **options: Any) -> Any:
+        returned = launch(self, *args, **options)
+        kept.extend(returned)
+        return returned
+
+    monkeypatch.setattr(launcher, "launch", keep)
+    monkeypatch.chdir(tmp_path)
+    config.run_hydra(["--multirun", "seed=1,2"], "train", lambda job: float(job.config["seed"]))
+    assert [(one.return_value, one.cfg, one.hydra_cfg) for one in kept] == [(1.0, None, None), (2.0, None, None)]

@@ -10,8 +10,11 @@ from typing import Any
 import hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn
+from hydra.experimental.callback import Callback as HydraCallback
 from hydra.plugins.completion_plugin import DefaultCompletionPlugin
 from omegaconf import DictConfig, OmegaConf
+from typing_extensions import override
 
 from attnlab.config.composition import CONF, MAIN, VERSION, Place, hydra_errors, search_path
 from attnlab.errors import UserError
@@ -32,6 +35,14 @@ class HydraJob:
     folder: Path
     overrides: list[str]
     logging: dict[str, Any]
+
+
+class LightReturn(HydraCallback):
+    """Leaves the configs out of what a job returns: a sweep keeps that of every job until it ends, half a megabyte each."""
+
+    @override
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        job_return.cfg = job_return.hydra_cfg = None
 
 
 JobFunction = Callable[[HydraJob], float | None]
