@@ -163,7 +163,16 @@ TRAINER = {"_target_": "lightning.Trainer", "_partial_": True}
 
 def settled(**changes: Any) -> dict[str, Any]:
     nodes: dict[str, Any] = {key: {} for key in config.KEYS}
-    plain = {"name": "x", "seed": 1, "threads": None, "resume": True, "keep_results": False, "monitor": "m", "cache_dir": None}
+    plain = {
+        "name": "x",
+        "seed": 1,
+        "threads": None,
+        "test": True,
+        "resume": True,
+        "keep_results": False,
+        "monitor": "m",
+        "cache_dir": None,
+    }
     task = {"task": node("FakeTask"), "tokenizer": node("anything"), "vocabulary": {"max_size": None}}
     return settle({**nodes, **plain, **task, **changes})
 
