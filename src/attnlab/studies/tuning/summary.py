@@ -20,13 +20,15 @@ def tabulate(study: Study, selection: Selection) -> TuningTable:
     digits = selection.metric.digits
     header = [study.axis, "rank", "chosen", f"best {selection.monitor} of {selection.count}"]
     header += [f"expected best of {budget}" for budget in budgets]
-    rows = []
-    for rank, (label, variant) in enumerate(selection.variants.items(), 1):
+    rows: list[list[str]] = []
+    best = [variant.chosen.score for variant in selection.variants.values() if variant.chosen]
+    for label, variant in selection.variants.items():
         chosen = variant.chosen
         told = " ".join(f"{key}={value}" for key, value in chosen.values.items()) if chosen else "-"
         scores = [chosen.score if chosen else math.nan, *(variant.expected[budget - 1] for budget in budgets)]
         shown = ["-" if math.isnan(score) else f"{score:.{digits}f}" for score in scores]
-        rows.append([label, str(rank) if chosen else "-", told, *shown])
+        rank = str(1 + best.index(chosen.score)) if chosen else "-"  # the best come first; equal ones have one rank
+        rows.append([label, rank, told, *shown])
     return TuningTable(header, rows, list(_notes(selection)))
 
 
