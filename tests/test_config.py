@@ -137,6 +137,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "none": (node("Window", size=None), "attention.size must be a whole number, not None"),
     "keys": (node("Window", size={"a": 1}), "attention.size must be a whole number, not keys"),
     "count": (node("Window", size=0), "attention.size must be 1 or more, not 0"),
+    "layers": (node("anything", layers=2**32), "attention.layers must be from 1 to 1000, not 4294967296"),
     "probability": (node("Decoder", dropout=1.0), "attention.dropout must be from 0 to below 1, not 1.0"),
     "missing": (node("Window", size="???"), "attention.size has no default: add attention.size=VALUE"),
     "missing in a list": (attention(parts=[node("Window", size="???")]), "attention.parts.0.size has no default"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from commands import TINY, Cli, cli
@@ -20,6 +20,8 @@ from conftest import CONF, options
 __all__ = ["cli"]
 
 TRIES = int(os.environ.get("ATTNLAB_FUZZ", "3"))
+SERIES = 50
+"""So many in one test, so that several processes share them."""
 SECONDS = 60
 STEP = ["trainer=debug", "logger=none", "trainer.limit_train_batches=1", "trainer.limit_val_batches=1"]
 STEP += ["trainer.limit_test_batches=1", "callbacks.samples.examples=1"]
@@ -68,35 +70,39 @@ class HangError(BaseException):
 
 
 @pytest.mark.exhaustive
-@settings(
-    max_examples=TRIES,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    report_multiple_bugs=True,
-)
-@given(chosen=overrides)
-def test_any_config_trains_or_says_in_one_line_why_not(
-    chosen: list[str], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("series", range(-(-TRIES // SERIES)))
+def test_any_config_trains_or_says_in_one_line_why_not(series: int, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     def hang(*_: object) -> None:
-        raise HangError(f"{chosen} took more than {SECONDS} s")
+        raise HangError(f"more than {SECONDS} s")
 
-    capsys.readouterr()
-    before = signal.signal(signal.SIGALRM, hang)
-    signal.alarm(SECONDS)
-    try:
-        status = cli("train", *STEP, *TINY, "threads=1", *chosen)
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-    told = capsys.readouterr().err
-    if log := os.environ.get("ATTNLAB_FUZZ_LOG"):
-        with Path(log).open("a", encoding="utf-8") as file:
-            file.write(f"{status} {chosen} {told.splitlines()[-1] if told else ''}\n")
-    assert "Traceback" not in told, f"{chosen}\n{told}"
-    assert status in (0, 2), f"{chosen}\n{told}"
-    if status:
-        assert "attnlab: " in told.splitlines()[-1]
+    @seed(series)
+    @settings(
+        max_examples=min(SERIES, TRIES - series * SERIES),
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=True,
+    )
+    @given(chosen=overrides)
+    def attempt(chosen: list[str]) -> None:
+        capsys.readouterr()
+        before = signal.signal(signal.SIGALRM, hang)
+        signal.alarm(SECONDS)
+        try:
+            status = cli("train", *STEP, *TINY, "threads=1", *chosen)
+        except HangError as error:
+            raise AssertionError(f"{chosen} took {error}") from error
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, before)
+        told = capsys.readouterr().err
+        if log := os.environ.get("ATTNLAB_FUZZ_LOG"):
+            with Path(log).open("a", encoding="utf-8") as file:
+                file.write(f"{status} {chosen} {told.splitlines()[-1] if told else ''}\n")
+        assert "Traceback" not in told, f"{chosen}\n{told}"
+        assert status in (0, 2), f"{chosen}\n{told}"
+        if status:
+            assert "attnlab: " in told.splitlines()[-1]
+
+    attempt()

@@ -35,8 +35,10 @@ HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
 MISSING = "???"
 
 COUNT, SHARE = Annotated[int, Range(1)], Annotated[float, Range(0, below=1)]
-LIMITED = (re.compile("(size|layers|heads)$"), COUNT), (re.compile("dropout$"), SHARE)
-"""By the end of its key: what a number must be that torch would take, to fail with it later or not at all."""
+LAYERS = Annotated[int, Range(1, 1000)]
+LIMITED = (re.compile("(size|heads)$"), COUNT), (re.compile("layers$"), LAYERS), (re.compile("dropout$"), SHARE)
+"""By the end of its key: what a number must be that torch would take, to fail with it later, to make layers for ever, or not to
+fail at all."""
 
 FEWER = Annotated[float, Range(above=0)] | None
 TRAINER = {
