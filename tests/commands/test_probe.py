@@ -8,7 +8,7 @@ import pytest
 
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load
-from commands import TINY, Cli, cli, runs
+from commands import OF_ANY_TASK, Cli, cli, runs
 from conftest import ROOT
 
 __all__ = ["cli", "runs"]
@@ -76,7 +76,7 @@ def test_what_a_model_finds_itself_is_forced(runs: dict[str, Path], cli: Cli) ->
 
 
 def test_pointing_is_probed_without_leaving_elements_out(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli("train", "task=pointing", "data=sort", "attention=multihead", *TINY, "logger=none") == 0
+    assert cli("train", "task=pointing", "data=sort", "attention=multihead", *OF_ANY_TASK, "logger=none") == 0
     (run,) = tmp_path.glob("runs/train/*/seed=1")
     assert cli("probe", str(run), "--examples", "6", *QUICK) == 0
     record = RunFolder(run).read_probe("test")
