@@ -11,7 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
+from attnlab.config import HydraJob
+from attnlab.studies import launch
 from attnlab.studies.collection import collect
 from commands import TINY
 from conftest import ROOT
@@ -66,3 +69,17 @@ def midway(folder: Path, process: subprocess.Popen[bytes]) -> Path:
                 return path.parent
         time.sleep(0.05)
     raise AssertionError(f"no run got midway; the sweep ended with {process.poll()}")
+
+
+def test_progress_is_told_after_each_hundredth_of_many_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(launch, "_run_in_process", lambda *_: launch.BUSY)
+    told = []
+    for number in range(6):
+        job = HydraJob(OmegaConf.create({}), tmp_path / "four" / "x" / f"seed={number}", [], {}, number)
+        launch.run_in_study(job, launch.Owner("here", os.getpid()), {}, progress=3)
+        busy, *progress = capsys.readouterr().out.splitlines()
+        assert "another process works on it" in busy
+        told += [number] * len(progress)
+    assert told == [2, 5]

@@ -29,12 +29,14 @@ class HydraJob:
         folder: of the run.
         overrides: of the config, all of them.
         logging: settings for :func:`logging.config.dictConfig`.
+        number: of the run in its sweep, from 0.
     """
 
     config: DictConfig
     folder: Path
     overrides: list[str]
     logging: dict[str, Any]
+    number: int
 
 
 class LightReturn(HydraCallback):
@@ -62,7 +64,8 @@ class _Task:
         sys.argv = list(self.arguments)
         settings = HydraConfig.get()
         logging: Any = OmegaConf.to_container(settings.job_logging, resolve=True)
-        job = HydraJob(config, Path(settings.runtime.output_dir), list(settings.overrides.task), logging)
+        number = settings.job.num if self.is_sweep else 0
+        job = HydraJob(config, Path(settings.runtime.output_dir), list(settings.overrides.task), logging, number)
         try:
             return self.function(job)
         except Exception as error:

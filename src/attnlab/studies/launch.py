@@ -72,7 +72,9 @@ def run_study(plan: "Plan") -> None:
     """
     plan.save()
     values = {run.folder: dict(run.values) for run in plan.runs if run.values}
-    work = partial(run_in_study, owner=Owner(socket.gethostname(), os.getpid()), values=values)
+    # All runs are read for it: a sweep of many would spend the more on each, the more it has.
+    progress = max(1, len(plan.runs) // 100)
+    work = partial(run_in_study, owner=Owner(socket.gethostname(), os.getpid()), values=values, progress=progress)
     run_hydra(["--multirun", "--config-dir", str(plan.root), *plan.arguments], plan.config_name, work)
 
 
@@ -105,7 +107,7 @@ class Owner(NamedTuple):
 _PARENT = os.getppid()
 
 
-def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, Any]]) -> float:
+def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, Any]], progress: int) -> float:
     """Carry out one run of a study; Hydra's launchers call it.
 
     A failure is written down in the run's folder, and is not raised: what ends a sweep differs from launcher to launcher. Once
@@ -115,6 +117,7 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
         job: the run.
         owner: the process of the study.
         values: by the folder of a run below that of the study, what it is given beside its overrides.
+        progress: after how many runs the study's progress is told.
 
     Returns:
         The best of what the run monitored on the validation set, for a sweeper that wants to know; NaN if it failed.
@@ -143,8 +146,9 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
     if status in (CRASHED, MISTAKEN) or status < 0:
         *before, last = folder.read_error().strip().splitlines() or [f"ended with status {status}, and did not say why"]
         print(printable("\n".join([*before, f"attnlab: {folder.place}: {last}"])), file=sys.stderr, flush=True)
-    with trust(own):
-        print(f"attnlab: {describe_progress(folder.study)}", flush=True)
+    if (job.number + 1) % progress == 0:
+        with trust(own):
+            print(f"attnlab: {describe_progress(folder.study)}", flush=True)
     best = folder.read_result().best if status == DONE else None
     return float("nan") if best is None else best
 
