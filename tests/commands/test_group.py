@@ -29,16 +29,25 @@ HEAVY = {"torch", "lightning", "spacy", "wandb", "matplotlib", "numpy", "scipy",
     ids=" ".join,
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    assert "attn" in run_without(HEAVY, *arguments)
+
+
+def test_a_report_imports_no_torch(tmp_path: Path) -> None:
+    assert "BLEU" in run_without({"torch", "lightning", "spacy", "matplotlib"}, "report", str(write_study(tmp_path / "study")))
+
+
+def run_without(heavy: set[str], *arguments: str) -> str:
+    """Run a command that imports none of some modules, and return what it prints."""
     code = (
         "import sys; from attnlab.commands import main\n"
         "try: status = main()\n"
         "except SystemExit as stop: status = stop.code or 0\n"
-        f"assert not {HEAVY!r} & set(sys.modules), 'heavy'\n"
+        f"assert not {heavy!r} & set(sys.modules), {heavy!r} & set(sys.modules)\n"
         "sys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "attn" in done.stdout
+    return done.stdout
 
 
 def test_help_is_there_at_once_and_lists_every_verb() -> None:

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from attnlab.data.pharaoh import Gold
-from attnlab.evaluation.measurement import Bucket, Measurement, bootstrap_interval, measure, measure_by_length
+from attnlab.evaluation.measurement import Bucket, LengthBuckets, Measurement, bootstrap_interval, measure
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
 from attnlab.tasks.translation.metrics import BLEU, TER, ChrF
@@ -71,7 +71,7 @@ def test_what_has_no_value_has_no_interval() -> None:
 
 def test_quality_by_length_is_that_of_the_examples_in_each_bucket() -> None:
     statistics = np.array([[1, 1], [0, 1], [1, 1], [1, 1], [0, 1]], dtype=float)
-    found = measure_by_length(ExactMatch(), statistics, [3, 5, 6, 70, 0])
+    found = LengthBuckets([3, 5, 6, 70, 0]).measure(ExactMatch(), statistics)
     assert found == [Bucket(1, 5, 2, 50.0), Bucket(6, 10, 1, 100.0), Bucket(61, 70, 1, 100.0)]
-    assert measure_by_length(ExactMatch(), statistics[:1], [0]) == []
-    assert math.isnan(measure_by_length(ExactMatch(), np.zeros((1, 2)), [1])[0].value)
+    assert LengthBuckets([0]).measure(ExactMatch(), statistics[:1]) == []
+    assert math.isnan(LengthBuckets([1]).measure(ExactMatch(), np.zeros((1, 2)))[0].value)

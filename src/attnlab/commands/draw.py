@@ -88,7 +88,7 @@ def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links:
 
 
 def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: str | None) -> "Figure":
-    from attnlab.evaluation.measurement import Bucket, measure_by_length
+    from attnlab.evaluation.measurement import Bucket, LengthBuckets
     from attnlab.evaluation.plots import plot_by_length
     from attnlab.runs.evaluations import choose_metric, read_tested
 
@@ -98,7 +98,7 @@ def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: st
     for name, runs in seeds.items():
         by_low: dict[int, list[Bucket]] = {}
         for tested in (read_tested(run, test, label) for run in runs):
-            for bucket in measure_by_length(metric, tested.of(metric_name), tested.lengths):
+            for bucket in LengthBuckets(tested.lengths).measure(metric, tested.of(metric_name)):
                 units[tested.unit] = None
                 by_low.setdefault(bucket.low, []).append(bucket)
         buckets[name] = [

@@ -86,7 +86,7 @@ def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "
     from rich.table import Table
 
     from attnlab.commands._terminal import Terminal
-    from attnlab.evaluation.measurement import measure_by_length
+    from attnlab.evaluation.measurement import LengthBuckets
 
     table = Table("", *found)
     table.add_row("examples", *(f"{len(evaluation.hypotheses):,}" for evaluation in found.values()))
@@ -102,7 +102,7 @@ def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "
         cells = [
             "\n".join(
                 f"{bucket.low} to {bucket.high}: {bucket.value:.{metric.digits}f} ({bucket.examples})"
-                for bucket in measure_by_length(metric, evaluation.statistics[monitored], evaluation.lengths)
+                for bucket in LengthBuckets(evaluation.lengths).measure(metric, evaluation.statistics[monitored])
             )
             if monitored in evaluation.statistics
             else ""

@@ -1,6 +1,5 @@
 """What can be made again, on disk, found by content."""
 
-import hashlib
 import json
 import logging
 import os
@@ -108,9 +107,3 @@ def load_or_make(folder: Path, *, make: Callable[[Path], None], read: Callable[[
 def _concerns(path: Path, folder: Path) -> bool:
     """Tell whether a path is that of a folder, of something in it or of one around it."""
     return path.is_relative_to(folder) or folder.is_relative_to(path)
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,9 @@ class _Free:
         return True
 
 
-def from_weights(weights: Tensor, source: Sequence[tuple[int, int]], target: Sequence[tuple[int, int]], *, shift: int) -> Links:
+def from_weights(
+    weights: "Tensor", source: Sequence[tuple[int, int]], target: Sequence[tuple[int, int]], *, shift: int
+) -> Links:
     """Link every target word to the source word that its tokens look at most; to none where two share the largest weight.
 
     The tokens of a source word add up their weights; those of a target word are averaged. The end symbol, and any token outside
@@ -173,9 +176,11 @@ def from_weights(weights: Tensor, source: Sequence[tuple[int, int]], target: Seq
 
 
 def _merge(
-    weights: Tensor, first: NDArray[np.int64], end: NDArray[np.int64], *, dim: Literal[0, 1], average: bool = False
-) -> Tensor:
+    weights: "Tensor", first: NDArray[np.int64], end: NDArray[np.int64], *, dim: Literal[0, 1], average: bool = False
+) -> "Tensor":
     """Add up, or average, the weights of the tokens of each word, along one dimension; most words are one token."""
+    import torch
+
     first, end = (np.minimum(places, weights.shape[dim]) for places in (first, end))
     merged = weights.index_select(dim, torch.from_numpy(np.minimum(first, weights.shape[dim] - 1)))
     for word in np.flatnonzero(end - first != 1).tolist():

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from attnlab.data.pharaoh import Gold, Links
+
+if TYPE_CHECKING:  # a report imports this, and no torch, which takes seconds
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Prediction:
     text: str
     tokens: list[str]
     source: list[str]
-    weights: Tensor
+    weights: "Tensor"
     log_probability: float
     score: float
 
@@ -48,9 +49,9 @@ class ForcedDecoding:
     tokens: list[str]
     log_probabilities: list[float]
     right: list[bool]
-    weights: Tensor
+    weights: "Tensor"
     source: list[str]
-    heads: dict[str, Tensor] = field(default_factory=dict)
+    heads: "dict[str, Tensor]" = field(default_factory=dict)
 
     @property
     def log_probability(self) -> float:

@@ -1,17 +1,20 @@
 """Pictures of attention."""
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def heatmap(
-    weights: Tensor,
+    weights: "Tensor",
     source: Sequence[str],
     hypothesis: Sequence[str],
     *,
@@ -38,7 +41,7 @@ def heatmap(
 
 
 def draw(
-    axes: Axes, weights: Tensor, source: Sequence[str], hypothesis: Sequence[str], *, gold: Collection[tuple[int, int]] = ()
+    axes: Axes, weights: "Tensor", source: Sequence[str], hypothesis: Sequence[str], *, gold: Collection[tuple[int, int]] = ()
 ) -> AxesImage:
     """Draw one heatmap into axes; see :func:`heatmap`."""
     rows, columns = len(hypothesis), len(source)

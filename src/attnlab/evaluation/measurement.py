@@ -99,20 +99,27 @@ def bootstrap_interval(
     return float(draws[cut]), float(draws[len(draws) - cut - 1])
 
 
-def measure_by_length(metric: Metric, statistics: Statistics, lengths: Sequence[float] | NDArray[np.float64]) -> list[Bucket]:
-    """Return a metric of the examples of similar source length: the classic figure that shows what attention is for.
+class LengthBuckets:
+    """The buckets of similar source length that examples fall into, for measuring them by many metrics.
 
     Args:
-        metric: to be shown.
-        statistics: what each example adds, (examples, k).
         lengths: of the examples' sources, in the unit of their task, so that all systems have the same buckets.
     """
-    known, ends = np.asarray(lengths), np.array([*EDGES[1:], 10**9])
-    inside = (np.array(EDGES)[:, None] <= known) & (known < ends[:, None])
-    counts = inside.sum(axis=1)
-    some = np.flatnonzero(counts)
-    values = metric.values(inside[some].astype(np.float64) @ statistics)
-    return [
-        Bucket(EDGES[place], min(int(ends[place]) - 1, int(known.max())), int(counts[place]), float(value))
-        for place, value in zip(some, values, strict=True)
-    ]
+
+    def __init__(self, lengths: Sequence[float] | NDArray[np.float64]) -> None:
+        known, ends = np.asarray(lengths), np.array([*EDGES[1:], 10**9])
+        inside = (np.array(EDGES)[:, None] <= known) & (known < ends[:, None])
+        some = np.flatnonzero(inside.any(axis=1))
+        self._inside = inside[some].astype(np.float64)
+        highs = np.minimum(ends[some] - 1, known.max(initial=0))
+        self._bounds = [(EDGES[place], int(high), int(inside[place].sum())) for place, high in zip(some, highs, strict=True)]
+
+    def measure(self, metric: Metric, statistics: Statistics) -> list[Bucket]:
+        """Return a metric of the examples of each bucket: the classic figure that shows what attention is for.
+
+        Args:
+            metric: to be shown.
+            statistics: what each example adds, (examples, k).
+        """
+        values = metric.values(self._inside @ statistics).tolist()
+        return [Bucket(*bounds, value) for bounds, value in zip(self._bounds, values, strict=True)]

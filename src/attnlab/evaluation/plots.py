@@ -6,18 +6,20 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.font_manager import get_font_names
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
-from torch import Tensor
 
 from attnlab.errors import UserError
 from attnlab.evaluation.heatmaps import draw
 from attnlab.evaluation.measurement import Bucket
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +59,7 @@ def plot_by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, unit: s
     """Draw a metric by source length, a line for each system: the classic figure that shows what attention is for.
 
     Args:
-        buckets: of each system, as :func:`attnlab.evaluation.measurement.measure_by_length` makes them.
+        buckets: of each system, as :func:`attnlab.evaluation.measurement.LengthBuckets` makes them.
         metric: what it is called.
         unit: what lengths are counted in, such as "words".
         title: above the figure.
@@ -108,7 +110,10 @@ def _finish(axes: Any, title: str) -> None:
 
 
 def plot_side_by_side(
-    maps: Mapping[str, tuple[Tensor, Sequence[str], Sequence[str]]], *, title: str = "", gold: Collection[tuple[int, int]] = ()
+    maps: "Mapping[str, tuple[Tensor, Sequence[str], Sequence[str]]]",
+    *,
+    title: str = "",
+    gold: Collection[tuple[int, int]] = (),
 ) -> Figure:
     """Draw the attention of several systems on one example beside each other.
 

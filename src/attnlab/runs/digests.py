@@ -21,9 +21,7 @@ def make_digests(root: Path, files: Collection[Path], pending: Mapping[Path, str
         files: that are there.
         pending: text of files that will be there.
     """
-    from attnlab.data.cache import digest  # not before: torch is imported with it, which takes seconds
-
-    digests = {path: digest(path) for path in files}
+    digests = {path: _digest(path) for path in files}
     digests |= {path: hashlib.sha256(text.encode()).hexdigest() for path, text in pending.items()}
     return json.dumps({path.relative_to(root).as_posix(): digests[path] for path in sorted(digests)}, indent=1)
 
@@ -54,8 +52,6 @@ def find_altered_files(listed: Path, among: Collection[Path] = ()) -> list[Path]
     Raises:
         UserError: a file cannot be read, although it may be whole.
     """
-    from attnlab.data.cache import digest
-
     if not listed.is_file():
         return []
     try:
@@ -66,7 +62,7 @@ def find_altered_files(listed: Path, among: Collection[Path] = ()) -> list[Path]
     paths = paths if among else [listed.parent / name for name in digests]
     try:
         return [
-            path for path in paths if not path.is_file() or digest(path) != digests[path.relative_to(listed.parent).as_posix()]
+            path for path in paths if not path.is_file() or _digest(path) != digests[path.relative_to(listed.parent).as_posix()]
         ]
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
@@ -85,3 +81,8 @@ def _parse(text: str) -> dict[str, str]:
     if any(name.startswith("/") or ".." in name.split("/") for name in content):
         raise ValueError("a file lies elsewhere")
     return content
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

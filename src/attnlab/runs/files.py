@@ -48,7 +48,11 @@ def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
         return {}
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            columns = np.split(arrays["values"], np.cumsum(arrays["widths"]))
+            statistics = {
+                name: np.ascontiguousarray(rows.T) for name, rows in zip(arrays["names"].tolist(), columns[:-1], strict=True)
+            }
+            return {**statistics, LENGTHS: arrays[LENGTHS], NUMBERS: arrays[NUMBERS]}
     except Exception as error:  # of damaged bytes zipfile raises almost anything
         raise UserError(f"{path} is damaged ({brief(error)})") from error
 
@@ -58,10 +62,14 @@ def write_statistics(
 ) -> None:
     """Write what each example adds to each metric, the length of its source, and its number in the test set."""
     path.parent.mkdir(exist_ok=True)
-    beside = {name: np.asarray(row, dtype=np.float64) for name, row in ((LENGTHS, lengths), (NUMBERS, numbers))}
-    arrays: dict[str, Any] = {**statistics, **beside}
+    beside: dict[str, Any] = {name: np.asarray(row, dtype=np.float64) for name, row in ((LENGTHS, lengths), (NUMBERS, numbers))}
+    # One array is read many times faster than one for each metric, and packs better with the columns one after another.
+    values = np.concatenate([np.empty((0, len(lengths))), *(rows.T for rows in statistics.values())])
+    widths = [rows.shape[1] for rows in statistics.values()]
     with replacement(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+        np.savez_compressed(
+            file, names=np.array([*statistics], dtype=str), widths=np.array(widths, dtype=int), values=values, **beside
+        )
 
 
 def write_atomically(path: Path, text: str) -> None:

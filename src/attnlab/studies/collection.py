@@ -22,7 +22,7 @@ from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.names import Significance
 
 if TYPE_CHECKING:
-    from attnlab.evaluation.measurement import Bucket
+    from attnlab.evaluation.measurement import Bucket, LengthBuckets
     from attnlab.evaluation.metric import Metric, Statistics
 
 
@@ -134,10 +134,19 @@ class Run:
 
     def by_length(self, test: str, name: str, metric: "Metric") -> "list[Bucket]":
         """Return a metric of the examples of similar source length; empty where what they add is not known."""
-        from attnlab.evaluation.measurement import measure_by_length
-
         read = self._read(test)
-        return measure_by_length(metric, read[name], read[LENGTHS]) if name in read and LENGTHS in read else []
+        return self._length_buckets(test).measure(metric, read[name]) if name in read else []
+
+    def _length_buckets(self, test: str) -> "LengthBuckets":
+        from attnlab.evaluation.measurement import LengthBuckets
+
+        if test not in self._buckets:
+            self._buckets[test] = LengthBuckets(self._read(test)[LENGTHS])
+        return self._buckets[test]
+
+    @cached_property
+    def _buckets(self) -> "dict[str, LengthBuckets]":
+        return {}
 
     def _read(self, test: str) -> dict[str, NDArray[np.float64]]:
         if test not in self._statistics:
