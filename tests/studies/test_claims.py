@@ -132,6 +132,7 @@ def test_claims_are_judged_with_one_seed_as_of_these_models(tmp_path: Path) -> N
     (verdict,) = comparison.verdicts
     assert verdict.verdict == SUPPORTED
     assert verdict.reason.endswith("(of these trained models)")
+    assert "| interval, at 95 % |" in comparison.markdown()
 
 
 def test_a_study_keeps_its_claims_for_its_report(tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:

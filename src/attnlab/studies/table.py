@@ -13,9 +13,6 @@ from rich.table import Table
 from attnlab.errors import printable
 from attnlab.studies.claims import Verdict
 
-CORRECTION = "interval, at 95 % for all {count} claims together"
-"""What the verdict on a claim is seen by."""
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -83,13 +80,19 @@ class Comparison:
     def _claims(self) -> list[str]:
         return [f"claim {one.verdict}: {one.claim} ({one.reason})" for one in self.verdicts]
 
+    @property
+    def interval_title(self) -> str:
+        """What the intervals by which claims are judged hold for."""
+        together = f" for all {len(self.verdicts)} claims together" if len(self.verdicts) > 1 else ""
+        return f"interval, at 95 %{together}"
+
     def markdown(self) -> str:
         """Return the table as Markdown."""
         rows = [[f"**{_markdown(cell.text)}**" if cell.best else _markdown(cell.text) for cell in row] for row in self.rows]
         table = _markdown_table(self.header, rows)
         notes = [f"- {_markdown(note, in_table=False)}" for note in [*self.notes, *self.pending]]
         verdicts = [[_markdown(part) for part in (v.claim, f"**{v.verdict}**", v.reason)] for v in self.verdicts]
-        lines = [["claim", "verdict", CORRECTION.format(count=len(verdicts))], ["---"] * 3, *verdicts]
+        lines = [["claim", "verdict", self.interval_title], ["---"] * 3, *verdicts]
         claims = ["", "## Claims\n", *(f"| {' | '.join(line)} |" for line in lines)] if verdicts else []
         tuning = _markdown_tuning(self.tuning) if self.tuning else []
         return "\n".join([f"# {_markdown(self.title)}\n", table, "", *notes, *claims, *tuning, ""])

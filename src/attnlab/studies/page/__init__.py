@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from attnlab.studies.collection import Study, tally
 from attnlab.studies.page import charts, contents
-from attnlab.studies.table import CORRECTION, Comparison
+from attnlab.studies.table import Comparison
 from attnlab.studies.tuning.selection import Selection
 from attnlab.studies.tuning.summary import tabulate
 
@@ -47,7 +47,6 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         state=tally(run.state for run in study.runs),
         made=datetime.now(UTC),
         comparison=comparison,
-        correction=CORRECTION,
         shown=shown,
         points=charts.POINTS,
         curves=curves,
