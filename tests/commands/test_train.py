@@ -188,6 +188,10 @@ MISTAKES = {
     "interval": (["trainer.val_check_interval=1000"], "is more than the 188 batches of an epoch"),
     "seed": (["seed=one"], "seed must be a whole number, from 0 to 4294967295, not 'one'"),
     "optimizer": (["optimizer.lr=-1"], "optimizer or scheduler: Invalid learning rate: -1"),
+    "betas": (
+        ["optimizer.betas=[]"],
+        "optimizer or scheduler: a list is too short, or a key is missing (list index out of range)",
+    ),
     "trainer": (["trainer.precision=13"], "trainer.precision must be"),
     "accelerator": (["trainer.accelerator=abacus"], "trainer: "),
     "teacher": (["objective.teacher_forcing.ratio=2"], "objective.teacher_forcing: ratio is a probability from 0 to 1"),

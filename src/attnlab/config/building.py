@@ -10,7 +10,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
-from attnlab.errors import UserError
+from attnlab.errors import UserError, brief
 
 
 class ComponentError(UserError):
@@ -105,3 +105,5 @@ def library_errors(path: str) -> Iterator[None]:
         yield
     except (MisconfigurationException, ValueError, TypeError) as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from error
+    except LookupError as error:  # such as of Adam for betas=[]
+        raise UserError(f"{path}: a list is too short, or a key is missing ({brief(error)})") from error
