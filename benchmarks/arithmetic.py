@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
 from typing_extensions import override
 
 from attnlab.data.batches import Batch
+from attnlab.training.arithmetic import flop_counter
 from benchmarks.figures import Contestant, rate
 from benchmarks.loops import batch_loss
 from benchmarks.setting import Setting
@@ -54,12 +54,9 @@ class ProductLog(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def step_products(setting: Setting, batches: Sequence[Batch]) -> tuple[int, Counter[Product]]:
-    """Return what training steps on some batches compute: FLOP as torch counts them, and the matrix products.
-
-    It is counted on the CPU, where recurrent networks are made to consist of products that can be seen.
-    """
+    """Return what training steps on some batches compute: FLOP as torch counts them, and the matrix products."""
     model = setting.model().cpu().train()
-    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter, ProductLog() as log:
+    with flop_counter() as counter, ProductLog() as log:
         for batch in batches:
             batch_loss(model, batch).backward()  # type: ignore[no-untyped-call]
     return counter.get_total_flops(), log.products

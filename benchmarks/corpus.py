@@ -19,8 +19,8 @@ import numpy as np
 
 from attnlab.config import CONF, compose, settle
 from attnlab.runs.assembly import build_model, build_module, build_task
+from attnlab.training.memory import read_peak_memory
 from benchmarks.figures import Figure, Part, Quantity
-from benchmarks.memory import read_peak
 from benchmarks.setting import ROOT, Setting
 
 TYPES = 10**6
@@ -109,7 +109,7 @@ class Memory:
 
 
 def _peak() -> int:
-    return read_peak("cpu")
+    return read_peak_memory()
 
 
 def _pss(process: int) -> int:

@@ -4,11 +4,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 
 from attnlab.config import build
+from attnlab.training.memory import read_status, reset_peak_memory
 from benchmarks.figures import Figure, Part, Quantity
 from benchmarks.setting import ROOT, Setting
 
@@ -40,29 +40,11 @@ def main() -> None:
     score = build(node, "attention.score")(size, memory_size).to(device)
     for tokens in (8, TOKENS):  # the first loads what is loaded once
         query, memory = (torch.randn(1, tokens, width, device=device, requires_grad=True) for width in (size, memory_size))
-        before = reset_peak(device)
+        reset_peak_memory(torch.device(device))
+        before = torch.cuda.memory_allocated() if device == "cuda" else read_status("VmRSS")
         score(query, score.project_keys(memory)).sum().backward()
-        peak = read_peak(device) - before
+        peak = (torch.cuda.max_memory_allocated() if device == "cuda" else read_status("VmHWM")) - before
     print(peak)
-
-
-def reset_peak(device: str) -> int:
-    """Return the memory in use, and forget the peak before it."""
-    if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        return torch.cuda.memory_allocated()
-    Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM
-    return _status("VmRSS")
-
-
-def read_peak(device: str) -> int:
-    """Return the peak since then."""
-    return torch.cuda.max_memory_allocated() if device == "cuda" else _status("VmHWM")
-
-
-def _status(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith(field)).split()[1])
 
 
 PART = Part([SCORE, LAYER], measure)

@@ -15,7 +15,9 @@ from attnlab.runs import evaluations
 from attnlab.runs.building import load_metrics
 from attnlab.runs.files import LENGTHS, NUMBERS, read_statistics
 from attnlab.runs.folder import RunFolder
-from commands import Cli, cli, runs
+from attnlab.runs.loading import load
+from attnlab.search import GreedySearch
+from commands import TINY, Cli, cli, runs
 
 __all__ = ["cli", "runs"]
 
@@ -47,7 +49,9 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
             np.testing.assert_allclose(
                 statistics[metric], read_statistics(run.statistics_file(name))[metric], rtol=1e-3, atol=1e-4
             )
-    assert "ter" in told["test"]["metrics"]  # which takes long, and which no run measures itself
+    for name in ("ter", "bleu_forced_length"):  # which take long, and which no run measures itself
+        assert name in told["test"]["metrics"]
+        assert name not in recorded["test"]["metrics"]
     hypotheses = run.evaluation_hypotheses_file("default", "test")
     assert hypotheses.read_bytes() == run.hypotheses_file("test").read_bytes()
 
@@ -62,6 +66,38 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
     command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref.txt"), "-i", str(written)]
     printed = subprocess.run([*command, "--width", "4", "-b"], capture_output=True, text=True, check=True).stdout
     assert mine["tests"]["src"]["metrics"]["bleu"]["value"] == pytest.approx(float(printed), abs=1e-3)
+
+
+def test_predictions_of_forced_length_are_as_long_as_the_references(runs: dict[str, Path]) -> None:
+    predictor = load(runs["plain-1"])
+    examples = predictor.task.examples("test")
+    assert all(result.of_reference_length is None for result in predictor.examine(examples, "test"))
+    found = [result.of_reference_length for result in predictor.examine(examples, "evaluation")]
+    assert [one and len(one.tokens) for one in found] == [len(examples.target_tokens(index)) for index in range(len(examples))]
+    predictor.search = GreedySearch()
+    again = [result.of_reference_length for result in predictor.examine(examples, "evaluation")]
+    assert [one and len(one.tokens) for one in again] == [one and len(one.tokens) for one in found]
+
+
+@pytest.mark.parametrize("name", ["ter", "bleu_forced_length"])
+def test_a_column_that_no_run_would_fill_is_told_before_training(
+    name: str, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("train", *TINY, "logger=none", f"study.metrics=[bleu,{name}]") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"study.metrics has '{name}', which attnlab evaluate alone measures" in line
+
+
+def test_tests_measure_forced_lengths_if_they_are_told_to(cli: Cli, tmp_path: Path) -> None:
+    told = [
+        "study.metrics=[bleu,bleu_forced_length]",
+        "metrics.bleu_forced_length.in_tests=true",
+        "trainer.limit_train_batches=1",
+    ]
+    assert cli("train", *TINY, "logger=none", *told) == 0
+    (folder,) = tmp_path.glob("runs/train/*/seed=1")
+    measured = RunFolder(folder).read_result().tests["test"]["metrics"]
+    assert "tokens:spacy-mixed-" in measured["bleu_forced_length"]["signature"]
 
 
 def test_an_ensemble_is_evaluated(runs: dict[str, Path], cli: Cli) -> None:

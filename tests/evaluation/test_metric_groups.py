@@ -10,9 +10,11 @@ from attnlab.evaluation.metric import OCCASIONS, Metric
 from conftest import CONF, options
 
 EPOCH = {
-    "translation": {"bleu", "exact", "loss", "perplexity", "accuracy"},
-    "common": {"exact", "loss", "perplexity", "accuracy"},
+    "translation": {"bleu", "character_loss", "punctuation"},
+    "common": {"exact", "loss", "perplexity", "accuracy", "entropy", "relative_entropy", "largest_weight", "coverage"}
+    | {"monotonicity", "end_weight"},
 }
+EPOCH["translation"] |= EPOCH["common"]
 
 MINE = """\
 from attnlab.evaluation.metric import Ratio

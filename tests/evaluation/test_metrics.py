@@ -106,6 +106,15 @@ def test_attention_on_one_position_and_on_all() -> None:
     assert value(Monotonicity(), evidence(forced=[shared])) == 0.5, "of three steps that look somewhere"
 
 
+def test_entropy_is_of_distributions_alone() -> None:
+    source, weights = ["a", "</s>"], torch.tensor([[0.5, 0.5]])
+    whole, part = looking(weights, source), replace(looking(weights, source), sums_to_one=False)
+    for metric in (Entropy(), RelativeEntropy()):
+        assert metric.statistics(evidence(forced=[whole, None])) is not None
+        assert metric.statistics(evidence(forced=[whole, part])) is None
+    assert LargestWeight().statistics(evidence(forced=[part])) is not None
+
+
 def test_averages_of_attention_are_over_tokens_of_all_examples() -> None:
     one, two = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.5]] * 3)
     found = evidence(forced=[looking(one, ["a", "</s>"]), None, looking(two, ["b", "</s>"])])
@@ -129,4 +138,4 @@ def test_signatures_name_what_is_counted() -> None:
 
 def test_what_is_measured_after_every_epoch_is_measured_in_every_test() -> None:
     assert [Loss().is_due(occasion) for occasion in ("epoch", "test", "evaluation")] == [True, True, True]  # type: ignore[arg-type]
-    assert [Entropy().is_due(occasion) for occasion in ("epoch", "test", "evaluation")] == [False, True, True]  # type: ignore[arg-type]
+    assert [AlignmentRecall().is_due(occasion) for occasion in ("epoch", "test", "evaluation")] == [False, True, True]  # type: ignore[arg-type]

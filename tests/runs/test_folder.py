@@ -68,6 +68,7 @@ def test_lines_and_statistics_come_back(folder: RunFolder) -> None:
     [
         (lambda c: c.pop("tests"), "lacks the field 'tests'"),
         (lambda c: c.update(more=1), "unknown field 'more'"),
+        (lambda c: c.update(peak_memory="much"), "field 'peak_memory' is 'much'"),
         (lambda c: c.update(epochs="three"), "field 'epochs' is 'three'"),
         (lambda c: c.update(best=True), "field 'best' is True"),
         (lambda c: c.update(tests={"test": 1}), "field 'tests'"),

@@ -49,6 +49,7 @@ METRICS: dict[str, Any] = {
 }
 """What the runs declare."""
 
+EPOCHS = 8
 FACTS = {"language": "de", "lowercase": False, "tokens": "whitespace", "head": "vocabulary"}
 
 
@@ -137,7 +138,7 @@ def write_run(
     run.add_start(environment())
     attention = next((o.partition("=")[2] for o in overrides if o.startswith("attention=")), "additive")
     run.write_config(_config(folder.parents[1].name, seed, attention) | config)
-    epochs = 8 if state == "done" else 2
+    epochs = EPOCHS if state == "done" else 2
     curve = [_epoch(epoch, skill, chance) for epoch in range(epochs)]
     run.curve_file.write_text("".join(f"{json.dumps(line)}\n" for line in curve), encoding="utf-8")
     if state == "failed":
@@ -165,6 +166,9 @@ def write_run(
             name: _test(run, name, texts(examples, bounds), skill, chance, attention != "none", facts)
             for name, bounds in TESTS.items()
         },
+        multiply_adds=1e6 * (1 + skill),
+        peak_memory=500 << 20,
+        peak_gpu_memory=90 << 20,
     )
     run.write_result(result)
     run.digests_file.unlink()  # tests change what was written
@@ -284,6 +288,7 @@ def _epoch(epoch: int, skill: float, chance: random.Random) -> dict[str, float]:
     return {
         "epoch": epoch,
         "step": 100 * (epoch + 1),
+        "seconds": (60 + 40 * skill) * (epoch + 1) / EPOCHS,
         "train/loss": 6 - 5 * learned + 0.1 * chance.random(),
         "val/loss": 6 - 4.8 * learned + 0.1 * chance.random(),
         "val/bleu": 100 * learned**2 + 3 * chance.random(),

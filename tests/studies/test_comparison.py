@@ -24,6 +24,7 @@ from attnlab.studies.cost import COSTS
 from attnlab.studies.folder import StudyFolder
 from attnlab.studies.launch import describe_progress
 from attnlab.studies.page import page
+from attnlab.studies.page.charts import costs
 from attnlab.studies.publish import publish
 from attnlab.studies.report import report
 from attnlab.studies.table import Cell, Comparison
@@ -178,12 +179,42 @@ def test_values_that_do_not_mean_the_same_are_told_and_none_is_the_best(tmp_path
     place = folder / "attention=dot" / "seed=2"
     write_run(place, ["attention=dot"], 2, skill=0.85, facts={**FACTS, "tokens": "characters"})
     assert notes(folder, "not comparable") == [
-        "not comparable between runs that differ in tokens (characters, whitespace): perplexity"
+        "not comparable between runs that differ in tokens (characters, whitespace), and so not ranked or tested: perplexity"
     ]
     comparison = compare_variants(collect(folder))
     columns = dict(zip(comparison.header, zip(*comparison.rows, strict=True), strict=True))
     assert not any(cell.best for cell in columns["test perplexity"])
     assert any(cell.best for cell in columns["test BLEU"])
+    claims = ["additive > none on test perplexity", "dot is best on test perplexity"]
+    ranked = write_study(tmp_path / "ranked", states={}, seeds=(1, 2), columns=["perplexity"], claims=claims)
+    assert any(name.endswith("cluster") for name in compare_variants(collect(ranked)).header)
+    for seed in (1, 2):
+        place = ranked / "attention=dot" / f"seed={seed}"
+        write_run(place, ["attention=dot"], seed, skill=0.85, facts={**FACTS, "tokens": "characters"})
+    apart = compare_variants(collect(ranked))
+    assert not any(name.endswith("cluster") for name in apart.header), "all variants make no order, though some compare"
+    assert not any(cell.best for row in apart.rows for cell in row)
+    assert [row[0].text for row in apart.rows] == ["none", "dot", "additive"], "the order of the plan"
+    delta = {row[0].text: row[apart.header.index("test Δperplexity")].text for row in apart.rows}
+    assert delta["dot"] == "not comparable"
+    assert delta["additive"].startswith("-")
+    assert [verdict.verdict for verdict in apart.verdicts] == ["contradicted", "undecided"]
+
+
+def test_costs_that_older_runs_do_not_know_are_holes(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "older", states={}, seeds=(1,))
+    for number, run in enumerate(map(RunFolder, sorted(folder.glob("*/seed=1")))):
+        content = json.loads(run.result_file.read_text())
+        for name in ("peak_gpu_memory", "multiply_adds", "peak_memory") if number == 0 else ("peak_gpu_memory",):
+            del content[name]
+        run.result_file.write_text(json.dumps(content))
+    table = compare_variants(collect(folder))
+    assert "GPU MiB" not in table.header
+    assert not any("GPU" in note for note in table.notes)
+    column = {row[0].text: row[table.header.index("MiB")].text for row in table.rows}
+    assert column == {"additive": "-", "dot": "500", "none": "500"}
+    charts = {chart.name: chart.series for chart in costs(collect(folder))}
+    assert [series.variant for series in charts["peak memory (MiB)"]] == ["none", "dot"]
 
 
 def test_differences_are_between_the_same_metric_on_the_same_examples(tmp_path: Path) -> None:
@@ -201,8 +232,8 @@ def test_differences_are_between_the_same_metric_on_the_same_examples(tmp_path: 
     assert "(p " in found["dot"], "BLEU is of text, whatever the tokens"
     assert (found["none"], found["additive"]) == ("baseline", "not comparable")
     assert notes(folder, "not comparable") == [
-        "not comparable between runs that differ in case (lc, mixed): BLEU, chrF",
-        "not comparable between runs that differ in tokens (characters, whitespace): perplexity",
+        "not comparable between runs that differ in case (lc, mixed), and so not ranked or tested: BLEU, chrF",
+        "not comparable between runs that differ in tokens (characters, whitespace), and so not ranked or tested: perplexity",
     ]
     dot = RunFolder(folder / "attention=dot" / "seed=1")
     write_lines(dot.sources_file("test"), dot.read_sources("test")[::-1])

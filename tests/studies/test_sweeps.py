@@ -15,7 +15,7 @@ import pytest
 from filelock import FileLock
 
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.reproduction import MEASURES_OF_TIME
+from attnlab.runs.reproduction import MEASURES_OF_MACHINE
 from attnlab.studies.collection import collect
 from attnlab.studies.plan import RunPlan, plan
 from commands import TINY, Cli, cli
@@ -34,7 +34,7 @@ def outcome(folder: Path) -> dict[str, Any]:
     result = json.loads((folder / "result.json").read_text())
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     for part in (result, *lines):
-        for name in (*MEASURES_OF_TIME, "id", "name", "training", "recipe"):
+        for name in (*MEASURES_OF_MACHINE, "id", "name", "training", "recipe"):
             part.pop(name, None)
     return {"result": result, "curve": lines}
 

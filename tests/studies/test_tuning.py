@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.page import page
 from attnlab.studies.tuning.search import parse_tuning
-from attnlab.studies.tuning.summary import read_selection
+from attnlab.studies.tuning.summary import read_selection, tabulate
 from commands import TINY, Cli, cli, settings
-from studies.folders import write_run, write_study
+from studies.folders import FACTS, write_run, write_study
 
 __all__ = ["cli"]
 
@@ -237,6 +238,21 @@ def test_a_training_that_diverged_is_a_trial_and_the_worst(tuned: Path) -> None:
     shown = page(study, comparison, selection)
     assert 'id="tuning"' in shown
     assert "expected best val/bleu" in shown
+
+
+def test_scores_that_do_not_compare_have_no_ranks(tuned: Path) -> None:
+    for attention, tokens in (("dot", "characters"), ("additive", "whitespace")):
+        skill, overrides = 0.8, [f"attention={attention}"]
+        write_run(tuned / overrides[0] / "seed=1", overrides, 1, skill=skill, facts={**FACTS, "tokens": tokens})
+    study = collect(tuned)
+    selection = read_selection(study)
+    assert selection is not None
+    ranks = [row[1] for row in tabulate(study, selection).rows]
+    assert ranks == ["1", "2"], "BLEU is of text"
+    apart = replace(selection, monitor="val/perplexity")
+    table = tabulate(study, apart)
+    assert [row[:2] for row in table.rows] == [[label, "-"] for label in study.variants]
+    assert "no ranks: val/perplexity does not compare between these variants" in table.notes
 
 
 def test_an_archive_holds_the_trials_that_are_finished(tuned: Path, tmp_path: Path) -> None:

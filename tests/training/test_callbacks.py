@@ -14,7 +14,7 @@ from lightning import LightningModule
 from attnlab.data.batches import Batch
 from attnlab.runs import execution
 from attnlab.runs.record import RunResult
-from attnlab.training.callbacks import MetricsRecorder
+from attnlab.training.callbacks import MetricsRecorder, Throughput
 from attnlab.training.finite import describe_origin
 from commands import TINY, Cli, cli
 from composing import model, sentences
@@ -41,13 +41,19 @@ def test_the_time_of_a_run_is_at_most_what_elapsed(cli: Cli, tmp_path: Path, mon
     assert cli(*command, "name=stopped") == 130
     monkeypatch.delenv("SABOTAGE")
     (checkpoint,) = tmp_path.glob("runs/stopped/*/*/last.ckpt")
-    before = torch.load(checkpoint, weights_only=True)["callbacks"]["Throughput"]["wall"]
+    kept = torch.load(checkpoint, weights_only=True)["callbacks"]
+    before, peak = kept["Throughput"]["wall"], kept["PeakMemory"]["peak_memory"]
     assert cli(*command, "name=stopped") == 0
     once, stopped = (
         json.loads(path.read_text()) for name in ("once", "stopped") for path in tmp_path.glob(f"runs/{name}/*/*/result.json")
     )
     assert 0 < once["train_seconds"] < once["seconds"] <= pieces[0]
     assert max(before, stopped["train_seconds"]) < stopped["seconds"] <= pieces[1] + pieces[2]
+    assert stopped["peak_memory"] >= peak
+    for name, result in (("once", once), ("stopped", stopped)):
+        (path,) = tmp_path.glob(f"runs/{name}/*/*/metrics.jsonl")
+        seconds = [json.loads(line)["seconds"] for line in path.read_text().splitlines()]
+        assert 0 < seconds[0] < seconds[1] == result["train_seconds"]
 
 
 class Module(LightningModule):
@@ -55,7 +61,7 @@ class Module(LightningModule):
 
 
 def test_the_curve_of_a_run_that_was_killed_while_it_wrote_goes_on(tmp_path: Path) -> None:
-    recorder = MetricsRecorder(tmp_path / "metrics.jsonl")
+    recorder = MetricsRecorder(tmp_path / "metrics.jsonl", Throughput())
     recorder.path.write_text('{"epoch": 0}\n{"epoch": 1}\n{"epoch": 2, "val/lo')
     trainer = SimpleNamespace(ckpt_path="last.ckpt", current_epoch=2)
     recorder.on_train_start(trainer, Module())  # type: ignore[arg-type]
@@ -92,7 +98,7 @@ def test_the_first_module_that_makes_what_is_not_finite_is_named() -> None:
 
 
 def test_a_damaged_curve_does_not_keep_a_run_from_going_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    recorder = MetricsRecorder(tmp_path / "metrics.jsonl")
+    recorder = MetricsRecorder(tmp_path / "metrics.jsonl", Throughput())
     recorder.path.write_bytes(b'{"epoch": 0}\n{"ep\xffch": 1}\n{"epoch": 2}\n[3]\n')
     recorder.on_train_start(SimpleNamespace(ckpt_path="last.ckpt", current_epoch=3), Module())  # type: ignore[arg-type]
     assert recorder.path.read_text() == '{"epoch": 0}\n{"epoch": 2}\n'

@@ -55,7 +55,7 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
     shift = choose_shifts(predictor).get(REPORTED) if attends and not files else None
     found: dict[str, TestEvaluation] = {}
     for name, examples in sets.items():
-        results = predictor.examine(examples)
+        results = predictor.examine(examples, "evaluation")
         found[name] = evaluate(predictor.task, examples, results, occasion="evaluation", shift=shift, samples=bootstrap)
     write_tests(folder, label, settings, found, sets, paths)
     _show(predictor.task.metrics, _monitored(folder), found)

@@ -44,6 +44,8 @@ class ForcedDecoding:
         weights: attention weights (len(tokens), len(source)), on the CPU.
         source: source tokens, ending with the end symbol.
         heads: where asked for, the weights of each head by name, such as "layers.0.attention, head 1".
+        unknown: places of the tokens that the model knows as the unknown one alone, whose probability is that of all of them.
+        sums_to_one: whether the weights of every token sum to one, as the attention has it.
     """
 
     tokens: list[str]
@@ -52,6 +54,8 @@ class ForcedDecoding:
     weights: "Tensor"
     source: list[str]
     heads: "dict[str, Tensor]" = field(default_factory=dict)
+    unknown: Sequence[int] = ()
+    sums_to_one: bool = True
 
     @property
     def log_probability(self) -> float:
@@ -66,10 +70,12 @@ class ExampleResult:
     Attributes:
         prediction: the best hypothesis.
         forced: forced decoding of the reference; None where the source is empty.
+        of_reference_length: the best hypothesis of exactly as many tokens as the reference; None where nobody asked for it.
     """
 
     prediction: Prediction
     forced: ForcedDecoding | None
+    of_reference_length: Prediction | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ class Evidence:
             for.
         alignment_sizes: how many source and target words each of these has.
         annotations: what else the task's corpus knows of each example, for metrics of the task; None where it knows nothing.
+        of_reference_length: the best hypotheses of the references' lengths in tokens; None where nobody asked for them.
     """
 
     predictions: Sequence[Prediction]
@@ -94,3 +101,4 @@ class Evidence:
     alignments: Sequence[tuple[Links, Gold]] | None = None
     alignment_sizes: Sequence[tuple[int, int]] | None = None
     annotations: Sequence[Any] | None = None
+    of_reference_length: Sequence[Prediction] | None = None

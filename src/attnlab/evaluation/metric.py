@@ -30,7 +30,7 @@ class Metric(ABC):
         higher_is_better: which way is better; None where neither is, as for the entropy of attention: no value is then marked
             as the best.
         digits: decimal places in tables.
-        computed_from: what it needs to be known.
+        computed_from: what it needs to be known; predictions of reference length take a search of their own.
         occasion: when it is measured: on the validation set after every epoch and in every test, in every test, or by
             ``attnlab evaluate`` alone, for what takes long.
     """
@@ -39,7 +39,9 @@ class Metric(ABC):
     unit: ClassVar[str] = ""
     higher_is_better: ClassVar[bool | None] = True
     digits: ClassVar[int] = 2
-    computed_from: ClassVar[Literal["predictions", "forced decoding", "attention", "alignments"]] = "predictions"
+    computed_from: ClassVar[
+        Literal["predictions", "predictions of reference length", "forced decoding", "attention", "alignments"]
+    ] = "predictions"
     occasion: ClassVar[Occasion] = "test"
 
     @property

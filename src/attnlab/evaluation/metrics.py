@@ -201,6 +201,7 @@ class AttentionMetric(Ratio):
     higher_is_better = None
     digits = 3
     computed_from = "attention"
+    occasion: ClassVar[Occasion] = "epoch"
 
     @abstractmethod
     def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
@@ -227,20 +228,26 @@ class AttentionMetric(Ratio):
 
 
 class Entropy(AttentionMetric):
-    """-Σ_j a_tj log a_tj, averaged over target tokens: 0 is one position alone."""
+    """-Σ_j a_tj log a_tj, averaged over target tokens: 0 is one position alone. Not of weights that need not sum to one."""
 
     label = "entropy"
     unit = "nats"
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        are_distributions = all(forced.sums_to_one for forced in evidence.forced if forced is not None)
+        return super().statistics(evidence) if are_distributions else None
 
     @override
     def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
         return _entropy(weights), len(weights)
 
 
-class RelativeEntropy(AttentionMetric):
+class RelativeEntropy(Entropy):
     """Entropy over that of a uniform attention, log J for J source tokens; from 0 to 1, averaged over target tokens."""
 
     label = "relative entropy"
+    unit = ""
 
     @override
     def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:

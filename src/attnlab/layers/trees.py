@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
@@ -9,3 +10,8 @@ from torch.utils._pytree import tree_map_only
 def select(tree: Any, rows: Tensor) -> Any:
     """Pick rows of every tensor in a tree, batch first."""
     return tree_map_only(Tensor, lambda tensor: tensor.index_select(0, rows), tree)
+
+
+def move(tree: Any, device: torch.device) -> Any:
+    """Bring every tensor in a tree to a device."""
+    return tree_map_only(Tensor, lambda tensor: tensor.to(device), tree)

@@ -3,7 +3,7 @@
 import logging
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -38,10 +38,11 @@ from attnlab.runs.resume import begin_run
 from attnlab.runs.weights import write_weights
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
+from attnlab.training.arithmetic import count_multiply_adds, counted_batches
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, Resumption, RunContext, Throughput
 from attnlab.training.checkpoints import WholeCheckpointIO
 from attnlab.training.loggers import RunInfo, is_first_process, plain_logger
-from attnlab.training.memory import keep_freed_memory
+from attnlab.training.memory import PeakMemory, keep_freed_memory
 from attnlab.training.module import monitored_metric
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         if not config.get("test", True):  # nothing then reads a test set
             task.test_names = ()
         monitored_metric(config["monitor"], task.metrics)
+        _check_metrics((config.get("study") or {}).get("metrics") or (), task)
         with component_errors("data"):
             task.prepare()
         model = build_model(config, task)
@@ -109,6 +111,16 @@ def _system_errors(path: Path) -> Iterator[None]:
         if told := refusal(error, path):
             raise UserError(f"{told}; once that is mended, the same command goes on") from error
         raise
+
+
+def _check_metrics(names: Iterable[str], task: Task) -> None:
+    """Refuse columns of a study's table that its runs would leave empty."""
+    for name in names:
+        if task.test_names and name in task.metrics and not task.metrics[name].is_due("test"):
+            raise UserError(
+                f"study.metrics has {name!r}, which attnlab evaluate alone measures: leave it out, or see whether "
+                f"metrics.{name} can tell tests to"
+            )
 
 
 def _check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
@@ -145,27 +157,29 @@ def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str])
 def _train_and_test(
     config: Mapping[str, Any], record: RunRecord, module: SequenceModule, folder: RunFolder, *, in_sweep: bool
 ) -> RunResult:
-    throughput = Throughput()
+    throughput, memory = Throughput(), PeakMemory()
     with _open_logger(config, record, module.task, folder) as logger, warnings.catch_warnings():
         _silence()
         # Here and not earlier: what building drew must not shift the dropout masks of a variant.
         seed_everything(config["seed"], workers=True, verbose=False)
-        trainer = _make_trainer(config, folder, module.task, throughput, logger)
+        trainer = _make_trainer(config, folder, module.task, throughput, memory, logger)
         _check_launcher(trainer, in_sweep=in_sweep)
         if trainer.is_global_zero:
             folder.add_start(environment(trainer.strategy.root_device, trainer.world_size, str(trainer.precision)))
         if not record.fit:
-            _fit(trainer, module, record, folder, throughput)
+            _fit(trainer, module, record, folder, throughput, memory)
         begun, best = time.perf_counter(), record.fit["checkpoint"]
         checkpoint = folder.path / best if best else None
         with _stopping(folder):
             trainer.test(module, datamodule=module.data, ckpt_path=checkpoint, verbose=False, weights_only=True)
         tests = _evaluate(module, folder, write=trainer.is_global_zero)
-        result = _make_result(record, module, tests, seconds=record.fit["seconds"] + time.perf_counter() - begun)
+        if trainer.is_global_zero:
+            write_weights(folder.weights_file, module.model)
+        seconds = record.fit["seconds"] + time.perf_counter() - begun
+        result = _make_result(record, module, tests, memory.peaks, seconds=seconds)
         if isinstance(logger, Logger):
             logger.log_metrics({**flatten_metrics(tests), "parameters": module.model.size}, step=result.steps)
         if trainer.is_global_zero:
-            write_weights(folder.weights_file, module.model)
             folder.write_result(result)
     return result
 
@@ -188,9 +202,15 @@ def _open_logger(
 
 
 def _make_trainer(
-    config: Mapping[str, Any], folder: RunFolder, task: Task, throughput: Throughput, logger: Logger | bool
+    config: Mapping[str, Any],
+    folder: RunFolder,
+    task: Task,
+    throughput: Throughput,
+    memory: PeakMemory,
+    logger: Logger | bool,
 ) -> Trainer:
-    own = [throughput, LossGuard(), MetricsRecorder(folder.curve_file), Resumption(folder.last_checkpoint, config["seed"])]
+    recorder = MetricsRecorder(folder.curve_file, throughput)
+    own = [throughput, memory, LossGuard(), recorder, Resumption(folder.last_checkpoint, config["seed"])]
     # SLURM's own way to put a stopped run into the queue again would take over from the launcher.
     plugins = [WholeCheckpointIO(), *([SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else [])]
     with library_errors("trainer"):
@@ -217,7 +237,14 @@ def build_callbacks(config: Mapping[str, Any], folder: RunFolder, task: Task) ->
     return callbacks
 
 
-def _fit(trainer: Trainer, module: SequenceModule, record: RunRecord, folder: RunFolder, throughput: Throughput) -> None:
+def _fit(
+    trainer: Trainer,
+    module: SequenceModule,
+    record: RunRecord,
+    folder: RunFolder,
+    throughput: Throughput,
+    memory: PeakMemory,
+) -> None:
     last = folder.last_checkpoint if record.restarts else None
     remedy = "lower batches.size, or leave out long examples with batches.max_length"
     with _stopping(folder), memory_errors(lambda: module.shape, remedy):
@@ -232,6 +259,7 @@ def _fit(trainer: Trainer, module: SequenceModule, record: RunRecord, folder: Ru
         "train_seconds": throughput.seconds,
         "train_tokens_per_second": throughput.rate * trainer.world_size,
         "seconds": throughput.wall,
+        **memory.peaks,
         "checkpoint": checkpoint,
     }
     if trainer.is_global_zero:
@@ -274,9 +302,16 @@ def _evaluate(module: SequenceModule, folder: RunFolder, *, write: bool) -> dict
 
 
 def _make_result(
-    record: RunRecord, module: SequenceModule, tests: Mapping[str, TestEvaluation], *, seconds: float
+    record: RunRecord,
+    module: SequenceModule,
+    tests: Mapping[str, TestEvaluation],
+    peaks: Mapping[str, int],
+    *,
+    seconds: float,
 ) -> RunResult:
     fit = {name: value for name, value in record.fit.items() if name != "checkpoint"}
+    fit |= {name: max(size, fit.get(name, 0)) for name, size in peaks.items()}  # tests have a peak of their own
+    batches = counted_batches(module.task.examples("val"))
     return RunResult(
         id=record.id,
         version=attnlab.__version__,
@@ -285,6 +320,7 @@ def _make_result(
         parameters=module.model.size,
         restarts=record.restarts,
         tests={name: test.record() for name, test in tests.items()},
+        multiply_adds=count_multiply_adds(module.model.cpu().float().eval(), batches) if batches else None,
         **{**fit, "seconds": seconds},
     )
 

@@ -21,7 +21,10 @@ def length_unit(test: Mapping[str, Any]) -> str:
 
 
 class Schema:
-    """A dataclass that is read from JSON, every field of which is checked."""
+    """A dataclass that is read from JSON, every field of which is checked.
+
+    A field whose default is None may be missing: what was written before there was such a field is read too.
+    """
 
     @classmethod
     def parse(cls, content: Any) -> Self:
@@ -36,9 +39,10 @@ class Schema:
         names = {item.name for item in fields(cls)}  # type: ignore[arg-type]
         if unknown := content.keys() - names:
             raise ValueError(f"it has an unknown field {sorted(unknown)[0]!r}")
-        if missing := names - content.keys():
+        later = {item.name for item in fields(cls) if item.default is None}  # type: ignore[arg-type]
+        if missing := names - later - content.keys():
             raise ValueError(f"it lacks the field {sorted(missing)[0]!r}")
-        for name in names:
+        for name in names & content.keys():
             if not fits(content[name], hints[name]):
                 raise ValueError(f"its field {name!r} is {content[name]!r:.60}")
         return cls(**content)
@@ -110,6 +114,9 @@ class RunResult(Schema):
         restarts: how often it went on from a checkpoint.
         tests: of each test set ``examples``, ``length_unit`` (of its sources), ``metrics`` (of each ``value``, ``signature``,
             ``low``, ``high``) and whatever else its task tells of it.
+        multiply_adds: for a target token, as :func:`attnlab.training.arithmetic.count_multiply_adds` counts them.
+        peak_memory: the largest resident set of its processes, in bytes.
+        peak_gpu_memory: what torch had allocated on its GPU at most, in bytes; None without one.
     """
 
     id: str
@@ -126,6 +133,9 @@ class RunResult(Schema):
     seconds: float
     restarts: int
     tests: dict[str, dict[str, Any]]
+    multiply_adds: float | None = None
+    peak_memory: int | None = None
+    peak_gpu_memory: int | None = None
 
     def metric(self, test: str, name: str) -> float | None:
         """Return a metric of a test set, or None where it was not measured."""

@@ -21,7 +21,8 @@ from attnlab.training.loggers import is_first_process
 REPRODUCTION = "reproduced"
 """Folder of the second run, within that of the first."""
 
-MEASURES_OF_TIME = {"train/tokens_per_second", "train_seconds", "train_tokens_per_second", "seconds", "restarts"}
+MEASURES_OF_MACHINE = {"train/tokens_per_second", "train_seconds", "train_tokens_per_second", "seconds", "restarts"}
+MEASURES_OF_MACHINE |= {"peak_memory", "peak_gpu_memory"}
 ORIGIN = ("version", "code", "data", "id")
 """What a result says of where it comes from; with other code these differ although every figure is the same."""
 
@@ -89,10 +90,10 @@ def _first_start(folder: RunFolder) -> dict[str, Any]:
 def _figures(folder: RunFolder) -> Iterator[tuple[str, Any]]:
     for line in folder.read_curve():
         epoch = int(line["epoch"]) + 1
-        yield from ((f"epoch {epoch}, {name}", v) for name, v in line.items() if name not in MEASURES_OF_TIME)
+        yield from ((f"epoch {epoch}, {name}", v) for name, v in line.items() if name not in MEASURES_OF_MACHINE)
     result = folder.read_result()
-    skipped = MEASURES_OF_TIME.union(ORIGIN)
-    yield from ((name, value) for name, value in _flatten(asdict(result), "") if name not in skipped)
+    skipped = MEASURES_OF_MACHINE.union(ORIGIN)
+    yield from ((name, value) for name, value in _flatten(asdict(result), "") if name not in skipped and value is not None)
     for test in result.tests:
         lines = folder.read_hypotheses(test)
         yield from ((f"{test}, hypothesis {n}", line) for n, line in enumerate(lines, 1))

@@ -7,7 +7,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from attnlab.errors import UserError
-from attnlab.layers.trees import select
+from attnlab.layers.trees import move, select
 from attnlab.search.penalties import AveragePenalty, LengthPenalty
 from attnlab.search.search import Hypothesis, Model, Search, score_dtype, unbatch
 
@@ -61,12 +61,20 @@ class BeamSearch(Search):
     @torch.inference_mode()
     @override
     def __call__(
-        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copy_ids: Tensor | None = None
+        self,
+        model: Model,
+        source: Tensor,
+        lengths: Tensor,
+        *,
+        bos: int,
+        eos: int,
+        copy_ids: Tensor | None = None,
+        target_lengths: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
         device, width = source.device, self.width
         memory, state = model.encode(source, lengths, copy_ids)
-        longest = int(self.limits(lengths).max())
-        lengths = lengths.to(device)
+        bounds = self.bounds(lengths, target_lengths)
+        longest, bounds = int(bounds.longest.max()), move(bounds, device)
 
         # Until the first step each source has one hypothesis, so the batch is not repeated before there is need.
         sources = torch.arange(len(source), device=device)
@@ -79,8 +87,8 @@ class BeamSearch(Search):
         for _ in range(longest):
             open_width = scores.shape[1]
             log_probabilities, weights, state = model.step(tokens, memory, state)
-            source_lengths = lengths[sources].repeat_interleave(open_width)
-            log_probabilities = self.constrain(log_probabilities, history.flatten(0, 1), source_lengths, eos)
+            own = select(bounds, sources.repeat_interleave(open_width))
+            log_probabilities = self.constrain(log_probabilities, history.flatten(0, 1), own, eos)
             # No hypothesis has more than width extensions among the best: the other tokens are not looked at again.
             best, extensions = log_probabilities.topk(min(width, log_probabilities.shape[-1]), dim=-1)
             candidates = (scores.view(-1, 1) + best).view(len(sources), -1)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -27,6 +27,15 @@ class Hypothesis:
     log_probability: float
     score: float
     weights: Tensor
+
+
+class Bounds(NamedTuple):
+    """How long hypotheses may be, in tokens with the end symbol."""
+
+    shortest: Tensor | None
+    """(n,), or None where any length will do."""
+    longest: Tensor
+    """(n,)."""
 
 
 class Model(Protocol):
@@ -95,7 +104,15 @@ class Search(ABC):
 
     @abstractmethod
     def __call__(
-        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copy_ids: Tensor | None = None
+        self,
+        model: Model,
+        source: Tensor,
+        lengths: Tensor,
+        *,
+        bos: int,
+        eos: int,
+        copy_ids: Tensor | None = None,
+        target_lengths: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
         """Find target sequences.
 
@@ -106,6 +123,8 @@ class Search(ABC):
             bos: id of the start symbol.
             eos: id of the end symbol.
             copy_ids: see :meth:`Seq2Seq.encode`; ids that go beyond the vocabulary come back in hypotheses.
+            target_lengths: (batch,), on the CPU: every hypothesis of a source has exactly this length, whatever the limits are,
+                unless ``no_repeat_ngram`` leaves nothing but an end before; None leaves it to the limits.
 
         Returns:
             For each source its hypotheses, best first.
@@ -115,29 +134,43 @@ class Search(ABC):
         """Return the longest hypothesis allowed for each source length (batch,)."""
         return (self.max_length_factor * lengths).long() + self.max_length_offset
 
-    def constrain(self, log_probabilities: Tensor, history: Tensor, lengths: Tensor, eos: int) -> Tensor:
+    def bounds(self, lengths: Tensor, target_lengths: Tensor | None = None) -> Bounds:
+        """Return how long the hypotheses of each source may be.
+
+        Args:
+            lengths: of the sources (batch,).
+            target_lengths: that hypotheses are to have (batch,), or None.
+        """
+        if target_lengths is not None:
+            return Bounds(target_lengths, target_lengths)
+        has_least = self.min_length_factor or self.min_length_offset
+        shortest = (self.min_length_factor * lengths).long() + self.min_length_offset if has_least else None
+        return Bounds(shortest, self.limits(lengths))
+
+    def constrain(self, log_probabilities: Tensor, history: Tensor, bounds: Bounds, eos: int) -> Tensor:
         """Forbid what may not come next.
 
         Args:
             log_probabilities: of the next token (n, tokens).
             history: tokens so far (n, steps).
-            lengths: of the sources (n,).
+            bounds: of the hypotheses (n,).
             eos: id of the end symbol.
 
         Returns:
             The log-probabilities, -inf for what is forbidden.
         """
-        last = self.limits(lengths) == history.shape[1] + 1
-        if not (self.min_length_factor or self.min_length_offset or self.no_repeat_ngram):
+        next_length = history.shape[1] + 1
+        last = bounds.longest == next_length
+        if bounds.shortest is None and not self.no_repeat_ngram:
             return force_token(log_probabilities, log_probabilities, eos, last)
-        forbidden = self._forbidden(log_probabilities, history, lengths, eos)
+        forbidden = self._repeated(log_probabilities, history)
+        if bounds.shortest is not None:
+            forbidden[:, eos] |= next_length < bounds.shortest
         allowed = log_probabilities.masked_fill(forbidden, -torch.inf)
         return force_token(allowed, log_probabilities, eos, last | allowed.isneginf().all(dim=-1))
 
-    def _forbidden(self, log_probabilities: Tensor, history: Tensor, lengths: Tensor, eos: int) -> Tensor:
-        next_length, size = history.shape[1] + 1, self.no_repeat_ngram
-        forbidden = torch.zeros_like(log_probabilities, dtype=torch.bool)
-        forbidden[:, eos] = next_length < (self.min_length_factor * lengths).long() + self.min_length_offset
+    def _repeated(self, log_probabilities: Tensor, history: Tensor) -> Tensor:
+        size, forbidden = self.no_repeat_ngram, torch.zeros_like(log_probabilities, dtype=torch.bool)
         if size and history.shape[1] >= size:
             spans = history.unfold(1, size, 1)
             again = (spans[..., :-1] == history[:, history.shape[1] - size + 1 :].unsqueeze(1)).all(-1)

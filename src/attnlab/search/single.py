@@ -9,7 +9,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from attnlab.errors import UserError
-from attnlab.layers.trees import select
+from attnlab.layers.trees import move, select
 from attnlab.search.search import Hypothesis, Model, Search, score_dtype, unbatch
 from attnlab.seeding import derive_seed
 
@@ -38,15 +38,24 @@ class SinglePathSearch(Search):
     @torch.inference_mode()
     @override
     def __call__(
-        self, model: Model, source: Tensor, lengths: Tensor, *, bos: int, eos: int, copy_ids: Tensor | None = None
+        self,
+        model: Model,
+        source: Tensor,
+        lengths: Tensor,
+        *,
+        bos: int,
+        eos: int,
+        copy_ids: Tensor | None = None,
+        target_lengths: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
         memory, state = model.encode(source, lengths, copy_ids)
         paths = self.max_hypotheses
-        longest = int(self.limits(lengths).max())
+        bounds = self.bounds(lengths, target_lengths)
+        longest = int(bounds.longest.max())
         elements = zip(source.tolist(), lengths.tolist(), strict=True)
         draws = torch.stack([self.draw(own[:n], path, longest) for own, n in elements for path in range(paths)])
-        draws, lengths = draws.to(source.device), lengths.to(source.device).repeat_interleave(paths)
-        rows = torch.arange(len(lengths), device=source.device)
+        draws, rows = draws.to(source.device), torch.arange(paths * len(source), device=source.device)
+        bounds = select(move(bounds, source.device), rows // paths)
         if paths > 1:
             memory, state = select(memory, rows // paths), select(state, rows // paths)
         tokens = torch.full((len(rows),), bos, device=source.device)
@@ -56,7 +65,7 @@ class SinglePathSearch(Search):
         owners: list[Tensor] = []
         for step in range(longest):
             log_probabilities, step_weights, state = model.step(tokens, memory, state)
-            log_probabilities = self.constrain(log_probabilities, chosen[rows, :step], lengths[rows], eos)
+            log_probabilities = self.constrain(log_probabilities, chosen[rows, :step], select(bounds, rows), eos)
             tokens = self.choose(log_probabilities, draws[rows, step])
             chosen[rows, step] = tokens
             scores[rows] += log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)

@@ -14,10 +14,11 @@ from attnlab.evaluation.significance.improvement import Probability
 from attnlab.runs.record import ProbeFigure
 from attnlab.studies.collection import Run, Study
 from attnlab.studies.contrasts import Contrast
-from attnlab.studies.cost import COSTS, Cost
+from attnlab.studies.cost import Cost, known_costs
 from attnlab.studies.inference import Inference, infer
 from attnlab.studies.matching import read_size
-from attnlab.studies.notes import notes, signatures
+from attnlab.studies.notes import is_comparable, notes
+from attnlab.studies.pace import EqualTime, choose_best, equal_time
 from attnlab.studies.table import Cell, Comparison
 from attnlab.studies.tuning.selection import Selection
 from attnlab.studies.tuning.summary import tabulate
@@ -58,7 +59,9 @@ def compare_variants(study: Study, selection: Selection | None = None) -> Compar
             columns += _columns_of(study, name, metric, test, inference)
     for test in study.tests:
         columns += _probe_columns(study, test)
-    columns += [_cost_column(study, cost) for cost in COSTS]
+    if pace := equal_time(study):
+        columns.append(_equal_time_column(study, pace))
+    columns += [_cost_column(study, cost) for cost in known_costs(run.result for run in study.finished_runs)]
     if study.match:
         columns.append(_size_column(study, study.match["key"]))
     nothing = Cell("-")
@@ -73,6 +76,13 @@ def compare_variants(study: Study, selection: Selection | None = None) -> Compar
         judge_claims(study),
         tabulate(study, selection) if selection else None,
     )
+
+
+def _equal_time_column(study: Study, pace: EqualTime) -> Column:
+    name, metric = study.ranking
+    best = choose_best(metric) if is_comparable(study, name) else None
+    form = f"{{:.{metric.digits}f}}"
+    return column(f"val {metric.label} at equal time", study.done(), pace.value, form=form, spread=True, best=best, brief=False)
 
 
 def _cost_column(study: Study, cost: Cost) -> Column:
@@ -104,7 +114,7 @@ def _size_column(study: Study, key: str) -> Column:
 def _order(study: Study, columns: Sequence[Column]) -> list[str]:
     """Order variants by the first metric on the first test set, the best first and those without it last."""
     name, metric = study.ranking
-    if len(signatures(study, name, study.tests[0])) > 1:  # such values make no order
+    if not is_comparable(study, name, study.tests[0]):  # such values make no order
         return list(study.variants)
     cells = next((column.cells for column in columns if column.name == f"{study.tests[0]} {metric.label}"), {})
     sign = 1 if metric.higher_is_better is False else -1
@@ -118,13 +128,13 @@ def _order(study: Study, columns: Sequence[Column]) -> list[str]:
 
 def _columns_of(study: Study, name: str, metric: Metric, test: str, inference: Inference) -> list[Column]:
     """Return what the table shows of a metric on a test set: nothing, its values, or also the differences to the baseline."""
-    ranking, first = study.ranking
+    ranking, _ = study.ranking
     if not any(run.value(test, name) is not None for run in study.finished_runs):
         return []
     # On a narrow table another metric of the same evidence would say little more.
-    brief = name == ranking or (test == study.tests[0] and metric.computed_from != first.computed_from)
-    comparable = len(signatures(study, name, test)) == 1
-    best = {True: max, False: min, None: None}[metric.higher_is_better] if comparable else None
+    is_first_of_kind = name == next(n for n, other in study.metrics.items() if other.computed_from == metric.computed_from)
+    brief = name == ranking or (test == study.tests[0] and is_first_of_kind)
+    best = choose_best(metric) if is_comparable(study, name, test) else None
     form = f"{{:.{metric.digits}f}}"
     found = [
         column(

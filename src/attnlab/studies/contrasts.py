@@ -131,6 +131,11 @@ class MeasuredVariants:
         return improvement.stochastic_order(one, other, confidence=confidence)
 
     @property
+    def are_comparable(self) -> bool:
+        """Whether the metric has one form in all runs: otherwise some variants may be compared, but all cannot be ranked."""
+        return len({run.kind[0] for runs in self.runs.values() for run in runs}) == 1
+
+    @property
     def _sign(self) -> float:
         return -1.0 if self.metric.higher_is_better is False else 1.0
 

@@ -75,13 +75,15 @@ def choose_significance(asked: Significance, sets: Mapping[str, MeasuredVariants
 def _cluster(sets: Mapping[str, MeasuredVariants], significance: Significance) -> tuple[dict[str, dict[str, int]], int]:
     """Number the clusters of variants on each test set, and count the pairs that were compared for them."""
     least = 2 if significance == "seeds" else 1
-    ranked = {test: _rank(tested, least) for test, tested in sets.items()}
+    ranked = {test: _rank(tested, least) for test, tested in sets.items() if tested.are_comparable}
     asked = [Pair(test, *pair) for test, labels in ranked.items() for pair in combinations(labels, 2)]
     if not 0 < len(asked) <= MOST_PAIRS[significance]:
         return {}, len(asked)
     found = {pair: one for pair, one in compare(significance, sets, asked).items() if isinstance(one, Contrast)}
     p_values = holm({pair: contrast.p for pair, contrast in found.items()})
-    apart = {test: [(pair.one, pair.other) for pair, p in p_values.items() if pair.test == test and p < LEVEL] for test in sets}
+    apart = {
+        test: [(pair.one, pair.other) for pair, p in p_values.items() if pair.test == test and p < LEVEL] for test in ranked
+    }
     return {test: clusters(labels, apart[test]) for test, labels in ranked.items() if len(labels) > 1}, len(found)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from attnlab.config import WITHOUT_EFFECT
 from attnlab.studies.collection import Study
-from attnlab.studies.cost import COSTS
+from attnlab.studies.cost import known_costs
 from attnlab.studies.inference import Inference, describe
+from attnlab.studies.pace import equal_time
 
 
 def notes(study: Study, inference: Inference) -> list[str]:
@@ -20,7 +21,8 @@ def notes(study: Study, inference: Inference) -> list[str]:
         *_of_probes(study),
         *_of_seeds(study),
         *describe(study, inference),
-        *_of_costs(),
+        *_of_equal_time(study),
+        *_of_costs(study),
         *_of_match(study),
         *_of_tuning(study),
         *_of_origins(study),
@@ -40,6 +42,11 @@ def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
     return sorted(told)
 
 
+def is_comparable(study: Study, metric: str, test: str | None = None) -> bool:
+    """Tell whether the values of a metric are of one form: nothing else is ranked."""
+    return len(signatures(study, metric, test)) <= 1
+
+
 def _of_metrics(study: Study) -> Iterator[str]:
     apart: dict[str, list[str]] = {}
     for name, metric in study.metrics.items():
@@ -51,7 +58,7 @@ def _of_metrics(study: Study) -> Iterator[str]:
         if found and any(facts):
             yield f"{metric.label}: {', '.join(filter(None, facts))}"
     for difference, labels in apart.items():
-        yield f"not comparable between runs that differ in {difference}: {', '.join(labels)}"
+        yield f"not comparable between runs that differ in {difference}, and so not ranked or tested: {', '.join(labels)}"
 
 
 def _differing_parts(found: Sequence[str]) -> str:
@@ -114,8 +121,17 @@ def _of_seeds(study: Study) -> Iterator[str]:
         yield f"no differences: there is no variant {study.wanted_baseline}, which is to be the baseline"
 
 
-def _of_costs() -> Iterator[str]:
-    yield "; ".join(cost.note for cost in COSTS if cost.note)
+def _of_equal_time(study: Study) -> Iterator[str]:
+    if pace := equal_time(study):
+        metric = study.ranking[1]
+        yield (
+            f"val {metric.label} at equal time: the best on the validation set (greedy search) within the first "
+            f"{pace.seconds:,.1f} s of training, after which {pace.fastest} was finished; the time of validation is not counted"
+        )
+
+
+def _of_costs(study: Study) -> Iterator[str]:
+    yield "; ".join(cost.note for cost in known_costs(run.result for run in study.finished_runs) if cost.note)
 
 
 def _of_match(study: Study) -> Iterator[str]:

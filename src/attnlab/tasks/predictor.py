@@ -10,9 +10,10 @@ from torch import Tensor
 from attnlab.attention import collect_head_weights
 from attnlab.data.batches import Batch, memory_errors, split_evaluation
 from attnlab.data.examples import Examples
-from attnlab.data.symbols import BOS, EOS, PAD
+from attnlab.data.symbols import BOS, EOS, PAD, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, Prediction
+from attnlab.evaluation.metric import Occasion
 from attnlab.model import Seq2Seq
 from attnlab.search import Ensemble, Hypothesis, Search, average
 from attnlab.tasks.task import Task
@@ -94,12 +95,12 @@ class Predictor:
             found |= dict(zip(batch.indices.tolist(), self.force_batch(batch, examples, heads=heads), strict=True))
         return [found.get(index) for index in range(len(examples))]
 
-    def examine(self, examples: Examples) -> list[ExampleResult]:
+    def examine(self, examples: Examples, occasion: Occasion) -> list[ExampleResult]:
         """Search for the target of every example, and let the models write the right one; in the order of the examples."""
         self.check_lengths(examples)
         results = {result.prediction.index: result for result in self.empty_results(examples)}
         for batch in self.batches(examples):
-            results |= {result.prediction.index: result for result in self.examine_batch(batch, examples)}
+            results |= {result.prediction.index: result for result in self.examine_batch(batch, examples, occasion)}
         return [results[index] for index in range(len(examples))]
 
     @staticmethod
@@ -108,23 +109,40 @@ class Predictor:
         empty = np.flatnonzero(examples.source.lengths < 2).tolist()
         return [ExampleResult(predict_nothing(index), None) for index in empty]
 
-    def examine_batch(self, batch: Batch, examples: Examples) -> list[ExampleResult]:
-        """Search for the targets of a batch, and let the models write the right ones."""
-        predictions = self.search_batch(batch, examples)
-        forced = self.force_batch(batch, examples)
-        return [ExampleResult(p, f) for p, f in zip(predictions, forced, strict=True)]
+    def examine_batch(self, batch: Batch, examples: Examples, occasion: Occasion) -> list[ExampleResult]:
+        """Search for the targets of a batch, and let the models write the right ones.
 
-    def search_batch(self, batch: Batch, examples: Examples) -> list[Prediction]:
-        """Return the best prediction of each source of a batch."""
-        each = zip(batch.indices.tolist(), self._search(batch), strict=True)
+        Args:
+            batch: of examples.
+            examples: of the split.
+            occasion: of the measurement, which decides whether hypotheses of the references' lengths are searched for too.
+        """
+        predictions: list[list[Prediction]] = [self.search_batch(batch, examples)]
+        needed = {metric.computed_from for metric in self.task.metrics.values() if metric.is_due(occasion)}
+        if "predictions of reference length" in needed:
+            predictions.append(self.search_batch(batch, examples, target_lengths=batch.target_lengths - 1))
+        forced = self.force_batch(batch, examples)
+        return [ExampleResult(own[0], f, *own[1:]) for *own, f in zip(*predictions, forced, strict=True)]
+
+    def search_batch(self, batch: Batch, examples: Examples, *, target_lengths: Tensor | None = None) -> list[Prediction]:
+        """Return the best prediction of each source of a batch; see :meth:`Search.__call__` for the lengths of targets."""
+        each = zip(batch.indices.tolist(), self._search(batch, target_lengths), strict=True)
         return [
             self.task.read(hypotheses[0], examples, index) if hypotheses else predict_nothing(index)
             for index, hypotheses in each
         ]
 
-    def _search(self, batch: Batch) -> list[list[Hypothesis]]:
+    def _search(self, batch: Batch, target_lengths: Tensor | None = None) -> list[list[Hypothesis]]:
         with memory_errors(lambda: batch.shape, REMEDY):
-            return self.search(self.model, batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=batch.copy_ids)
+            return self.search(
+                self.model,
+                batch.source,
+                batch.source_lengths,
+                bos=BOS,
+                eos=EOS,
+                copy_ids=batch.copy_ids,
+                target_lengths=target_lengths,
+            )
 
     @torch.inference_mode()
     def force_batch(self, batch: Batch, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
@@ -143,6 +161,8 @@ class Predictor:
         counts = real.sum(1).tolist()
         right = torch.split((log_probabilities.argmax(-1) == labels).cpu(), counts)
         own = torch.split(log_probabilities.gather(1, labels.unsqueeze(1)).squeeze(1).cpu(), counts)
+        unknown = torch.split((labels == UNK).cpu(), counts)
+        sums_to_one = all(model.decoder.attention.sums_to_one for model in self.models)
         weights = weights.float().cpu()
         by_head = {
             f"{name}, head {head}": part.float().cpu()
@@ -157,6 +177,8 @@ class Predictor:
                 weights[row, :rows, :columns],
                 examples.source_tokens(index),
                 {name: part[row, :rows, :columns] for name, part in by_head.items()},
+                unknown[row].nonzero()[:, 0].tolist(),
+                sums_to_one,
             )
             for row, (index, rows, columns) in enumerate(
                 zip(batch.indices.tolist(), counts, batch.source_lengths.tolist(), strict=True)

@@ -144,12 +144,16 @@ class Throughput(Callback):
 class MetricsRecorder(Callback):
     """Writes every metric of every epoch into a file, a line an epoch, to the last bit.
 
+    ``seconds`` in it are those of training until the end of the epoch.
+
     Args:
         path: of the file.
+        throughput: counts the seconds; it comes before this callback.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, throughput: Throughput) -> None:
         self.path = Path(path)
+        self.throughput = throughput
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -168,7 +172,8 @@ class MetricsRecorder(Callback):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Add a line."""
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
-        line = {"epoch": trainer.current_epoch, "step": trainer.global_step, **metrics}
+        seconds = self.throughput.seconds
+        line = {"epoch": trainer.current_epoch, "step": trainer.global_step, "seconds": seconds, **metrics}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 

@@ -178,7 +178,7 @@ class SequenceModule(LightningModule):
     def validation_step(self, batch: Batch, batch_index: int) -> None:
         """Add up what the epoch's metrics are computed from."""
         examples = self.data.examples("val")
-        self._count(examples, self.greedy_predictor.examine_batch(batch, examples))
+        self._count(examples, self.greedy_predictor.examine_batch(batch, examples, "epoch"))
 
     def _count(self, examples: Examples, results: Sequence[ExampleResult]) -> None:
         evidence = collect_evidence(self.task, examples.references, results)
@@ -212,7 +212,7 @@ class SequenceModule(LightningModule):
     def test_step(self, batch: Batch, batch_index: int, dataloader_idx: int = 0) -> None:
         """Search, and force the right targets."""
         name = self.task.test_names[dataloader_idx]
-        self.results[name] += self.predictor.examine_batch(batch, self.data.examples(name))
+        self.results[name] += self.predictor.examine_batch(batch, self.data.examples(name), "test")
 
     @override
     def on_test_epoch_end(self) -> None:
@@ -237,6 +237,9 @@ def collect_evidence(task: Task, references: Sequence[str], results: Sequence[Ex
     """
     predictions = [result.prediction for result in results]
     right = [references[prediction.index] for prediction in predictions]
+    if any(result.of_reference_length is not None for result in results):
+        # of an empty source nothing is predicted, whatever the length
+        more["of_reference_length"] = [result.of_reference_length or result.prediction for result in results]
     return Evidence(predictions, right, [result.forced for result in results], task.facts, **more)
 
 

@@ -94,7 +94,7 @@ def test_where_a_search_finds_nothing_nothing_is_predicted(monkeypatch: pytest.M
     predictor = made.predictor([model], lambda model, source, lengths, **_: [[] for _ in lengths])
     monkeypatch.setattr(predictor, "force_batch", lambda batch, examples: [None] * len(batch.indices))
     assert [(one.index, one.text) for one in predictor.predict(["0.5 0.1", "", "0.2"])] == [(0, ""), (1, ""), (2, "")]
-    assert [one.prediction.text for one in predictor.examine(made.examples("val"))] == [""] * 5
+    assert [one.prediction.text for one in predictor.examine(made.examples("val"), "test")] == [""] * 5
     assert predictor.predict([]) == []
 
 

@@ -1,8 +1,10 @@
 """Metrics of translations: sacreBLEU's, to the last digit, and those of their tokens."""
 
+import math
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +15,22 @@ import torch
 
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence
-from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.metric import Metric, Occasion
 from attnlab.evaluation.metrics import ExactMatch
 from attnlab.tasks.translation.metrics import (
     BLEU,
     SMOOTHINGS,
     TER,
+    BLEUAtForcedLength,
+    BrevityPenalty,
+    CharacterLoss,
     ChrF,
     LengthRatio,
     PunctuationWeight,
     TokenizedBLEU,
     UnknownTokens,
 )
-from evaluation.made import evidence, forced, looking
+from evaluation.made import evidence, forced, looking, predictions
 
 HYPOTHESES = ["Der Hund schläft im Garten.", "Eine Frau, die liest, lacht!", "Zwei T-Shirts hängen dort."]
 REFERENCES = ["Der Hund schläft im Garten.", "Eine Frau, die liest, lachte.", "zwei T-Shirts hängen da"]
@@ -125,12 +130,46 @@ def test_an_unknown_smoothing_is_told() -> None:
         BLEU("much")  # type: ignore[arg-type]
 
 
-def test_lengths_and_unknown_tokens_are_counted_without_end_symbols() -> None:
-    targets = [forced("a b c", [0.0] * 4, [True] * 4), forced("a", [0.0] * 2, [True] * 2), None]
-    found = evidence(["a <unk>", "a b <unk> d", ""], ["a b c", "a", ""], forced=targets)
-    assert value(LengthRatio(), found) == pytest.approx(6 / 4)
-    assert value(UnknownTokens(), found) == pytest.approx(100 * 2 / 6)
-    assert LengthRatio().statistics(evidence(forced=targets)) is None
+def test_unknown_tokens_are_counted_without_end_symbols() -> None:
+    assert value(UnknownTokens(), evidence(["a <unk>", "a b <unk> d", ""], ["a b c", "a", ""])) == pytest.approx(100 * 2 / 6)
+
+
+@pytest.mark.parametrize(
+    "hypotheses", [HYPOTHESES, [line[:12] for line in HYPOTHESES], ["", "", ""], [*REFERENCES[:2], "x " * 9]]
+)
+def test_lengths_and_their_penalty_are_those_of_sacrebleu(hypotheses: list[str]) -> None:
+    theirs = sacrebleu.BLEU().corpus_score(hypotheses, [REFERENCES])
+    found = evidence(hypotheses, REFERENCES)
+    assert value(LengthRatio(), found) == pytest.approx(theirs.sys_len / theirs.ref_len)
+    assert value(BrevityPenalty(), found) == pytest.approx(theirs.bp)
+    assert LengthRatio().signature({"lowercase": True, "tokens": "bpe"}).startswith("tok:13a|version:")
+    assert BrevityPenalty().statistics(evidence()) is None
+    assert math.isnan(BrevityPenalty().value(np.zeros(2)))
+
+
+def test_bleu_at_forced_length_is_that_of_its_own_predictions() -> None:
+    found = evidence(["x"] * 3, REFERENCES)
+    assert BLEUAtForcedLength().statistics(found) is None
+    forced_found = replace(found, of_reference_length=predictions(HYPOTHESES))
+    assert value(BLEUAtForcedLength(), forced_found) == value(BLEU(), evidence(HYPOTHESES, REFERENCES))
+    occasions: list[Occasion] = ["epoch", "test", "evaluation"]
+    assert [BLEUAtForcedLength().is_due(one) for one in occasions] == [False, False, True]
+    assert [BLEUAtForcedLength(in_tests=True).is_due(one) for one in occasions] == [False, True, True]
+    assert BLEUAtForcedLength().signature({"tokens": "bpe-9"}) == f"{BLEU().signature({})}|tokens:bpe-9"
+
+
+def test_the_loss_a_character_spells_unknown_words() -> None:
+    """Of two vocabularies that cut the same text, the code lengths are of the same text."""
+    known = forced("ab cä", [-1.0, -2.0, -0.5], [True] * 3)
+    rare = replace(forced("ab cä", [-1.0, -0.1, -0.5], [True] * 3), unknown=[1])
+    assert value(CharacterLoss(), evidence(["", ""], ["ab cä", ""], forced=[known, None])) == pytest.approx(3.5 / 5)
+    spelled = (1 + 2 + 1) * math.log(257)  # c, the two bytes of ä, the end
+    assert value(CharacterLoss(), evidence([""], ["ab cä"], forced=[rare])) == pytest.approx((1.6 + spelled) / 5)
+    facts = {"tokens": "bpe-9", "head": "copies", "lowercase": False}
+    assert CharacterLoss().signature(facts) == CharacterLoss().signature({"tokens": "spacy-8", "head": "generates"})
+    assert CharacterLoss().signature({**facts, "lowercase": True}) != CharacterLoss().signature(facts)
+    assert CharacterLoss().statistics(evidence()) is None
+    assert math.isnan(value(CharacterLoss(), evidence([""], [""], forced=[forced("", [-1.0], [True])])))
 
 
 def test_marks_are_marks_with_or_without_what_stands_for_white_space() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from attnlab.evaluation.metric import Metric
 from attnlab.studies.collection import Run, Study
-from attnlab.studies.cost import COSTS, Cost
+from attnlab.studies.cost import Cost, known_costs
 from attnlab.studies.tuning.selection import Selection
 
 POINTS = 200
@@ -114,7 +114,8 @@ def costs(study: Study) -> list[Chart]:
     """Return, for every kind of cost, a point a variant: its cost and the metric that ranks, on the first test set."""
     if not study.finished_runs or not study.tests:
         return []
-    charts = [_by_cost(study, study.tests[0], cost) for cost in COSTS]
+    known = known_costs(run.result for run in study.finished_runs)
+    charts = [_by_cost(study, study.tests[0], cost) for cost in known]
     return [chart for chart in charts if chart.series]
 
 
@@ -122,8 +123,9 @@ def _by_cost(study: Study, test: str, cost: Cost) -> Chart:
     name, metric = study.ranking
     series = []
     for label, runs in study.done().items():
-        pairs = [(cost.read(run.result), value) for run in runs if (value := run.value(test, name)) is not None]
-        x, y = (_spread([pair[place] for pair in pairs]) for place in (0, 1))
+        pairs = [(cost.read(run.result), run.value(test, name)) for run in runs]
+        known = [(amount, value) for amount, value in pairs if amount is not None and value is not None]
+        x, y = (_spread([pair[place] for pair in known]) for place in (0, 1))
         if x and y:
             series.append(Series(label, [x], [y]))
     return Chart(cost.title, cost.title, f"{test} {metric.title}", series, [])

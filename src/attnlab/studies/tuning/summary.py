@@ -3,9 +3,11 @@
 import math
 from collections.abc import Iterator
 
+from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study
+from attnlab.studies.notes import is_comparable
 from attnlab.studies.table import TuningTable
-from attnlab.studies.tuning.selection import Selection, collect_selection
+from attnlab.studies.tuning.selection import Selection, TunedVariant, collect_selection
 
 
 def read_selection(study: Study) -> Selection | None:
@@ -21,24 +23,36 @@ def tabulate(study: Study, selection: Selection) -> TuningTable:
     header = [study.axis, "rank", "chosen", f"best {selection.monitor} of {selection.count}"]
     header += [f"expected best of {budget}" for budget in budgets]
     rows: list[list[str]] = []
-    best = [variant.chosen.score for variant in selection.variants.values() if variant.chosen]
-    for label, variant in selection.variants.items():
+    ranked = selection.variants if _is_ranked(study, selection) else _in_order(study, selection)
+    best = [variant.chosen.score for variant in ranked.values() if variant.chosen] if ranked is selection.variants else []
+    for label, variant in ranked.items():
         chosen = variant.chosen
         told = " ".join(f"{key}={value}" for key, value in chosen.values.items()) if chosen else "-"
         scores = [chosen.score if chosen else math.nan, *(variant.expected[budget - 1] for budget in budgets)]
         shown = ["-" if math.isnan(score) else f"{score:.{digits}f}" for score in scores]
-        rank = str(1 + best.index(chosen.score)) if chosen else "-"  # the best come first; equal ones have one rank
+        rank = str(1 + best.index(chosen.score)) if chosen and best else "-"  # the best come first; equal ones have one rank
         rows.append([label, rank, told, *shown])
-    return TuningTable(header, rows, list(_notes(selection)))
+    return TuningTable(header, rows, list(_notes(study, selection)))
 
 
-def _notes(selection: Selection) -> Iterator[str]:
+def _is_ranked(study: Study, selection: Selection) -> bool:
+    """Tell whether the scores have one form, as the tests of finished runs have it: others make no order."""
+    return is_comparable(study, metric_name(selection.monitor))
+
+
+def _in_order(study: Study, selection: Selection) -> dict[str, TunedVariant]:
+    return {label: selection.variants[label] for label in study.variants if label in selection.variants}
+
+
+def _notes(study: Study, selection: Selection) -> Iterator[str]:
     direction = "higher is better" if selection.metric.higher_is_better else "lower is better"
     count = f"{selection.count} trial{'s' if selection.count != 1 else ''}"
     yield (
         f"every variant had {count}, with the same values and seed {selection.seed}, and was chosen for by {selection.monitor} "
         f"({direction}); no trial was tested"
     )
+    if not _is_ranked(study, selection):
+        yield f"no ranks: {selection.monitor} does not compare between these variants"
     if selection.count > 1:
         yield (
             "expected best of n: the mean of the best score over all choices of n trials (Dodge et al. 2019); the trials "

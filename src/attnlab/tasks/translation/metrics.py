@@ -1,8 +1,10 @@
 """Metrics of translations. BLEU, chrF and TER are sacreBLEU's, example by example, with its signatures."""
 
+import math
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, Literal
 
@@ -16,9 +18,11 @@ from attnlab.data.symbols import UNKNOWN
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
-from attnlab.evaluation.metrics import AttentionMetric, signature_of, statistics_of
+from attnlab.evaluation.metrics import AttentionMetric, Loss, signature_of, statistics_of
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
+SYMBOL = math.log(257)
+"""What a byte, or the end, of a word costs that is spelled without knowing anything of it, in nats."""
 
 
 class SacreBLEUMetric(Metric):
@@ -106,6 +110,10 @@ class BLEU(SacreBLEUMetric):
         return _bleu(self.smoothing, bool(facts.get("lowercase")), str(facts.get("language", "")))
 
 
+LENGTHS = BLEU()
+"""Counts, first of all, the tokens of predictions and of references."""
+
+
 @cache
 def _bleu(smoothing: str, lowercase: bool, language: str) -> bleu.BLEU:
     try:
@@ -182,28 +190,110 @@ def _ter(lowercase: bool) -> ter.TER:
 
 
 class LengthRatio(Ratio):
-    """Tokens of the hypotheses over tokens of the references: below 1, BLEU is the brevity penalty's."""
+    """Tokens of the predictions over tokens of the references, as sacreBLEU counts both, whatever the model's own tokens are.
+
+    Below 1, BLEU has a :class:`BrevityPenalty`.
+    """
 
     label = "length ratio"
     higher_is_better = None
     digits = 3
-    computed_from = "forced decoding"
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
-        if not evidence.predictions or not any(evidence.forced):
-            return None
-        pairs = zip(evidence.predictions, evidence.forced, strict=True)
-        return statistics_of(pairs, lambda pair: (_words(pair[0]), _words(pair[1])))
+        counts = LENGTHS.statistics(evidence)
+        return None if counts is None else counts[:, :2]
 
     @override
     def signature(self, facts: Mapping[str, Any]) -> str:
-        return signature_of(facts, "tokens")
+        return signature_of(dict(part.split(":", 1) for part in LENGTHS.signature(facts).split("|")), "tok", "version")
 
 
-def _words(found: Prediction | ForcedDecoding | None) -> int:
+class BrevityPenalty(LengthRatio):
+    """BLEU's factor for predictions that are too short, min(1, exp(1 - r / c)) for r tokens of the references and c of the
+    predictions (Papineni et al. 2002, section 2.2.2): BLEU is the precision of n-grams times this.
+    """
+
+    label = "brevity penalty"
+
+    @override
+    def value(self, total: NDArray[np.float64]) -> float:
+        predicted, right = total.tolist()
+        if not right:
+            return float("nan")
+        return math.exp(min(0.0, 1.0 - right / predicted)) if predicted else 0.0
+
+
+class BLEUAtForcedLength(BLEU):
+    """BLEU of the best hypotheses that have exactly as many tokens as the reference, in the model's own tokens.
+
+    The search is made once more, with the end symbol forbidden before that length and forced there. Who ends too early gains
+    by it; who translates worse does not. Lengths of the references are told to the model: this is no quality of a system.
+
+    Args:
+        smoothing: as of :class:`BLEU`.
+        in_tests: measure it in every test, which takes a second search, and not by ``attnlab evaluate`` alone.
+
+    Raises:
+        UserError: an unknown smoothing.
+    """
+
+    label = "BLEU at forced length"
+    computed_from = "predictions of reference length"
+    occasion: ClassVar[Occasion] = "evaluation"
+
+    def __init__(self, smoothing: Literal["exp", "floor", "add-k", "none"] = "exp", *, in_tests: bool = False) -> None:
+        super().__init__(smoothing)
+        self.in_tests = in_tests
+
+    @override
+    def is_due(self, occasion: Occasion) -> bool:
+        return super().is_due(occasion) or (self.in_tests and occasion == "test")
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        if evidence.of_reference_length is None:
+            return None
+        return super().statistics(replace(evidence, predictions=evidence.of_reference_length))
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return "|".join(filter(None, (super().signature(facts), signature_of(facts, "tokens"))))
+
+
+class CharacterLoss(Loss):
+    """Negative log-likelihood of the references, teacher-forced, in nats a character of their text:
+    (-Σ_t log p(y_t | y_<t, x) + Σ_u (b_u + 1) ln 257) / Σ characters, the end symbol a token too.
+
+    An unknown token u has the probability of all words that the vocabulary lacks. It is made one of a single word by spelling
+    its b_u bytes of UTF-8 and an end, each of 257 equally probable symbols. So this is a code length of the same text for any
+    tokenizer and vocabulary, and compares between them but for case; at most it is too long, since a text may have further
+    tokens than those that its tokenizer makes.
+    """
+
+    label = "loss a character"
+    unit = "nats a character"
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        pairs = zip(evidence.forced, evidence.references, strict=True) if evidence.forced else ()
+        known = (None if forced is None else (forced, reference) for forced, reference in pairs)
+
+        def count(pair: tuple[ForcedDecoding, str]) -> tuple[float, float]:
+            forced, reference = pair
+            spelled = sum(len(forced.tokens[place].encode()) + 1 for place in forced.unknown)
+            return spelled * SYMBOL - forced.log_probability, len(reference)
+
+        return statistics_of(known, count)
+
+    @override
+    def signature(self, facts: Mapping[str, Any]) -> str:
+        return f"case:{'lc' if facts.get('lowercase') else 'mixed'}|unknown:spelled"
+
+
+def _words(found: Prediction) -> int:
     """Return the number of tokens without the end symbol."""
-    return max(0, len(found.tokens) - 1) if found else 0
+    return max(0, len(found.tokens) - 1)
 
 
 class UnknownTokens(Ratio):

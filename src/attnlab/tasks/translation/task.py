@@ -237,11 +237,11 @@ class Translation(Task):
     def facts(self) -> Mapping[str, str | bool]:
         target = self.tokenizers[1]
         kind = type(target).__name__.removesuffix("Tokenizer").lower()
-        size = len(self.vocabularies[1])
+        types = self.vocabularies[1]
         return {
             "language": self.languages[1],
             "lowercase": target.lowercase,
-            "tokens": f"{kind}-{'lc' if target.lowercase else 'mixed'}-{size}",
+            "tokens": f"{kind}-{'lc' if target.lowercase else 'mixed'}-{len(types)}-{types.digest}",
             "head": "copies" if self._serves_copy_ids else "generates",
         }
 

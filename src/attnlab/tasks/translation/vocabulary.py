@@ -1,7 +1,9 @@
 """Vocabularies: from tokens to ids and back."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 
@@ -52,6 +54,11 @@ class Vocabulary:
     def __len__(self) -> int:
         """Return the number of types, special ones included."""
         return len(self.tokens)
+
+    @cached_property
+    def digest(self) -> str:
+        """A short hash of the types, in whatever order: two vocabularies may have one size."""
+        return hashlib.sha256("\n".join(sorted(self.tokens)).encode()).hexdigest()[:6]
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Return ids; what is not in the vocabulary is ``UNK``, as is a text that spells a special symbol."""

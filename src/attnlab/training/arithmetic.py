@@ -1,0 +1,67 @@
+"""How much arithmetic a model does for a target token."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from attnlab.data.batches import Batch, split_evaluation
+from attnlab.data.examples import Examples
+from attnlab.data.symbols import PAD
+from attnlab.model import Seq2Seq
+
+COUNTED = 64
+"""Examples whose forced decoding is counted."""
+
+
+@contextmanager
+def flop_counter() -> Iterator[FlopCounterMode]:
+    """Count FLOP as torch does, and those of products of a matrix and a vector, which it does not know.
+
+    It is for the CPU, where recurrent networks and fused attentions are made to consist of products that it knows.
+    """
+    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten.mv: _count_matrix_by_vector})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*oneDNN.*")  # which says something of GPUs when it is turned off
+        with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH), counter:
+            yield counter
+
+
+def _count_matrix_by_vector(matrix: tuple[int, int], *_: Any, **__: Any) -> int:
+    return 2 * matrix[0] * matrix[1]
+
+
+@torch.no_grad()
+def count_multiply_adds(model: Seq2Seq, batches: Sequence[Batch]) -> float:
+    """Return the multiply-adds of forced decoding, the reading of the source included, for each target token.
+
+    They are those of products of matrices and of convolutions, half the FLOP that torch counts. What is done for padding counts
+    too, but padding is no target token; the end symbol is one. Not counted are element-wise arithmetic, such as that of gates
+    and of tanh, normalizers, sums, and the lookup of embeddings.
+
+    Args:
+        model: on the CPU, in evaluation mode.
+        batches: with a target token at least.
+    """
+    tokens = 0
+    with flop_counter() as counter:
+        for batch in batches:
+            real = batch.labels != PAD
+            memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
+            model.scores(model.decode(batch.target[:, :-1], memory, state), memory, real)
+            tokens += int(real.sum())
+    return counter.get_total_flops() / 2 / tokens
+
+
+def counted_batches(examples: Examples) -> list[Batch]:
+    """Return examples from all over a split in batches as an evaluation has them; none of a split without sources."""
+    lengths = examples.source.lengths
+    known = np.flatnonzero(lengths > 1)
+    chosen = known[np.linspace(0, len(known) - 1, min(COUNTED, len(known))).round().astype(int)]
+    order = chosen[lengths[chosen].argsort(kind="stable")]
+    return [examples[rows] for rows in split_evaluation(order, lengths, examples.target.lengths, COUNTED)]

@@ -1,0 +1,49 @@
+"""The peak of a run's memory."""
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from attnlab.training.memory import PeakMemory, largest, read_peak_memory, reset_peak_memory
+
+MIB = 1 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak can be reset on Linux alone")
+def test_a_peak_is_that_since_the_last_reset() -> None:
+    cpu = torch.device("cpu")
+    reset_peak_memory(cpu)
+    before = read_peak_memory()
+    block = torch.ones(256 * MIB // 4)
+    high = read_peak_memory()
+    assert high >= before + 200 * MIB
+    del block
+    assert read_peak_memory() == pytest.approx(high, rel=0.01)
+    reset_peak_memory(cpu)
+    assert read_peak_memory() < high - 200 * MIB
+
+
+def test_a_run_that_goes_on_keeps_the_largest_peak() -> None:
+    trainer: Any = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device("cpu")))
+    memory = PeakMemory()
+    memory.setup(trainer, trainer, "fit")
+    own = memory.state_dict()
+    assert own.keys() == {"peak_memory"}
+    memory.load_state_dict({"peak_memory": 1 << 60})
+    assert memory.peaks == {"peak_memory": 1 << 60}
+    memory.load_state_dict({"peak_memory": 1})
+    assert memory.state_dict() == {"peak_memory": 1 << 60}
+    assert largest({"a": 2, "b": 1}, {"b": 3}) == {"a": 2, "b": 3}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_on_a_gpu_it_is_what_torch_allocated_there() -> None:
+    trainer: Any = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device("cuda")))
+    memory = PeakMemory()
+    memory.setup(trainer, trainer, "fit")
+    block = torch.ones(64 * MIB // 4, device="cuda")
+    assert 64 * MIB <= memory.peaks["peak_gpu_memory"] < 4096 * MIB
+    del block
