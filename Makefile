@@ -9,7 +9,7 @@ JOEYNMT_PIP := $(JOEYNMT)/bin/python -m pip install --quiet --disable-pip-versio
 JOEYNMT_NEEDS := importlib_metadata matplotlib numpy packaging pandas plotly pyyaml sacrebleu sacremoses sentencepiece \
 	setuptools tensorboard tqdm
 
-.PHONY: help install demo test test-all bench bench-gpu lint format docs audit clean
+.PHONY: help install demo test test-all test-gpu bench bench-gpu lint format docs audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,6 +31,9 @@ test: install  ## run the tests
 
 test-all: install  ## run all tests, the exhaustive ones too; half an hour on two cores
 	$(BIN)/python -m pytest -m ''
+
+test-gpu: install  ## run the tests that need a GPU with CUDA, which are skipped elsewhere
+	$(BIN)/python -m pytest -n 0 -m gpu
 
 bench: install $(JOEYNMT)  ## measure speed beside peers; DATA=FOLDER of Multi30k, PARTS=training,memory for some parts
 	$(BIN)/python -m benchmarks $(BENCH)

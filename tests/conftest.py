@@ -31,6 +31,15 @@ def _exhaustive(value: Any) -> Any:
     return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.exhaustive)
 
 
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> torch.device:
+    """Where a test runs: always on the CPU, and on a GPU too where there is one."""
+    made = torch.device(request.param)
+    if made.type == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return made
+
+
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     """Real corpora, where they are at hand."""

@@ -57,13 +57,14 @@ def attention(
     embedding_size: int = EMBEDDING,
     *,
     query: Sequence[str] = ("state",),
+    kernel: str = "auto",
     **chosen: Any,
 ) -> Attention:
     """An attention in float64, in evaluation mode; parts are chosen by name or given as factories."""
     usual = {"score": "general", "window": "global", "normalizer": "softmax", "keys": "states", "history": "none"}
     torch.manual_seed(0)
     parts = {group: part(group, made) if isinstance(made, str) else made for group, made in {**usual, **chosen}.items()}
-    return Attention(query_size, memory_size, embedding_size, query=query, **parts).double().eval()
+    return Attention(query_size, memory_size, embedding_size, query=query, kernel=kernel, **parts).double().eval()
 
 
 def mechanism(name: str, query: int, memory: int, embedding: int) -> AttentionMechanism:

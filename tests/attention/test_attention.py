@@ -201,30 +201,6 @@ def test_heads_are_attentions_in_subspaces() -> None:
     agree(weights, torch.stack(mean).view(2, 4, 5), [query, states])
 
 
-def test_the_fused_kernel_is_the_same_attention() -> None:
-    """Without weights PyTorch's kernel answers; with them it is written out. Values and gradients agree, and so do states."""
-    ours = multihead()
-    assert ours.fused
-    query, embedding, states = inputs()
-    memory = ours.memory(states, MASK)
-    queries, start = Query(query, embedding), ours.start(memory)
-    fast, slow = (ours(queries, memory, start, need_weights=need) for need in (False, True))
-    assert fast.weights.shape[-1] == 0
-    assert slow.weights.shape[-1] == 5
-    agree(fast.context, slow.context, [query, states, *ours.parameters()])
-    assert torch.equal(fast.state.step, slow.state.step)
-
-
-def test_only_the_plain_composition_is_fused() -> None:
-    assert not multihead("additive").fused
-    assert not multihead(window="local_m").fused
-    assert not multihead(normalizer="sparsemax").fused
-    assert not multihead(history="temporal").fused
-    for settings in ({"temperature": 2.0}, {"sharpness": "learned"}):
-        assert not multihead(part("score", "scaled_dot", **settings)).fused
-    assert not multihead(normalizer=part("normalizer", "softmax", temperature=2.0)).fused
-
-
 @pytest.mark.parametrize("group", ["score", "window", "normalizer", "history"])
 def test_every_part_sits_in_several_heads_or_is_refused(group: str) -> None:
     for name in options(f"attention/{group}"):

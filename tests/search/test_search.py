@@ -105,6 +105,24 @@ def test_configured_searches_terminate_on_a_model_that_never_ends(name: str) -> 
     assert [len(h[0].tokens) for h in found] == search.limits(lengths).tolist()
 
 
+def test_a_beam_reads_open_hypotheses_alone() -> None:
+    made = model("decoder=luong_feeding", seed=5)
+    source, lengths = sentences([6, 2, 4, 3])
+    rows: list[int] = []
+
+    class Counting:
+        encode = made.encode
+
+        def step(self, tokens: Tensor, *rest: Any) -> Any:
+            rows.append(len(tokens))
+            return made.step(tokens, *rest)
+
+    found = BeamSearch(width=3, **LIMITS)(Counting(), source, lengths, bos=BOS, eos=EOS)
+    assert len({len(h.tokens) for hypotheses in found for h in hypotheses}) > 2
+    written = [len(h.tokens) for hypotheses in found for h in hypotheses]
+    assert rows == [4, *(sum(length > step for length in written) for step in range(1, max(written)))]
+
+
 REFUSED: dict[str, Callable[[], object]] = {
     "width must be 1 or more, not 0": lambda: BeamSearch(width=0),
     "max_length_offset be 1 or more, not 2.0 and 0": lambda: GreedySearch(max_length_offset=0),

@@ -1,14 +1,15 @@
 """Attention as the composition of a score, a window, a normalizer, keys and a history."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 from typing_extensions import override
 
-from attnlab.attention.composition import Composition, validate_composition
+from attnlab.attention.composition import Composition, kernel_obstacle, validate_composition
 from attnlab.attention.histories import History, HistorySizes
+from attnlab.attention.kernels import Kernel, KernelName, ProductAttention, Situation, choose_kernel
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Normalizer
@@ -45,6 +46,7 @@ class Attention(AttentionMechanism):
     embedding of the token that opens the target: with one target language a learned constant.
 
     Where nothing waits for the target token before, all queries of a sequence are answered at once, else one after another.
+    Where nobody reads the weights, and they are a softmax over products, a kernel may compute the context without them.
 
     Parameters:
         score, window, normalizer, keys, history: their own.
@@ -59,15 +61,19 @@ class Attention(AttentionMechanism):
         keys: makes keys and values from (memory_size).
         history: makes what is remembered over time from (sizes).
         query: what the query is made of: one of state, embedding, context and language, or several.
+        kernel: what computes the context where nobody reads the weights: auto, eager, sdpa or flex; see
+            :mod:`attnlab.attention.kernels`.
 
     Attributes:
         replacement: of the weights, while somebody intervenes; see :func:`attnlab.attention.interventions.intervene`.
+        fused_on_cpu: whether a fused kernel is worth it on a CPU too.
 
     Raises:
-        UserError: parts that make no sense together, or a query without a part.
+        UserError: parts that make no sense together, a query without a part, or a kernel that cannot compute this.
     """
 
     replacement: Replacement | None = None
+    fused_on_cpu: bool = False
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class Attention(AttentionMechanism):
         keys: Callable[[int], Keys],
         history: Callable[[HistorySizes], History],
         query: QueryPart | Sequence[QueryPart] = ("state",),
+        kernel: KernelName = "auto",
     ) -> None:
         super().__init__()
         self.keys = keys(memory_size)
@@ -100,7 +107,20 @@ class Attention(AttentionMechanism):
         projected_size = self.score.project_keys(torch.zeros(1, 1, self.keys.key_size)).shape[-1] if self.score else 0
         self.history = history(HistorySizes(full_query_size, self.keys.value_size, projected_size))
         self.sequential = bool(self.carried_context_size) or any(part.sequential for part in self.parts)
-        validate_composition(Composition(self.score, self.window, self.normalizer, self.keys, self.history))
+        composition = Composition(self.score, self.window, self.normalizer, self.keys, self.history)
+        validate_composition(composition)
+        self.kernel = kernel
+        self.kernel_obstacle = "its query has the context before" if self.sequential else None
+        self.kernel_obstacle = kernel_obstacle(composition) or self.kernel_obstacle
+        self._check_kernel()
+
+    def _check_kernel(self) -> None:
+        if self.kernel not in get_args(KernelName):
+            raise UserError(f"kernel is {', '.join(get_args(KernelName))}, not {self.kernel!r}")
+        if self.kernel in ("sdpa", "flex") and self.kernel_obstacle is not None:
+            raise UserError(
+                f"the kernel {self.kernel} computes a softmax over products alone, and {self.kernel_obstacle}: leave it at auto"
+            )
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
@@ -121,6 +141,10 @@ class Attention(AttentionMechanism):
 
     @override
     def forward(self, query: Query, memory: Memory, state: AttentionState, *, need_weights: bool = True) -> AttentionOutput:
+        if not need_weights and self.kernel_obstacle is None:
+            kernel = choose_kernel(self.kernel, self._situation(query, memory))
+            if kernel is not None:
+                return self._fuse(kernel, query, memory, state)
         if not self.sequential:
             return self._attend(query, memory, state)
         contexts, weights = [], []
@@ -129,6 +153,23 @@ class Attention(AttentionMechanism):
             contexts.append(context)
             weights.append(step_weights)
         return AttentionOutput(torch.cat(contexts, dim=1), torch.cat(weights, dim=1), state)
+
+    def _situation(self, query: Query, memory: Memory) -> Situation:
+        dtypes = frozenset(tensor.dtype for tensor in (query.state, memory.keys, memory.values))
+        size = min(memory.keys.shape[-1], memory.values.shape[-1])
+        return Situation(query.state.device.type, dtypes, size, torch.is_grad_enabled(), self.fused_on_cpu)
+
+    def _fuse(self, kernel: Kernel, query: Query, memory: Memory, state: AttentionState) -> AttentionOutput:
+        """Answer all queries at once, without weights."""
+        assert self.score is not None
+        assert self.normalizer.softmax_temperature is not None
+        queries, language = self._compose_queries(query, state)
+        vectors, scale = self.score.as_product(queries)
+        scale /= self.normalizer.softmax_temperature
+        numbers = self.window.place(queries, memory.mask, state.step)
+        context = kernel(ProductAttention(vectors, memory.keys, memory.values, memory.mask, scale, self.window, numbers))
+        state = state._replace(step=state.step + queries.shape[1], language=language)
+        return AttentionOutput(context, context.new_empty(*context.shape[:2], 0), state)
 
     def _attend(self, query: Query, memory: Memory, state: AttentionState) -> AttentionOutput:
         """Answer all queries at once, or one of them where the next one waits for it."""

@@ -11,7 +11,7 @@ from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism
 from attnlab.attention.normalizers import Normalizer, StatelessNormalizer
 from attnlab.attention.scores import Score
-from attnlab.attention.windows import Window
+from attnlab.attention.windows import Region, Window
 from attnlab.errors import UserError
 
 
@@ -57,11 +57,20 @@ class Composition:
 
     @property
     def biased(self) -> bool:
-        """Whether the window adds to the logits: found by asking it for the region of one query on one position."""
-        if self.window is None:
-            return False
-        query, mask = torch.zeros(1, 1, self.window.query_size), torch.ones(1, 1, dtype=torch.bool)
-        return self.window(query, mask, torch.zeros(1, dtype=torch.long)).bias is not None
+        """Whether the window adds to the logits."""
+        return self.window is not None and _example(self.window).bias is not None
+
+    @property
+    def weighed(self) -> bool:
+        """Whether the window multiplies the weights."""
+        return self.window is not None and _example(self.window).prior is not None
+
+
+def _example(window: Window) -> Region:
+    """Ask a window for the region of one query on one position."""
+    query, mask = torch.zeros(1, 1, window.query_size), torch.ones(1, 1, dtype=torch.bool)
+    region: Region = window(query, mask, torch.zeros(1, dtype=torch.long))
+    return region
 
 
 class Rule(NamedTuple):
@@ -127,13 +136,38 @@ RULES = (
 )
 
 
+KERNEL_RULES = (
+    Rule(lambda parts: parts.score is None or not parts.score.is_product, "a {score} score is no product of query and key"),
+    Rule(
+        lambda parts: parts.normalizer is None or parts.normalizer.softmax_temperature is None,
+        "a {normalizer} normalizer is no softmax",
+    ),
+    Rule(lambda parts: parts.history is not None and parts.history.sequential, "a {history} history changes at every token"),
+    Rule(lambda parts: parts.weighed, "a {window} window multiplies the weights after the softmax"),
+)
+"""What keeps a composition from being a softmax over products, which kernels compute."""
+
+
+def kernel_obstacle(parts: Composition) -> str | None:
+    """Return why no kernel computes a composition, or None where one may."""
+    return _broken(KERNEL_RULES, parts)
+
+
 def validate_composition(parts: Composition) -> None:
     """Refuse parts of which one would have no effect or never learn.
 
     Raises:
         UserError: the message of the first rule that applies.
     """
-    for rule in RULES:
+    message = _broken(RULES, parts)
+    if message is not None:
+        raise UserError(message)
+
+
+def _broken(rules: Sequence[Rule], parts: Composition) -> str | None:
+    """Return the message of the first rule that applies, or None."""
+    for rule in rules:
         if rule.applies(parts):
             names = {name: part if isinstance(part, str) else type(part).__name__ for name, part in vars(parts).items()}
-            raise UserError(rule.message.format_map(names))
+            return rule.message.format_map(names)
+    return None

@@ -21,8 +21,6 @@ class SourceAttention(NamedTuple):
     attention: Attention
     """What makes the weights: of several heads, the one that all of them share."""
     heads: int
-    multihead: MultiHeadAttention | None
-    """What has the heads, where there are several."""
 
 
 def find_attentions(module: nn.Module) -> list[SourceAttention]:
@@ -31,9 +29,9 @@ def find_attentions(module: nn.Module) -> list[SourceAttention]:
     found = []
     for name, part in module.named_modules():
         if isinstance(part, MultiHeadAttention):
-            found.append(SourceAttention(name, part.head, part.projections.heads, part))
+            found.append(SourceAttention(name, part.head, part.projections.heads))
         elif isinstance(part, Attention) and id(part) not in shared:
-            found.append(SourceAttention(name, part, 1, None))
+            found.append(SourceAttention(name, part, 1))
     return found
 
 
@@ -50,9 +48,8 @@ def collect_head_weights(module: nn.Module) -> Iterator[dict[str, list[Tensor]]]
     """
     collected: dict[str, list[Tensor]] = defaultdict(list)
     handles = []
-    for name, attention, heads, multihead in find_attentions(module):
-        if multihead is not None:
-            handles.append(multihead.register_forward_pre_hook(request_weights, with_kwargs=True))
+    for name, attention, heads in find_attentions(module):
+        handles.append(attention.register_forward_pre_hook(request_weights, with_kwargs=True))
         handles.append(attention.register_forward_hook(_WeightCollector(collected[name], heads)))
     try:
         yield collected
@@ -62,7 +59,7 @@ def collect_head_weights(module: nn.Module) -> Iterator[dict[str, list[Tensor]]]
 
 
 def request_weights(module: nn.Module, arguments: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Ask a mechanism for its weights, as a hook before its call, so that none stay inside a fused kernel."""
+    """Ask an attention for its weights, as a hook before its call, so that none stay inside a kernel."""
     return arguments, {**options, "need_weights": True}
 
 

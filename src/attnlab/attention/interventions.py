@@ -29,7 +29,7 @@ class Intervention(ABC):
     the position of a monotonic one, goes on as if its own weights had been used.
 
     Attributes:
-        reads: whether it reads weights, so that they must not stay inside a fused kernel.
+        reads: whether it reads weights, so that they must not stay inside a kernel.
     """
 
     reads: ClassVar[bool] = True
@@ -137,10 +137,10 @@ def intervene(module: nn.Module, intervention: Intervention) -> Iterator[None]:
     """
     found = find_attentions(module)
     handles = []
-    for number, (name, attention, heads, multihead) in enumerate(found):
+    for number, (name, attention, heads) in enumerate(found):
         attention.replacement = _Replacement(intervention, Place(number, name, heads))
-        if multihead is not None and intervention.reads:
-            handles.append(multihead.register_forward_pre_hook(request_weights, with_kwargs=True))
+        if intervention.reads:
+            handles.append(attention.register_forward_pre_hook(request_weights, with_kwargs=True))
     try:
         yield
     finally:

@@ -10,8 +10,8 @@ from typing_extensions import override
 
 from attnlab.attention.attention import Attention, QueryPart
 from attnlab.attention.composition import Composition, validate_composition
-from attnlab.attention.histories import History, HistorySizes, NoHistory
-from attnlab.attention.kernels import fused_attention
+from attnlab.attention.histories import History, HistorySizes
+from attnlab.attention.kernels import KernelName, fused_attention
 from attnlab.attention.keys import States
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Normalizer, Softmax
@@ -102,7 +102,7 @@ class MultiHeadAttention(AttentionMechanism):
     sit in the heads; what parameters these have, such as the v of an additive score, the heads share: W_i^Q, W_i^K and W_i^V
     are what tells the heads apart. Reported weights are the mean over the heads.
 
-    A scaled dot product over the whole source runs in PyTorch's fused kernel when nobody needs its weights.
+    A scaled dot product over the whole source runs in PyTorch's fused kernel when nobody needs its weights, on a CPU too.
 
     Parameters:
         projections: W^Q (heads · head_size, query_size), W^K and W^V (heads · head_size, memory_size) and W^O (query_size,
@@ -119,9 +119,10 @@ class MultiHeadAttention(AttentionMechanism):
         normalizer: makes the normalizer from (query size, memory size) of a head.
         history: makes what is remembered over time from (sizes) of a head.
         query: what a head's query is made of; the decoder's state is that of the head's subspace.
+        kernel: what computes the contexts where nobody reads the weights; see :class:`Attention`.
 
     Raises:
-        UserError: the heads do not divide the query, or a score that does not look at keys.
+        UserError: the heads do not divide the query, a score that does not look at keys, or a kernel that cannot compute this.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class MultiHeadAttention(AttentionMechanism):
         normalizer: Callable[[int, int], Normalizer],
         history: Callable[[HistorySizes], History],
         query: QueryPart | Sequence[QueryPart] = ("state",),
+        kernel: KernelName = "auto",
     ) -> None:
         super().__init__()
         comparison, parts = f"{heads} heads", (query,) if isinstance(query, str) else query
@@ -152,15 +154,16 @@ class MultiHeadAttention(AttentionMechanism):
             keys=States,
             history=history,
             query=query,
+            kernel=kernel,
         )
         validate_composition(Composition(self.head.score, normalizer=self.head.normalizer, comparison=comparison))
-        self.fused = self._is_plain()
+        self.head.fused_on_cpu = self._is_plain()
 
     def _is_plain(self) -> bool:
         score, normalizer = self.head.score, self.head.normalizer
-        parts = (score, self.head.window, normalizer, self.head.history)
-        plain = tuple(map(type, parts)) == (ScaledDot, Global, Softmax, NoHistory) and self.head.query_parts == ("state",)
-        return plain and getattr(normalizer, "temperature", 1.0) == 1.0 and getattr(score, "has_unit_sharpness", True)
+        plain = tuple(map(type, (score, self.head.window, normalizer))) == (ScaledDot, Global, Softmax)
+        unit = normalizer.softmax_temperature == 1.0 and getattr(score, "has_unit_sharpness", False)
+        return plain and unit and self.head.query_parts == ("state",)
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
@@ -178,13 +181,10 @@ class MultiHeadAttention(AttentionMechanism):
     @override
     def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> AttentionOutput:
         queries = self.projections.project_queries(query.state)
-        if self.fused and not need_weights:
-            allowed = memory.mask.unsqueeze(1).unsqueeze(1)
-            output = self.projections.attend(queries, memory.keys, memory.values, allowed)
-            state = state._replace(step=state.step + query.state.shape[1])
-            return AttentionOutput(output, output.new_empty(*output.shape[:2], 0), state)
         head_query = Query(queries.flatten(0, 1), self._repeat(query.embedding))
-        contexts, weights, state = self._unfold(self.head(head_query, self._fold_memory(memory), self._fold(state)))
+        contexts, weights, state = self._unfold(
+            self.head(head_query, self._fold_memory(memory), self._fold(state), need_weights=need_weights)
+        )
         return AttentionOutput(self.projections.merge(contexts), weights.mean(dim=1), state)
 
     def _repeat(self, shared: Tensor) -> Tensor:

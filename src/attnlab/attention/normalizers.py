@@ -23,10 +23,12 @@ class Normalizer(Part, ABC):
     Attributes:
         reads_logits: false for a control that ignores them, so that no score need be made.
         one_hot: whether all weight is on one position, in training too.
+        softmax_temperature: τ of what is a softmax of the logits over τ and nothing else, or None.
     """
 
     reads_logits: bool = True
     one_hot: ClassVar[bool] = False
+    softmax_temperature: float | None = None
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
@@ -102,7 +104,7 @@ class Softmax(StatelessNormalizer):
     def __init__(self, query_size: int, memory_size: int, *, temperature: float = 1.0) -> None:
         super().__init__(query_size, memory_size)
         _check_temperature(temperature)
-        self.temperature = temperature
+        self.temperature = self.softmax_temperature = temperature
 
     @override
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:

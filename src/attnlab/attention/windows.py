@@ -1,6 +1,5 @@
 """Windows: which source positions a query may attend to, and with which prior. They keep no state."""
 
-from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -22,8 +21,12 @@ class Region(NamedTuple):
     """(batch, target_len, source_len), multiplies the weights, which are not normalised again; None changes nothing."""
 
 
-class Window(Part, ABC):
+class Window(Part):
     """Limits the source positions that a query may attend to, or weighs them.
+
+    A window places each query with some numbers, such as the centre of its region, and says in three functions of a position
+    and these numbers what that means there. The functions are elementwise, so that one kernel asks them of all positions at
+    once and another of one position at a time. This one limits and weighs nothing.
 
     Args:
         query_size: size of a query.
@@ -34,15 +37,38 @@ class Window(Part, ABC):
         super().__init__()
         self.query_size = query_size
 
-    @abstractmethod
-    def forward(self, query: Tensor, mask: Tensor, step: Tensor) -> Region:
-        """Say where queries may attend.
+    def place(self, query: Tensor, mask: Tensor, step: Tensor) -> tuple[Tensor, ...]:
+        """Return the numbers of each query, each a tensor (batch, target_len, 1).
 
         Args:
             query: (batch, target_len, query_size).
             mask: (batch, source_len), true where the source has a token.
             step: (batch,), target tokens before the first of these queries.
         """
+        return ()
+
+    def is_near(self, position: Tensor, *numbers: Tensor) -> Tensor | None:
+        """Return whether a query may attend to a position of the source, counted from 0; None where it may to all."""
+        return None
+
+    def bias(self, position: Tensor, *numbers: Tensor) -> Tensor | None:
+        """Return what is added to the logit of a position; None adds nothing."""
+        return None
+
+    def prior(self, position: Tensor, *numbers: Tensor) -> Tensor | None:
+        """Return what the weight of a position is multiplied by, without another normalisation; None changes nothing."""
+        return None
+
+    def forward(self, query: Tensor, mask: Tensor, step: Tensor) -> Region:
+        """Say where queries may attend; see :meth:`place`."""
+        return self.region(mask, self.place(query, mask, step))
+
+    def region(self, mask: Tensor, numbers: tuple[Tensor, ...]) -> Region:
+        """Return the region of placed queries in sources with a mask (batch, source_len)."""
+        positions = torch.arange(mask.shape[1], device=mask.device)
+        near, inside = self.is_near(positions, *numbers), mask.unsqueeze(1)
+        allowed = inside if near is None else near & inside
+        return Region(allowed, self.bias(positions, *numbers), self.prior(positions, *numbers))
 
 
 class Global(Window):
@@ -50,10 +76,6 @@ class Global(Window):
 
     No parameters.
     """
-
-    @override
-    def forward(self, query: Tensor, mask: Tensor, step: Tensor) -> Region:
-        return Region(mask.unsqueeze(1))
 
 
 class LocalMonotonic(Window):
@@ -80,12 +102,14 @@ class LocalMonotonic(Window):
         self.radius = radius
 
     @override
-    def forward(self, query: Tensor, mask: Tensor, step: Tensor) -> Region:
-        positions = torch.arange(mask.shape[1], device=mask.device)
+    def place(self, query: Tensor, mask: Tensor, step: Tensor) -> tuple[Tensor, ...]:
         steps = step.unsqueeze(1) + torch.arange(query.shape[1], device=mask.device)
-        centers = torch.minimum(steps, mask.sum(1, keepdim=True) - 1)
-        near = (positions - centers.unsqueeze(2)).abs() <= self.radius
-        return Region(near & mask.unsqueeze(1))
+        return (torch.minimum(steps, mask.sum(1, keepdim=True) - 1).unsqueeze(2),)
+
+    @override
+    def is_near(self, position: Tensor, *numbers: Tensor) -> Tensor:
+        (center,) = numbers
+        return (position - center).abs() <= self.radius
 
 
 class LocalPredictive(Window):
@@ -118,11 +142,18 @@ class LocalPredictive(Window):
         self.v = nn.Linear(query_size, 1, bias=False)
 
     @override
-    def forward(self, query: Tensor, mask: Tensor, step: Tensor) -> Region:
-        centers = _scale_to_length(self.v(torch.tanh(self.projection(query))), mask)
-        distances = torch.arange(mask.shape[1], device=mask.device) - centers
-        allowed = (distances.abs() <= self.radius) & mask.unsqueeze(1)
-        return Region(allowed, prior=torch.exp(-2.0 * (distances / self.radius) ** 2))
+    def place(self, query: Tensor, mask: Tensor, step: Tensor) -> tuple[Tensor, ...]:
+        return (_scale_to_length(self.v(torch.tanh(self.projection(query))), mask),)
+
+    @override
+    def is_near(self, position: Tensor, *numbers: Tensor) -> Tensor:
+        (center,) = numbers
+        return (position - center).abs() <= self.radius
+
+    @override
+    def prior(self, position: Tensor, *numbers: Tensor) -> Tensor:
+        (center,) = numbers
+        return torch.exp(-2.0 * ((position - center) / self.radius) ** 2)
 
 
 class Gaussian(Window):
@@ -145,12 +176,15 @@ class Gaussian(Window):
         self.width = nn.Linear(query_size, 1, bias=False)
 
     @override
-    def forward(self, query: Tensor, mask: Tensor, step: Tensor) -> Region:
+    def place(self, query: Tensor, mask: Tensor, step: Tensor) -> tuple[Tensor, ...]:
         hidden = torch.tanh(self.projection(query))
-        centers, widths = (_scale_to_length(part(hidden), mask) for part in (self.center, self.width))
-        distances = torch.arange(mask.shape[1], device=mask.device) - centers
-        # A width that underflows must not make a whole row infinite.
-        return Region(mask.unsqueeze(1), bias=(-2.0 * (distances / widths.clamp(min=0.01)) ** 2).clamp(min=-1e4))
+        center, width = (_scale_to_length(part(hidden), mask) for part in (self.center, self.width))
+        return center, width.clamp(min=0.01)  # a width that underflows must not make a whole row infinite
+
+    @override
+    def bias(self, position: Tensor, *numbers: Tensor) -> Tensor:
+        center, width = numbers
+        return (-2.0 * ((position - center) / width) ** 2).clamp(min=-1e4)
 
 
 def _scale_to_length(logits: Tensor, mask: Tensor) -> Tensor:

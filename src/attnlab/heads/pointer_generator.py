@@ -1,5 +1,7 @@
 """A token comes from the target vocabulary or from the source."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
@@ -10,6 +12,15 @@ from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError
 from attnlab.heads.head import TargetSpace
 from attnlab.heads.vocabulary import VocabularyHead
+
+
+class CopyMemory(NamedTuple):
+    """What may be copied: found once for a source, for to look at it in a step would stop a GPU."""
+
+    ids: Tensor
+    """(batch, source_len): ids of the source tokens."""
+    present: Tensor
+    """Boolean (batch, tokens): which tokens may be copied, of all that vocabulary and sources have together."""
 
 
 class PointerGeneratorHead(VocabularyHead):
@@ -52,34 +63,35 @@ class PointerGeneratorHead(VocabularyHead):
         self.switch = nn.Linear(decoder.attention.context_size + decoder.hidden_size + embedding_size, 1)
 
     @override
-    def prepare(self, encoded: EncoderOutput, copy_ids: Tensor | None) -> Tensor:
+    def prepare(self, encoded: EncoderOutput, copy_ids: Tensor | None) -> CopyMemory:
         if copy_ids is None:
             raise ValueError("a head that copies must be told what: pass copy_ids")
-        return copy_ids
+        total = max(self.targets.size, int(copy_ids.max()) + 1)
+        present = torch.zeros(len(copy_ids), total, dtype=torch.bool, device=copy_ids.device).scatter(1, copy_ids, True)
+        for token in (self.targets.padding_id, self.targets.end_id):
+            present[:, token] = False
+        return CopyMemory(copy_ids, present)
 
     @override
     def read(self, tokens: Tensor) -> Tensor:
         return tokens.where(tokens < self.targets.size, self.targets.unknown_id)
 
     @override
-    def forward(self, decoded: DecoderOutput, memory: Tensor, dropout: nn.Module) -> Tensor:
-        copy_ids, logits = memory, super().forward(decoded, None, dropout)
+    def forward(self, decoded: DecoderOutput, memory: CopyMemory, dropout: nn.Module) -> Tensor:
+        present, logits = memory.present.unsqueeze(1), super().forward(decoded, None, dropout)
         precise = torch.promote_types(logits.dtype, torch.float32)
         features = torch.cat([decoded.contexts, decoded.states, decoded.embeddings], dim=-1)
         switch = self.switch(features).to(precise)
-        extension = max(0, int(copy_ids.max()) + 1 - self.targets.size)
-        total = self.targets.size + extension
+        extension = present.shape[-1] - self.targets.size
         # Not -inf: where both ways are closed, the gradient of their sum would be NaN.
         closed = torch.finfo(precise).min / 4
         generated = nn.functional.logsigmoid(switch) + logits.to(precise).log_softmax(dim=-1)
         generated = nn.functional.pad(generated, (0, extension), value=closed)
-        tokens = copy_ids.unsqueeze(1).expand_as(decoded.weights)
+        tokens = memory.ids.unsqueeze(1).expand_as(decoded.weights)
         looked = decoded.weights.to(precise).masked_fill(tokens == self.targets.end_id, 0.0)
         shares = looked / looked.sum(dim=-1, keepdim=True).clamp(min=1e-6)
         weights = torch.zeros_like(generated).scatter_add(2, tokens, shares)
-        present = torch.zeros(len(copy_ids), total, dtype=torch.bool, device=copy_ids.device).scatter(1, copy_ids, True)
-        present[:, [self.targets.padding_id, self.targets.end_id]] = False
         copied = nn.functional.logsigmoid(-switch) + weights.clamp(min=1e-6).log()
-        copied = copied.masked_fill(~present.unsqueeze(1), closed)
-        reachable = present | (torch.arange(total, device=copy_ids.device) < self.targets.size)
-        return torch.logaddexp(generated, copied).masked_fill(~reachable.unsqueeze(1), -torch.inf)
+        copied = copied.masked_fill(~present, closed)
+        words = torch.arange(present.shape[-1], device=present.device) < self.targets.size
+        return torch.logaddexp(generated, copied).masked_fill(~(present | words), -torch.inf)

@@ -18,7 +18,7 @@ class BeamSearch(Search):
 
     Each source has ``width`` places. At every step the best extensions of its open hypotheses take the places that are left;
     one that ends with the end symbol is finished and keeps its place for good, so that a beam of width 1 is greedy search, and
-    a beam wide enough for every sequence is exhaustive. A source whose hypotheses are finished leaves the batch.
+    a beam wide enough for every sequence is exhaustive. The model reads open hypotheses alone.
 
     Attributes:
         width: places for a source.
@@ -76,50 +76,53 @@ class BeamSearch(Search):
         bounds = self.bounds(lengths, target_lengths)
         longest, bounds = int(bounds.longest.max()), move(bounds, device)
 
-        # Until the first step each source has one hypothesis, so the batch is not repeated before there is need.
+        # A row of the model is a hypothesis that is open. Until the first step each source has one, in the first of its places.
         sources = torch.arange(len(source), device=device)
+        cells, open_width = sources, 1
         tokens = torch.full((len(source),), bos, device=device)
-        history = torch.empty(len(source), 1, 0, dtype=torch.long, device=device)
+        history = torch.empty(len(source), 0, dtype=torch.long, device=device)
         scores = torch.zeros(len(source), 1, dtype=score_dtype(device), device=device)
         places = torch.full((len(source),), width, device=device)
         finished = FinishedHypotheses()
 
         for _ in range(longest):
-            open_width = scores.shape[1]
             log_probabilities, weights, state = model.step(tokens, memory, state)
-            own = select(bounds, sources.repeat_interleave(open_width))
-            log_probabilities = self.constrain(log_probabilities, history.flatten(0, 1), own, eos)
+            owners = cells // open_width
+            log_probabilities = self.constrain(log_probabilities, history, select(bounds, sources[owners]), eos)
             # No hypothesis has more than width extensions among the best: the other tokens are not looked at again.
             best, extensions = log_probabilities.topk(min(width, log_probabilities.shape[-1]), dim=-1)
-            candidates = (scores.view(-1, 1) + best).view(len(sources), -1)
+            candidates = scores.new_full((scores.numel(), best.shape[1]), -torch.inf)
+            candidates[cells] = scores.view(-1, 1)[cells] + best
+            candidates = candidates.view(len(sources), -1)
             scores, flat = candidates.topk(min(width, candidates.shape[1]), dim=-1)
-            parents = flat // best.shape[1]
-            next_tokens = extensions.view(len(sources), -1).gather(1, flat)
 
-            rows = torch.arange(len(sources), device=device).unsqueeze(1)
-            history = torch.cat([history[rows, parents], next_tokens.unsqueeze(-1)], dim=-1)
-            parents = rows * open_width + parents
+            # From places to rows; what is no candidate has none, and is not used.
+            rows = torch.zeros(len(sources) * open_width, dtype=torch.long, device=device)
+            rows[cells] = torch.arange(len(cells), device=device)
+            parents = rows.view(len(sources), -1).gather(1, flat // best.shape[1])
+            next_tokens = extensions[parents, flat % best.shape[1]]
 
             has_place = torch.arange(scores.shape[1], device=device) < places.unsqueeze(1)
             valid = has_place & scores.isfinite()
             ended = valid & (next_tokens == eos)
-            where = ended.nonzero(as_tuple=True)
-            finished.add(weights, sources[where[0]], scores[where], history[where], parents[where])
+            ends = parents[ended]
+            whole = torch.cat([history[ends], next_tokens[ended].unsqueeze(1)], dim=1)
+            finished.add(weights, sources[ended.nonzero()[:, 0]], scores[ended], whole, ends)
             places = places - ended.sum(dim=1)
             alive = valid & ~ended
-            scores = scores.masked_fill(~alive, -torch.inf)
 
-            open_rows = alive.any(dim=1).nonzero().squeeze(1)
-            if not len(open_rows):
+            open_sources = alive.any(dim=1)
+            if not bool(open_sources.any()):
                 break
-            hypotheses = parents[open_rows].flatten()
+            hypotheses, tokens = parents[alive], next_tokens[alive]
             finished.origins.append(hypotheses)
             state = select(state, hypotheses)
-            if len(open_rows) < len(sources) or scores.shape[1] != open_width:
-                memory_rows = (rows * open_width).expand_as(parents)[open_rows].flatten()
-                memory = select(memory, memory_rows)
-            sources, scores, places = sources[open_rows], scores[open_rows], places[open_rows]
-            history, tokens = history[open_rows], next_tokens[open_rows].flatten()
+            history = torch.cat([history[hypotheses], tokens.unsqueeze(1)], dim=1)
+            if not torch.equal(alive.nonzero()[:, 0], owners):
+                memory = select(memory, hypotheses)
+            sources, places = sources[open_sources], places[open_sources]
+            scores, alive = scores[open_sources], alive[open_sources]
+            cells, open_width = alive.flatten().nonzero().squeeze(1), scores.shape[1]
         return self._rank(finished, lengths)
 
     def _rank(self, finished: "FinishedHypotheses", lengths: Tensor) -> list[list[Hypothesis]]:

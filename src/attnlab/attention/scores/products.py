@@ -12,7 +12,8 @@ from attnlab.attention.scores.sharpness import FixedSharpness, SharpnessKind, ma
 
 
 class Product(Score, ABC):
-    """e(s, h) = β q(s)ᵀ k(h): :meth:`project_query` is q and ``project_keys`` is k.
+    """e(s, h) = β γ q(s)ᵀ k(h): :meth:`project_query` is q, ``project_keys`` is k, and ``scale`` is γ, 1 unless a score says
+    otherwise.
 
     β is 1 / τ with a fixed sharpness, one number that is learned from 1 / τ on, or softplus(wᵀs + b), emitted for each query
     (after Graves et al. 2014, section 3.3.1), b being such that β begins near 1 / τ.
@@ -30,11 +31,18 @@ class Product(Score, ABC):
         UserError: a temperature that is not positive, or an unknown sharpness.
     """
 
+    is_product = True
+
     def __init__(
         self, query_size: int, memory_size: int, *, temperature: float = 1.0, sharpness: SharpnessKind = "fixed"
     ) -> None:
         super().__init__(query_size, memory_size)
         self.sharpness = make_sharpness(sharpness, query_size, temperature)
+
+    @property
+    def scale(self) -> float:
+        """γ, a constant."""
+        return 1.0
 
     @property
     def has_unit_sharpness(self) -> bool:
@@ -46,8 +54,13 @@ class Product(Score, ABC):
         return query
 
     @override
+    def as_product(self, query: Tensor) -> tuple[Tensor, float]:
+        return self.sharpness.sharpen(query, self.project_query(query)), self.scale / self.sharpness.divisor
+
+    @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        logits: Tensor = self.sharpness(query, self.project_query(query), keys)
+        projected = self.project_query(query)
+        logits: Tensor = self.sharpness(query, projected if self.scale == 1.0 else projected * self.scale, keys)
         return logits
 
 
@@ -73,10 +86,11 @@ class ScaledDot(Dot):
         UserError: the query and the encoder states differ in size, or see :class:`Product`.
     """
 
+    @property
     @override
-    def project_query(self, query: Tensor) -> Tensor:
-        """Return s / √d."""
-        return query * float(self.query_size**-0.5)
+    def scale(self) -> float:
+        """1 / √d."""
+        return float(self.query_size**-0.5)
 
 
 class LearnedScaleDot(Dot):
@@ -162,11 +176,17 @@ class NormalizedDot(Product, EqualSizes):
         normalized: Tensor = self.key_norm(states)
         return normalized
 
+    @property
+    @override
+    def scale(self) -> float:
+        """1 / √d."""
+        return float(self.query_size**-0.5)
+
     @override
     def project_query(self, query: Tensor) -> Tensor:
-        """Return LN(s) / √d."""
-        scaled: Tensor = self.query_norm(query) * float(self.query_size**-0.5)
-        return scaled
+        """Return LN(s)."""
+        normalized: Tensor = self.query_norm(query)
+        return normalized
 
 
 class General(Product):

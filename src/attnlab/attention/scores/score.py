@@ -19,10 +19,12 @@ class Score(Part, ABC):
     Attributes:
         linear_keys: whether :meth:`project_keys` is linear, so that a history may add to the keys after it.
         content_based: whether it compares the query with the keys; if not, it sees their number alone.
+        is_product: whether it is a product of query and key, so that :meth:`as_product` may be called.
     """
 
     linear_keys: ClassVar[bool] = True
     content_based: ClassVar[bool] = True
+    is_product: ClassVar[bool] = False
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
@@ -36,6 +38,10 @@ class Score(Part, ABC):
     @abstractmethod
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Score queries (batch, target_len, query_size) against keys; returns (batch, target_len, source_len)."""
+
+    def as_product(self, query: Tensor) -> tuple[Tensor, float]:
+        """Return vectors (batch, target_len, key_size) and a number: e is the number times their products with the keys."""
+        raise TypeError(f"a {type(self).__name__} score is no product of query and key")
 
 
 class EqualSizes(Score, ABC):

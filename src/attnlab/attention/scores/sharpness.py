@@ -24,15 +24,30 @@ class Sharpness(nn.Module, ABC):
         super().__init__()
         self.temperature = temperature
 
+    @property
+    def divisor(self) -> float:
+        """What the products are divided by, beside what :meth:`sharpen` multiplies the query by."""
+        return 1.0
+
     @abstractmethod
-    def forward(self, state: Tensor, query: Tensor, keys: Tensor) -> Tensor:
-        """Return β qᵀk (batch, target_len, source_len).
+    def sharpen(self, state: Tensor, query: Tensor) -> Tensor:
+        """Return the query times what of β is learned or emitted.
 
         Args:
             state: what the decoder asks with (batch, target_len, query_size).
             query: what is multiplied (batch, target_len, size), made from it.
+        """
+
+    def forward(self, state: Tensor, query: Tensor, keys: Tensor) -> Tensor:
+        """Return β qᵀk (batch, target_len, source_len); see :meth:`sharpen`.
+
+        Args:
+            state: what the decoder asks with.
+            query: what is multiplied.
             keys: (batch, source_len, size).
         """
+        products = self.sharpen(state, query) @ keys.transpose(1, 2)
+        return products if self.divisor == 1.0 else products / self.divisor
 
 
 class FixedSharpness(Sharpness):
@@ -41,10 +56,14 @@ class FixedSharpness(Sharpness):
     No parameters.
     """
 
+    @property
     @override
-    def forward(self, state: Tensor, query: Tensor, keys: Tensor) -> Tensor:
-        products = query @ keys.transpose(1, 2)
-        return products if self.temperature == 1.0 else products / self.temperature
+    def divisor(self) -> float:
+        return self.temperature
+
+    @override
+    def sharpen(self, state: Tensor, query: Tensor) -> Tensor:
+        return query
 
 
 class LearnedSharpness(Sharpness):
@@ -64,8 +83,8 @@ class LearnedSharpness(Sharpness):
         nn.init.constant_(self.beta, 1.0 / self.temperature)
 
     @override
-    def forward(self, state: Tensor, query: Tensor, keys: Tensor) -> Tensor:
-        return (query * self.beta) @ keys.transpose(1, 2)
+    def sharpen(self, state: Tensor, query: Tensor) -> Tensor:
+        return query * self.beta
 
 
 class EmittedSharpness(Sharpness):
@@ -88,8 +107,8 @@ class EmittedSharpness(Sharpness):
         nn.init.constant_(self.emission.bias, start + math.log(-math.expm1(-start)))  # the inverse of a softplus
 
     @override
-    def forward(self, state: Tensor, query: Tensor, keys: Tensor) -> Tensor:
-        return (query * softplus(self.emission(state))) @ keys.transpose(1, 2)
+    def sharpen(self, state: Tensor, query: Tensor) -> Tensor:
+        return query * softplus(self.emission(state))
 
 
 SharpnessKind = Literal["fixed", "learned", "emitted"]
