@@ -34,6 +34,7 @@ def make(tmp_path: Path) -> Make:
     return partial(translation, tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_it_finds_the_links_of_the_grammar(make: Make) -> None:
     sizes = {f"{name}_size": 1 for name in ("val", "test_long", "test_deep", "test_long_deep")}
     task = prepared(make(data=GrammarCorpus(train_size=800, test_size=60, **sizes), tokenizer=SpacyTokenizer))
