@@ -45,6 +45,42 @@ def test_align_writes_links_and_scores_them(
     assert "attention, head 0" in shown
     assert "straight diagonal" in shown
     assert "best with one link" in " ".join(shown.split())
+    assert "aligner" in shown, "of the run's training set"
+    assert cli("align", run, *files, "--shift", "0", "--silver") == 0
+    shown = capsys.readouterr().out
+    assert "silver links" in shown
+    assert "aligner," not in shown, "by whose links it is scored"
+
+
+def test_an_aligner_aligns_without_a_run(
+    files: list[str], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "b.en").write_text("old\nman\nruns\nsings\nwoman\nThe\n." * 20)
+    (tmp_path / "b.de").write_text("alte\nMann\nrennt\nsingt\nFrau\nDie\n." * 20)
+    others = ["--train", "b.en", "b.de"]
+    for more in ([], others, [*others, "--train-too"], [*others, "--train-words", "en", "de"]):
+        assert cli("align", *files, "--symmetrise", "intersection", *more) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == 2
+        if "--train" in more:
+            assert {(1, 1), (2, 2), (3, 3)} <= parse_links(lines[0]).sure, "words that it has seen"
+    assert cli("align", *files, *others, "--gold", "gold", "--gold-from", "1", "--output", "out") == 0
+    shown = capsys.readouterr().out
+    rows = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in shown.splitlines() if line.count("│") > 3}
+    assert {"aligner", "aligner, back", "aligner, intersection", "straight diagonal"} <= rows.keys()
+    assert float(rows["aligner, intersection"].rstrip("%")) < 50.0
+    assert len((tmp_path / "out").read_text().splitlines()) == 2
+
+    def refused(message: str, *arguments: str) -> None:
+        assert cli("align", *files, *arguments) == 2
+        assert message in capsys.readouterr().err
+
+    refused("--null is about the attention of a model: name a RUN", "--null")
+    refused("--train is about an aligner", "run", *others)
+    refused("add it", "--train-too")
+    refused("no file c.en", "--train", "c.en", "b.de")
+    refused("leave it out, or --gold", "run", "--silver", "--gold", "gold")
 
 
 def test_a_word_that_looks_at_the_end_has_no_link() -> None:

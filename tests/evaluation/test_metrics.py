@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from attnlab.data.pharaoh import Gold
+from attnlab.data.pharaoh import Gold, Links
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.metrics import (
+    AlignerAlignment,
     AlignmentErrorRate,
     AlignmentPrecision,
     AlignmentRecall,
@@ -25,6 +26,7 @@ from attnlab.evaluation.metrics import (
     Perplexity,
     RelativeEntropy,
     SourceCoverage,
+    SymmetrisedAlignment,
     TokenAccuracy,
 )
 from evaluation.made import evidence, forced, looking
@@ -82,6 +84,31 @@ def test_alignments_are_scored_by_their_equations() -> None:
     assert math.isnan(value(AlignmentErrorRate(), none_sure))
     assert value(AlignmentPrecision(), none_sure) == 100.0
     assert AlignmentPrecision().statistics(evidence(alignments=[(set(), one) for one in gold])) is None
+
+
+def test_the_links_of_an_aligner_are_scored_where_an_attention_makes_some() -> None:
+    gold = [Gold({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)}), Gold({(0, 0)}, {(0, 0)})]
+    found = evidence(alignments=list(zip([{(3, 3)}, set()], gold, strict=True)))
+    assert AlignerAlignment().statistics(found) is None, "nothing was aligned"
+    both: list[tuple[Links, Links]] = [({(0, 0), (1, 2)}, {(0, 0), (1, 1)}), ({(0, 0)}, set())]
+    aligned = replace(found, aligned=both)
+    assert value(AlignerAlignment(), aligned) == pytest.approx(100 - 100 * (2 + 3) / (3 + 3))
+    assert value(SymmetrisedAlignment(), aligned) == 0.0
+    assert AlignerAlignment().statistics(replace(aligned, alignments=[(set(), one) for one in gold])) is None
+
+
+def test_silver_links_are_never_taken_for_gold() -> None:
+    gold = Gold({(0, 0)}, {(0, 0)})
+    known = evidence(alignments=[({(0, 0)}, gold)])
+    sized = replace(known, alignment_sizes=[(1, 1)], aligned=[({(0, 0)}, {(0, 0)})])
+    silver = replace(sized, silver=True)
+    for kind in (AlignmentErrorRate, AlignmentPrecision, AlignmentRecall, BestAlignment, DiagonalAlignment):
+        assert kind().statistics(silver) is None
+        assert kind(links="silver").statistics(sized) is None
+        assert value(kind(links="silver"), silver) == value(kind(), sized)
+        assert kind(links="silver").label == f"{kind().label}, silver links"
+    for anchor in (AlignerAlignment(), SymmetrisedAlignment()):
+        assert anchor.statistics(silver) is None
 
 
 def test_attention_on_one_position_and_on_all() -> None:

@@ -39,16 +39,16 @@ def test_what_runs_were_started_in_is_told_where_it_differs(tmp_path: Path) -> N
 
 def test_what_an_error_rate_is_compared_with_stands_beside_it(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "aligned", seeds=(1, 2), states={}, columns=["bleu", "aer"])
-    anchors = {"aer_best": "BestAlignment", "aer_diagonal": "DiagonalAlignment"}
+    anchors = {"aer_best": "BestAlignment", "aer_diagonal": "DiagonalAlignment", "aer_aligner": "AlignerAlignment"}
     for run in (RunFolder(path) for path in folder.glob("*/seed=*")):
         config, result = run.read_config(), run.read_result()
         metrics = {name: {"_target_": f"attnlab.evaluation.metrics.{kind}"} for name, kind in anchors.items()}
         run.write_config({**config, "metrics": {**config["metrics"], **metrics}})
-        for value, name in ((6.0, "aer_best"), (48.04, "aer_diagonal")):
+        for value, name in ((6.0, "aer_best"), (48.04, "aer_diagonal"), (12.0, "aer_aligner")):
             result.tests["test"]["metrics"][name] = {"value": value, "signature": "", "low": None, "high": None}
         run.write_result(result)
         run.digests_file.unlink()
     _, comparison = report(folder)
     assert comparison is not None
-    assert "test: AER, best possible 6.0 %, AER, diagonal 48.0 %" in comparison.notes
+    assert "test: AER, best possible 6.0 %, AER, diagonal 48.0 %, AER, aligner 12.0 %" in comparison.notes
     assert not any("diagonal" in name for name in comparison.header)

@@ -2,20 +2,20 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 
 from attnlab.commands._complete import complete_run
 from attnlab.commands._io import check_input, check_output, open_output
+from attnlab.commands._links import Alignment, Pairs, anchors, in_every_way, read_gold, show
 from attnlab.commands._models import FILE, checkpoint_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
-    from attnlab.data.pharaoh import Gold, Links
+    from attnlab.data.pharaoh import Links
     from attnlab.tasks.predictor import Predictor
 
 TOKENS = ("t", "t - 1")
@@ -24,129 +24,140 @@ TOKENS = ("t", "t - 1")
 BASES = click.Choice(["0", "1"])
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Lines of two files, line n of one belonging to line n of the other."""
-
-    sources: list[str]
-    targets: list[str]
-
-    @classmethod
-    def read(cls, source: Path, target: Path) -> Self:
-        """Read two files.
-
-        Raises:
-            UserError: one cannot be read, or they have not as many lines.
-        """
-        from attnlab.data.files import decode_lines, read_bytes
-
-        sides = [decode_lines(read_bytes(path), path) for path in (source, target)]
-        if len(sides[0]) != len(sides[1]):
-            raise UserError(f"{source} has {len(sides[0])} lines but {target} has {len(sides[1])}: one for each")
-        return cls(*sides)
-
-    @property
-    def words(self) -> list[tuple[list[str], list[str]]]:
-        """The words of each pair, at white space."""
-        return [(source.split(), target.split()) for source, target in zip(self.sources, self.targets, strict=True)]
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """Links of all pairs, and which token a row of the weights was read as about."""
-
-    links: list["Links"]
-    token: str
-
-
-@click.command(short_help="Align the words of two files by a model's attention.")
-@click.argument("run", type=FILE, shell_complete=complete_run)
+@click.command(short_help="Align the words of two files by a model's attention, or by a statistical aligner.")
+@click.argument("run", type=FILE, required=False, shell_complete=complete_run)
 @click.option("--files", nargs=2, type=FILE, required=True, metavar="SOURCE TARGET", help="Two line-aligned files.")
 @click.option("--output", type=FILE, metavar="FILE", help="Write the links to a file, and not to standard output.")
 @click.option("--format", "form", type=click.Choice(["pharaoh", "talp"]), default="pharaoh", help="Count words from 0, or 1.")
-@click.option(
-    "--shift", type=BASES, help="Read row t as about token t (0) or t - 1 (1).  [default: as fits the validation set]"
-)
-@click.option("--reverse", type=FILE, metavar="RUN", shell_complete=complete_run, help="A run of the other direction.")
 @click.option("--symmetrise", default="grow-diagonal", show_default=True, metavar="HOW", help="How both are put together.")
 @click.option("--gold", type=FILE, metavar="FILE", help="Known links, i-j sure and ipj possible.")
 @click.option("--gold-from", type=BASES, default="0", show_default=True, help="What these count words from.")
 @click.option("--gold-transposed", is_flag=True, help="These have the target first.")
-@click.option("--null", is_flag=True, help="Link no word that looks at the end of the source most.")
-@click.option("--heads", is_flag=True, help="Tell every head of every layer; needs --gold.")
+@click.option(
+    "--shift", type=BASES, help="Of a RUN: read row t as about token t (0) or t - 1 (1).  [default: as fits the validation set]"
+)
+@click.option("--reverse", type=FILE, metavar="RUN", shell_complete=complete_run, help="A run of the other direction.")
+@click.option("--null", is_flag=True, help="Of a RUN: link no word that looks at the end of the source most.")
+@click.option("--heads", is_flag=True, help="Of a RUN: tell every head of every layer; needs --gold or --silver.")
+@click.option("--silver", is_flag=True, help="Of a RUN: take the links of an aligner of its training set for known ones.")
+@click.option("--train", nargs=2, type=FILE, metavar="SOURCE TARGET", help="Without a RUN: learn from these, not from --files.")
+@click.option("--train-words", nargs=2, metavar="LANG LANG", help="Split --train by spaCy, not at white space, such as en de.")
+@click.option("--train-too", is_flag=True, help="Learn from --train and from --files.")
 @checkpoint_option
 @trust_option
 def command(
-    run: Path,
+    run: Path | None,
     files: tuple[Path, Path],
     output: Path | None,
     form: str,
-    shift: str | None,
-    reverse: Path | None,
     symmetrise: str,
     gold: Path | None,
     gold_from: str,
     gold_transposed: bool,
+    shift: str | None,
+    reverse: Path | None,
     null: bool,
     heads: bool,
+    silver: bool,
+    train: tuple[Path, Path] | None,
+    train_words: tuple[str, str] | None,
+    train_too: bool,
     checkpoint: str,
 ) -> int:
     """Align the words of two line-aligned files, at white space, by what a trained model looks at when it is made to write the
-    second.
+    second; without a RUN, by a statistical aligner that learns from the files, as fast_align does, or from others.
 
-    With known links, tell how many it finds, and beside it how many the best choice of one link for every word of the second
-    and the straight diagonal do.
+    With known links, tell how many it finds, and beside it how many the best choice of one link for every word of the second,
+    the straight diagonal and an aligner of the run's training set do.
     """
-    if heads and not gold:
+    if heads and not (gold or silver):
         raise UserError("--heads tells how well each head agrees with known links: add --gold FILE")
-    check_input(*files, gold)
-    check_output(output, [*files, gold])
+    if gold and silver:
+        raise UserError("--silver takes an aligner's links for known ones: leave it out, or --gold")
+    of_run = {"--shift": shift, "--reverse": reverse, "--null": null, "--heads": heads, "--silver": silver}
+    of_aligner = {"--train": train, "--train-words": train_words, "--train-too": train_too}
+    if without := [name for name, value in (of_aligner if run else of_run).items() if value]:
+        raise UserError(
+            f"{without[0]} is about an aligner, which is trained where no RUN is named: leave it out, or the RUN"
+            if run
+            else f"{without[0]} is about the attention of a model: name a RUN, or leave it out"
+        )
+    if (train_words or train_too) and not train:
+        raise UserError("--train-words and --train-too say how to learn from --train: add it")
+    check_input(*files, gold, *(train or ()))
+    check_output(output, [*files, gold, *(train or ())])
     from attnlab.data.pharaoh import format_links
-    from attnlab.evaluation.alignment import SYMMETRISATIONS
+    from attnlab.evaluation.alignment import SYMMETRISATIONS, make_silver
     from attnlab.runs.loading import load
 
     if symmetrise not in SYMMETRISATIONS:
         raise UserError(f"--symmetrise is one of {', '.join(SYMMETRISATIONS)}, not {symmetrise!r}")
     pairs = Pairs.read(*files)
-    known = _read_gold(gold, pairs, files[0], base=int(gold_from), transposed=gold_transposed) if gold else []
-    predictor = load(run, checkpoint=checkpoint)
-    other = load(reverse, checkpoint=checkpoint) if reverse else None
-    found = _align(predictor, run, pairs, shift, null=null, heads=heads)
-    if other and reverse:
-        _check_direction(predictor, run, other, reverse)
-        back = next(iter(_align(other, reverse, Pairs(pairs.targets, pairs.sources), shift, null=null).values()))
-        found = _symmetrise(found, back, symmetrise)
-    lines = [format_links(links, base=int(form == "talp")) for links in next(iter(found.values())).links]
+    known = read_gold(gold, pairs, files[0], base=int(gold_from), transposed=gold_transposed) if gold else []
+    beside: dict[str, Alignment] = {}
+    if run is None:
+        own = _train_and_align(pairs, Pairs.read(*train) if train else None, train_words, too=train_too)
+        found = in_every_way(own)
+        chosen = found[f"aligner, {symmetrise}"]
+    else:
+        predictor = load(run, checkpoint=checkpoint)
+        other = load(reverse, checkpoint=checkpoint) if reverse else None
+        found = _align(predictor, run, pairs, shift, null=null, heads=heads)
+        if other and reverse:
+            _check_direction(predictor, run, other, reverse)
+            back = next(iter(_align(other, reverse, pairs.reversed(), shift, null=null).values()))
+            found = _symmetrise(found, back, symmetrise)
+        chosen = next(iter(found.values()))
+        if silver:
+            known = [make_silver(*both) for both in _align_by_data(predictor, pairs)]
+        elif gold:
+            beside = _find_aligner(predictor, run, pairs)
+    lines = [format_links(links, base=int(form == "talp")) for links in chosen.links]
     if output:
         with open_output(output) as out:
             out.writelines(f"{line}\n" for line in lines)
-    elif not gold:
+    elif not known:
         print("\n".join(lines))
-    if gold:
-        _show(found | _anchors(pairs, known), known)
+    if known:
+        show(found | anchors(pairs, known) | beside, known, silver=silver)
     return 0
 
 
-def _read_gold(path: Path, pairs: Pairs, source: Path, *, base: int, transposed: bool) -> list["Gold"]:
-    """Read known links of the pairs."""
-    from attnlab.data.files import decode_lines, read_bytes
-    from attnlab.data.pharaoh import Gold, check_inside, parse_links, transpose
+def _train_and_align(
+    pairs: Pairs, train: Pairs | None, languages: tuple[str, str] | None, *, too: bool
+) -> list[tuple["Links", "Links"]]:
+    """Align the pairs by an aligner that learns from them, from others, or from both."""
+    from attnlab.tasks.translation.aligner import WordAligner
 
-    lines = decode_lines(read_bytes(path), path)
-    if len(lines) != len(pairs.sources):
-        raise UserError(f"{path} has {len(lines)} lines but {source} has {len(pairs.sources)}: one for each")
-    found = []
-    for number, (line, (words, others)) in enumerate(zip(lines, pairs.words, strict=True), 1):
-        place = f"{path}, line {number}"
-        gold = parse_links(line, base=base, place=place)
-        if transposed:
-            gold = Gold(transpose(gold.sure), transpose(gold.possible))
-        try:
-            check_inside(gold.possible, len(words), len(others), place=place, base=base)
-        except UserError as error:
-            raise UserError(f"{error}{'' if base else '; if links count from 1, add --gold-from 1'}") from None
-        found.append(gold)
-    return found
+    source, target = pairs.sides()
+    if train is None:
+        return WordAligner.train(source, target).link(source, target)
+    others = train.sides(languages)
+    learned = (others[0] + source, others[1] + target) if too else others
+    return WordAligner.train(*learned).link(source, target)
+
+
+def _align_by_data(predictor: "Predictor", pairs: Pairs) -> list[tuple["Links", "Links"]]:
+    """Align the pairs by an aligner of the training set of a run.
+
+    Raises:
+        UserError: the training set is not at hand, or the task is another one than translation.
+    """
+    from attnlab.tasks.translation import Translation
+
+    task = predictor.task
+    if not isinstance(task, Translation):
+        raise UserError(f"the task {task.name} has no words to align")
+    return task.aligner.link(*pairs.sides())
+
+
+def _find_aligner(predictor: "Predictor", run: Path, pairs: Pairs) -> dict[str, Alignment]:
+    """Return the links of such an aligner by what they are; say so if it has nothing to learn from."""
+    try:
+        return in_every_way(_align_by_data(predictor, pairs))
+    except UserError as error:
+        print(f"attnlab: there is no aligner of the training set of {run} to compare with: {error}", file=sys.stderr)
+        return {}
 
 
 def _check_direction(predictor: "Predictor", run: Path, other: "Predictor", reverse: Path) -> None:
@@ -197,28 +208,3 @@ def _symmetrise(found: Mapping[str, Alignment], back: Alignment, how: str) -> di
     (_, own), *heads = found.items()
     links = [SYMMETRISATIONS[how](a, transpose(b)) for a, b in zip(own.links, back.links, strict=True)]
     return {f"both directions, {how}": Alignment(links, f"{own.token}; back, {back.token}"), **dict(heads)}
-
-
-def _anchors(pairs: Pairs, gold: list["Gold"]) -> dict[str, Alignment]:
-    """Return what the links of an attention are compared with, by what it is."""
-    from attnlab.evaluation.alignment import ANCHORS
-
-    sizes = [(len(source), len(target)) for source, target in pairs.words]
-    return {
-        name: Alignment([links(one, *size) for one, size in zip(gold, sizes, strict=True)], "")
-        for name, links in ANCHORS.items()
-    }
-
-
-def _show(found: Mapping[str, Alignment], gold: list["Gold"]) -> None:
-    from rich.table import Table
-
-    from attnlab.commands._terminal import Terminal
-    from attnlab.evaluation.alignment import score
-
-    table = Table("", "AER", "precision", "recall", "links", "row t is about token")
-    for name, alignment in found.items():
-        result = score(alignment.links, gold)
-        shares = (f"{share:.1%}" for share in (result.aer, result.precision, result.recall))
-        table.add_row(name, *shares, f"{result.links:,}", alignment.token)
-    Terminal().print(table)

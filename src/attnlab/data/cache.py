@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 from attnlab.data.lines import OFFSETS, TEXT, StoredLines
@@ -56,6 +57,10 @@ class StoredFolder:
     def lines(self, name: str) -> StoredLines:
         """Return what a :class:`LineWriter` wrote."""
         return StoredLines(self._files[TEXT.format(name)], StoredArray(self._files[OFFSETS.format(name)]))
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return the whole array that an :class:`ArrayWriter` wrote."""
+        return StoredArray(self._files[f"{name}.npy"])[:]
 
     def ragged(self, name: str) -> Ragged:
         """Return the sequences that :class:`RaggedWriter` wrote; their offsets are in memory."""

@@ -133,6 +133,11 @@ def grow_diagonal_final(forward: Links, reverse: Links) -> Links:
     return links
 
 
+def make_silver(forward: Links, reverse: Links) -> Gold:
+    """Return what an aligner says in place of people: the links of both directions are sure, those of either are possible."""
+    return Gold(intersection(forward, reverse), union(forward, reverse))
+
+
 class _Free:
     """Words without a link."""
 

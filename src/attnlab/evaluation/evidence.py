@@ -90,6 +90,9 @@ class Evidence:
         alignments: the links that the attention makes, and those that are known; None where they are not known or not asked
             for.
         alignment_sizes: how many source and target words each of these has.
+        aligned: the links of a statistical aligner of the training set, in both directions; None where there is none, or it was
+            not asked for.
+        silver: whether the links that are known are an aligner's own, and not people's.
         annotations: what else the task's corpus knows of each example, for metrics of the task; None where it knows nothing.
         of_reference_length: the best hypotheses of the references' lengths in tokens; None where nobody asked for them.
     """
@@ -100,5 +103,7 @@ class Evidence:
     facts: Mapping[str, str | bool] = field(default_factory=dict)
     alignments: Sequence[tuple[Links, Gold]] | None = None
     alignment_sizes: Sequence[tuple[int, int]] | None = None
+    aligned: Sequence[tuple[Links, Links]] | None = None
+    silver: bool = False
     annotations: Sequence[Any] | None = None
     of_reference_length: Sequence[Prediction] | None = None

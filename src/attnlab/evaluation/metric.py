@@ -13,6 +13,11 @@ from attnlab.evaluation.evidence import Evidence
 Statistics = NDArray[np.float64]
 """(examples, k): what each example adds to a metric, in numbers that can be summed over examples."""
 
+Origin = Literal[
+    "predictions", "predictions of reference length", "forced decoding", "attention", "alignments", "an aligner"
+]
+"""What a metric is computed from; an aligner's links are compared with known ones as those of an attention are."""
+
 Occasion = Literal["epoch", "test", "evaluation"]
 OCCASIONS: tuple[Occasion, ...] = ("epoch", "test", "evaluation")
 """Each measures what those before it measure, and more."""
@@ -35,13 +40,11 @@ class Metric(ABC):
             ``attnlab evaluate`` alone, for what takes long.
     """
 
-    label: ClassVar[str]
+    label: str
     unit: ClassVar[str] = ""
     higher_is_better: ClassVar[bool | None] = True
     digits: ClassVar[int] = 2
-    computed_from: ClassVar[
-        Literal["predictions", "predictions of reference length", "forced decoding", "attention", "alignments"]
-    ] = "predictions"
+    computed_from: ClassVar[Origin] = "predictions"
     occasion: ClassVar[Occasion] = "test"
 
     @property

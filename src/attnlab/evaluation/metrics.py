@@ -3,18 +3,20 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.data.pharaoh import Gold, Links
-from attnlab.evaluation.alignment import AlignmentScore, best_links, count_links, diagonal_links
+from attnlab.evaluation.alignment import AlignmentScore, best_links, count_links, diagonal_links, grow_diagonal_final
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding
-from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
+from attnlab.evaluation.metric import Metric, Occasion, Origin, Ratio, Statistics
 
 T = TypeVar("T")
+LinkKind = Literal["gold", "silver"]
 FLOOR = 1e-12
 """Weights below it count as it in logarithms."""
 
@@ -112,21 +114,33 @@ class ExactMatch(Ratio):
         return f"case:{'lc' if facts['lowercase'] else 'mixed'}" if "lowercase" in facts else ""
 
 
-class _AlignmentMetric(Metric):
-    """A score of the links that the attention makes under forced decoding; none where it makes no link at all."""
+class AlignmentMetric(Metric):
+    """A score of the links that the attention makes under forced decoding; none where it makes no link at all.
+
+    Args:
+        links: what it is scored by: gold, links that people made or that a grammar knows, or silver, those of an aligner. A
+            metric is of one of them, and says which if it is silver.
+    """
 
     unit = "%"
-    computed_from = "alignments"
+    computed_from: ClassVar[Origin] = "alignments"
+
+    def __init__(self, *, links: LinkKind = "gold") -> None:
+        self.is_silver = links == "silver"
+        if self.is_silver:
+            self.label = f"{self.label}, silver links"
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
         alignments = evidence.alignments or ()
+        if self.is_silver != evidence.silver:
+            return None
         if not any(links for links, _ in alignments):  # a flat attention makes no link: it is neither precise nor wrong
             return None
         return statistics_of(alignments, lambda pair: count_links(*pair))
 
 
-class AlignmentErrorRate(_AlignmentMetric):
+class AlignmentErrorRate(AlignmentMetric):
     """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|) for links A, sure links S and possible links P (Och and Ney 2003, section 5)."""
 
     label = "AER"
@@ -146,33 +160,69 @@ class AlignmentAnchor(AlignmentErrorRate):
 
     @staticmethod
     @abstractmethod
-    def links(gold: Gold, source_len: int, target_len: int, /) -> Links:
-        """Return the links of one pair of sequences."""
+    def links_of(evidence: Evidence) -> Iterable[Links] | None:
+        """Return the links of each example; None where what they are made of is not known."""
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
-        sizes = evidence.alignment_sizes
-        if sizes is None or super().statistics(evidence) is None:
+        links = self.links_of(evidence)
+        if links is None or super().statistics(evidence) is None:
             return None
-        pairs = zip(evidence.alignments or (), sizes, strict=True)
-        return statistics_of(pairs, lambda pair: count_links(self.links(pair[0][1], *pair[1]), pair[0][1]))
+        pairs = zip(links, evidence.alignments or (), strict=True)
+        return statistics_of(pairs, lambda pair: count_links(pair[0], pair[1][1]))
+
+
+def _links_by_size(make: Callable[[Gold, int, int], Links], evidence: Evidence) -> Iterable[Links] | None:
+    if evidence.alignment_sizes is None:
+        return None
+    pairs = zip(evidence.alignments or (), evidence.alignment_sizes, strict=True)
+    return (make(gold, *size) for (_, gold), size in pairs)
 
 
 class BestAlignment(AlignmentAnchor):
     """The lowest AER that one link for every target word can have: what reading the largest weights cannot get below."""
 
     label = "AER, best possible"
-    links = staticmethod(best_links)
+    links_of = staticmethod(partial(_links_by_size, best_links))
 
 
 class DiagonalAlignment(AlignmentAnchor):
     """AER of the straight diagonal, target word t of n linked to source word ⌊(t + ½) m / n⌋ of m, both from 0."""
 
     label = "AER, diagonal"
-    links = staticmethod(diagonal_links)
+    links_of = staticmethod(partial(_links_by_size, diagonal_links))
 
 
-class AlignmentPrecision(_AlignmentMetric):
+class AlignerAlignment(AlignmentAnchor):
+    """AER of a statistical aligner of the same training pairs, a link or none for each target word (Dyer et al. 2013).
+
+    See :class:`attnlab.evaluation.aligner.DiagonalAligner`. It is not scored by silver links, which are its own.
+    """
+
+    label = "AER, aligner"
+    computed_from = "an aligner"
+
+    def __init__(self) -> None:
+        super().__init__(links="gold")
+
+    @staticmethod
+    @override
+    def links_of(evidence: Evidence) -> Iterable[Links] | None:
+        return None if evidence.aligned is None else (forward for forward, _ in evidence.aligned)
+
+
+class SymmetrisedAlignment(AlignerAlignment):
+    """AER of that aligner in both directions, put together by grow-diagonal-final (Koehn et al. 2003, section 4.5)."""
+
+    label = "AER, aligner both ways"
+
+    @staticmethod
+    @override
+    def links_of(evidence: Evidence) -> Iterable[Links] | None:
+        return None if evidence.aligned is None else (grow_diagonal_final(*both) for both in evidence.aligned)
+
+
+class AlignmentPrecision(AlignmentMetric):
     """Share of the links that are possible, |A ∩ P| / |A|."""
 
     label = "alignment precision"
@@ -182,7 +232,7 @@ class AlignmentPrecision(_AlignmentMetric):
         return 100.0 * AlignmentScore.of_counts(total).precision
 
 
-class AlignmentRecall(_AlignmentMetric):
+class AlignmentRecall(AlignmentMetric):
     """Share of the sure links that were found, |A ∩ S| / |S|."""
 
     label = "alignment recall"

@@ -84,12 +84,18 @@ def evaluate(
     attends = any(one is not None and bool(one.weights.any()) for one in forced)
     alignments = task.alignments(examples, indices, forced, shift or 0) if attends else None
     sizes = None if alignments is None else task.alignment_sizes(examples, indices)
+    silver = alignments is not None and task.has_silver_links(examples)
+    asked = any(metric.computed_from == "an aligner" and metric.is_due(occasion) for metric in task.metrics.values())
+    linked = any(links for links, _ in alignments or ())
+    aligned = task.aligner_links(examples, indices) if asked and linked and not silver else None
     evidence = collect_evidence(
         task,
         examples.references,
         results,
         alignments=alignments,
         alignment_sizes=sizes,
+        aligned=aligned,
+        silver=silver,
         annotations=task.annotations(examples, indices),
     )
     measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples)

@@ -83,11 +83,15 @@ class Task(ABC):
         Raises:
             UserError: data that cannot be read.
         """
+        return self.hash_with_code(self.content)
+
+    def hash_with_code(self, content: str, *more: Path) -> str:
+        """Hash what decides something that is made of the data, with the code that makes examples and with more code."""
         own = {Path(inspect.getfile(part)).parent for part in type(self).__mro__ if issubclass(part, Task) and part is not Task}
         places = [folder for folder in own if folder.is_relative_to(PACKAGE)]
         files = foreign_files([type(self), *self.parts])
-        code = hash_code([*places, PACKAGE / "data", PACKAGE / "seeding.py", *files])
-        return hashlib.sha256(f"{self.content} {code} {attnlab.__version__}".encode()).hexdigest()[:32]
+        code = hash_code([*places, PACKAGE / "data", PACKAGE / "seeding.py", *files, *more])
+        return hashlib.sha256(f"{content} {code} {attnlab.__version__}".encode()).hexdigest()[:32]
 
     @abstractmethod
     def prepare(self) -> None:
@@ -191,6 +195,20 @@ class Task(ABC):
     def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
         """Return how many source and target words, or whatever is linked, some examples have; None where it is not known."""
         return None
+
+    def aligner_links(self, examples: Examples, indices: Sequence[int]) -> list[tuple[Links, Links]] | None:
+        """Return the links of an aligner that learned from the training set alone, what the models learned from, in both
+        directions; None where the task has none.
+
+        Args:
+            examples: of a split.
+            indices: positions of some of them.
+        """
+        return None
+
+    def has_silver_links(self, examples: Examples) -> bool:
+        """Tell whether the gold ones among :meth:`alignments` are an aligner's, since nobody has linked these examples."""
+        return False
 
     def annotations(self, examples: Examples, indices: Sequence[int]) -> Sequence[Any] | None:
         """Return what else the corpus knows of some examples, for metrics of the task's own; None where it knows nothing.

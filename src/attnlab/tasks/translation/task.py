@@ -17,13 +17,16 @@ from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.processes import count_processes
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 from attnlab.errors import UserError
+from attnlab.evaluation.alignment import make_silver
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenFrontend
 from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
+from attnlab.source import PACKAGE
 from attnlab.tasks.task import Task
+from attnlab.tasks.translation.aligner import WordAligner
 from attnlab.tasks.translation.alignment import link_words_of_text
 from attnlab.tasks.translation.annotations import Annotation
 from attnlab.tasks.translation.corpora import Corpus, PairStream, ParallelText
@@ -58,6 +61,8 @@ class Translation(Task):
         cache_dir: where tokenized corpora are kept; None is ``ATTNLAB_CACHE`` or the user's cache folder.
         replace_unknown: write the source word with the largest weight for an unknown word (Luong et al. 2015, section 4),
             wherever the model translates, in validation too.
+        silver_links: score the attention by the links of a statistical aligner where nobody has linked the words; such scores
+            are metrics of their own. Which token a row of weights is about is then chosen by them too.
     """
 
     name = "translation"
@@ -73,6 +78,7 @@ class Translation(Task):
         vocabulary: VocabularyOptions,
         cache_dir: str | None = None,
         replace_unknown: bool = False,
+        silver_links: bool = False,
     ) -> None:
         super().__init__(batches=batches, metrics=metrics, seed=seed)
         self.corpus = data
@@ -82,6 +88,7 @@ class Translation(Task):
         self.vocabulary_options = vocabulary
         self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
         self.replace_unknown = replace_unknown
+        self.silver_links = silver_links
         self._tokenized: TokenizedCorpus | None = None
         self._vocabularies: tuple[Vocabulary, Vocabulary] | None = None
         self._splits: dict[str, SentencePairs] = {}
@@ -266,16 +273,52 @@ class Translation(Task):
         self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:
         assert isinstance(examples, SentencePairs)
-        if examples.text.alignments is None:
+        gold = self._known_links(examples, indices)
+        if gold is None:
             return None
         found = link_words_of_text(examples.words, indices, forced, shift)
-        gold = examples.text.alignments
-        return [(links, gold[index]) for links, index in zip(found, indices, strict=True)]
+        return list(zip(found, gold, strict=True))
+
+    def _known_links(self, examples: SentencePairs, indices: Sequence[int]) -> list[Gold] | None:
+        """Return the links that people, or the grammar, made; where there are none and it is asked for, those of an aligner."""
+        if examples.text.alignments is not None:
+            return [examples.text.alignments[index] for index in indices]
+        return [make_silver(*both) for both in self.aligner_links(examples, indices)] if self.silver_links else None
+
+    @override
+    def has_silver_links(self, examples: Examples) -> bool:
+        assert isinstance(examples, SentencePairs)
+        return self.silver_links and examples.text.alignments is None
+
+    @cached_property
+    def aligner(self) -> WordAligner:
+        """A statistical aligner of the corpus' words, learned from the training set; kept on disk.
+
+        The words are those that alignments count, whatever the run's tokens are, so that all runs of a corpus are compared with
+        the same links.
+
+        Raises:
+            UserError: data that cannot be read.
+        """
+        # A limit of length leaves out pairs by their tokens.
+        content = self._corpus_fingerprint if self.batches.max_length is None else self.content
+        key = self.hash_with_code(f"aligner {content}", PACKAGE / "evaluation" / "aligner.py")
+
+        def make(folder: Path) -> None:
+            WordAligner.train(*self.examples("train").words).write(folder)
+
+        return load_or_make(self.cache_dir / "aligners" / key, make=make, read=WordAligner.read)
+
+    @override
+    def aligner_links(self, examples: Examples, indices: Sequence[int]) -> list[tuple[Links, Links]]:
+        assert isinstance(examples, SentencePairs)
+        source, target = examples.words
+        return self.aligner.link([source[index] for index in indices], [target[index] for index in indices])
 
     @override
     def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
         assert isinstance(examples, SentencePairs)
-        if examples.text.alignments is None:
+        if examples.text.alignments is None and not self.silver_links:
             return None
         source, target = examples.words
         return [(len(source[index]), len(target[index])) for index in indices]
