@@ -31,6 +31,9 @@ FIRST = [next(choice for choice in CHOICES if choice[0] == group) for group in d
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = sorted(path for path in EXPERIMENTS.rglob("*.yaml") if path.parent.name != "settings")
 
+DIAGNOSTICS = [
+    name for name in options("data") if ".diagnostics." in (CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8")
+]
 NEEDS = {
     "data=multi30k": ["data.root=corpus", "data.tests=[test]"],
     "data=tatoeba": ["data.path=corpus/deu.txt", "data.val_size=2", "data.test_size=2"],
@@ -46,6 +49,7 @@ NEEDS = {
     "decoder/readout=tanh": ["decoder=bahdanau"],
     "trainer=ddp": ["trainer.devices=1"],
     "data=sort": ["task=pointing"],
+    **{f"data={name}": ["task=diagnostics"] for name in DIAGNOSTICS},
     "head=pointing": ["task=pointing"],
     "metrics=common": ["task=pointing"],
     "tokenizer=bpe": ["tokenizer.vocab_size=300"],
@@ -82,7 +86,7 @@ def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) 
     corpus(tmp_path / "corpus")
     chosen = f"{group}={option}"
     size = GRAMMAR if group == "data" and option != "grammar" else TINY
-    if chosen == "task=pointing" or "task=pointing" in NEEDS.get(chosen, []):
+    if any(one.startswith("task=") and one != "task=translation" for one in (chosen, *NEEDS.get(chosen, []))):
         size = OF_ANY_TASK
     if chosen == "encoder=embeddings":
         size = [override for override in TINY if not override.startswith("encoder.")]

@@ -180,6 +180,21 @@ def from_weights(
     return set(zip(looked.argmax(axis=1)[clear].tolist(), words[clear].tolist(), strict=True))
 
 
+def link_items(weights: "Tensor | None", source: int, target: int, *, shift: int) -> Links:
+    """Link every item of a target, such as a symbol, to an item of its source, as :func:`from_weights` links words.
+
+    Args:
+        weights: of the target's items and its end, by the source's items and its end; None links nothing.
+        source: how many items the source has.
+        target: how many the target has.
+        shift: as of :func:`from_weights`.
+    """
+    if weights is None:
+        return set()
+    columns, rows = ([(place, place + 1) for place in range(size)] for size in (source, target))
+    return from_weights(weights, columns, rows, shift=shift)
+
+
 def _merge(
     weights: "Tensor", first: NDArray[np.int64], end: NDArray[np.int64], *, dim: Literal[0, 1], average: bool = False
 ) -> "Tensor":

@@ -12,7 +12,7 @@ from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import from_weights
+from attnlab.evaluation.alignment import link_items
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
@@ -163,9 +163,7 @@ class Pointing(Task):
         for index, one in zip(indices, forced, strict=True):
             elements, answer = examples.problems[index]
             gold = Gold.all_sure((position, t) for t, position in enumerate(answer))
-            columns, rows = ([(place, place + 1) for place in range(size)] for size in (len(elements), len(answer)))
-            links: Links = set() if one is None else from_weights(one.weights, columns, rows, shift=shift)
-            found.append((links, gold))
+            found.append((link_items(one and one.weights, len(elements), len(answer), shift=shift), gold))
         return found
 
     @override

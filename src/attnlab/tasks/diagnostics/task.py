@@ -1,0 +1,169 @@
+"""The task of diagnostics."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from typing_extensions import override
+
+from attnlab.data.batches import BatchOptions
+from attnlab.data.examples import Examples
+from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
+from attnlab.errors import UserError, nearest
+from attnlab.evaluation.alignment import link_items
+from attnlab.evaluation.evidence import ForcedDecoding, Prediction
+from attnlab.evaluation.metric import Metric
+from attnlab.heads import TargetSpace
+from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenFrontend
+from attnlab.search import Hypothesis
+from attnlab.tasks.diagnostics.problems import SymbolExamples, SymbolProblem, SymbolProblems
+from attnlab.tasks.task import Task
+
+
+class Diagnostics(Task):
+    """Symbols in, symbols out; every symbol of the answer is one of the source, so that where to look is known.
+
+    Args:
+        data: the problems.
+        batches: how problems are put together.
+        metrics: what is measured, by name.
+        seed: of the batches.
+    """
+
+    name = "diagnostics"
+
+    def __init__(self, data: SymbolProblems, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
+        super().__init__(batches=batches, metrics=metrics, seed=seed)
+        self.problems = data
+        self.test_names = data.test_names
+        self._splits: dict[str, SymbolExamples] = {}
+        self._serves_links = False
+        self._serves_copy_ids = False
+
+    # data
+
+    @cached_property
+    @override
+    def data_fingerprint(self) -> str:
+        return self.problems.fingerprint()[:32]
+
+    @property
+    @override
+    def content(self) -> str:
+        return f"{self.data_fingerprint} {self.batches.max_length}"
+
+    @property
+    @override
+    def parts(self) -> Sequence[type]:
+        return [type(self.problems)]
+
+    @override
+    def prepare(self) -> None:
+        if self._splits:
+            return
+        loaded, limit = self.problems.load(), self.batches.max_length
+        if limit is not None:
+            loaded["train"] = [p for p in loaded["train"] if max(len(p.source), len(p.answer)) <= limit]
+            if not loaded["train"]:
+                raise UserError(f"max_length={limit} leaves no training problem: raise it")
+        self._splits = {split: SymbolExamples(problems, self.problems) for split, problems in loaded.items()}
+
+    @override
+    def examples(self, split: str) -> SymbolExamples:
+        self.prepare()
+        if split not in self._splits:
+            raise UserError(f"the problems have no test set {split!r}: there is {', '.join(self._splits)}")
+        examples = self._splits[split]
+        if self._serves_links and examples.links is None:
+            examples.links = examples.gold_links()
+        return self._with_copy_ids(examples)
+
+    @override
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> SymbolExamples:
+        names = {name: symbol for symbol, name in enumerate(self.problems.names)}
+
+        def read(line: str, place: str) -> list[int]:
+            for token in line.split():
+                if token not in names:
+                    raise UserError(f"{place}: there is no symbol {token!r}: {nearest(token, names)}")
+            return [names[token] for token in line.split()]
+
+        read_sources = [read(line, f"source {number}") for number, line in enumerate(sources, 1)]
+        answers: list[list[int]] = [[] for _ in read_sources]
+        if targets is not None:
+            answers = [read(line, f"target {number}") for number, line in enumerate(targets, 1)]
+        problems = [SymbolProblem(source, answer, []) for source, answer in zip(read_sources, answers, strict=True)]
+        return self._with_copy_ids(SymbolExamples(problems, self.problems))
+
+    def _with_copy_ids(self, examples: SymbolExamples) -> SymbolExamples:
+        if self._serves_copy_ids:
+            examples.copy_ids = examples.source
+        return examples
+
+    @override
+    def serve_links(self) -> None:
+        self._serves_links = True
+
+    @override
+    def serve_copy_ids(self) -> None:
+        self._serves_copy_ids = True
+
+    # model
+
+    @property
+    @override
+    def targets(self) -> TargetSpace:
+        return TargetSpace(RESERVED + len(self.problems.names), PAD, UNK, EOS)
+
+    @override
+    def source_frontend(self, size: int) -> SourceFrontend:
+        return TokenFrontend(self.targets.size, PAD, size)
+
+    @override
+    def target_frontend(self, size: int) -> TargetFrontend:
+        return TokenFrontend(self.targets.size, PAD, size)
+
+    # what stands between text and tensors
+
+    @override
+    def state(self) -> dict[str, Any]:
+        return {"symbols": self.problems.names}
+
+    @override
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        if state["symbols"] != self.problems.names:
+            raise ValueError(f"it has other symbols than {type(self.problems).__name__} of these options has")
+
+    # predictions
+
+    @property
+    @override
+    def facts(self) -> Mapping[str, str | bool]:
+        return {
+            "tokens": f"symbols-{self.targets.size}",
+            "head": "copies" if self._serves_copy_ids else "generates",
+        }
+
+    @override
+    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
+        names = self.problems.names
+        symbols = [names[token - RESERVED] for token in hypothesis.tokens if token >= RESERVED]
+        tokens, source = [*symbols, END], examples.source_tokens(index)
+        weights = hypothesis.weights[: len(tokens), : len(source)]
+        return Prediction(index, " ".join(symbols), tokens, source, weights, hypothesis.log_probability, hypothesis.score)
+
+    @override
+    def alignments(
+        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
+    ) -> list[tuple[Links, Gold]] | None:
+        assert isinstance(examples, SymbolExamples)
+        sizes = self.alignment_sizes(examples, indices)
+        gold = [Gold.all_sure((j, t) for t, j in enumerate(examples.problems[index].origins)) for index in indices]
+        links = [link_items(one and one.weights, *size, shift=shift) for one, size in zip(forced, sizes, strict=True)]
+        return list(zip(links, gold, strict=True))
+
+    @override
+    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]]:
+        assert isinstance(examples, SymbolExamples)
+        return [(len(source), len(answer)) for source, answer, _ in (examples.problems[index] for index in indices)]
