@@ -13,9 +13,7 @@ from attnlab.evaluation.evidence import Evidence
 Statistics = NDArray[np.float64]
 """(examples, k): what each example adds to a metric, in numbers that can be summed over examples."""
 
-Origin = Literal[
-    "predictions", "predictions of reference length", "forced decoding", "attention", "alignments", "an aligner"
-]
+Origin = Literal["predictions", "predictions of reference length", "forced decoding", "attention", "alignments", "an aligner"]
 """What a metric is computed from; an aligner's links are compared with known ones as those of an attention are."""
 
 Occasion = Literal["epoch", "test", "evaluation"]

@@ -160,7 +160,10 @@ class Diagnostics(Task):
         assert isinstance(examples, SymbolExamples)
         sizes = self.alignment_sizes(examples, indices)
         gold = [Gold.all_sure((j, t) for t, j in enumerate(examples.problems[index].origins)) for index in indices]
-        links = [link_items(one and one.weights, *size, shift=shift) for one, size in zip(forced, sizes, strict=True)]
+        links = [
+            link_items(None if one is None else one.weights, *size, shift=shift)
+            for one, size in zip(forced, sizes, strict=True)
+        ]
         return list(zip(links, gold, strict=True))
 
     @override

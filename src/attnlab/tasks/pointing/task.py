@@ -163,7 +163,7 @@ class Pointing(Task):
         for index, one in zip(indices, forced, strict=True):
             elements, answer = examples.problems[index]
             gold = Gold.all_sure((position, t) for t, position in enumerate(answer))
-            found.append((link_items(one and one.weights, len(elements), len(answer), shift=shift), gold))
+            found.append((link_items(None if one is None else one.weights, len(elements), len(answer), shift=shift), gold))
         return found
 
     @override
