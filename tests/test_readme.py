@@ -150,7 +150,8 @@ def test_every_option_and_study_is_listed() -> None:
         folder, _, form = study.name.partition("/")
         assert f"`{folder}`" in README, study.name
         assert f"`{folder}`" in STUDIES, study.name
-        assert form in ("", "full"), study.name
+        told = (ROOT / "experiments" / folder / "README.md").read_text(encoding="utf-8") if form else ""
+        assert form in ("", "full") or f"attnlab study {study.name}\n" in told, study.name
 
 
 def test_every_mistake_shown_is_what_is_said(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ TOKENS = ("t", "t - 1")
 BASES = click.Choice(["0", "1"])
 
 
-@click.command(short_help="Align the words of two files by a model's attention, or by a statistical aligner.")
+@click.command(short_help="Align the words of two files by attention or statistics.")
 @click.argument("run", type=FILE, required=False, shell_complete=complete_run)
 @click.option("--files", nargs=2, type=FILE, required=True, metavar="SOURCE TARGET", help="Two line-aligned files.")
 @click.option("--output", type=FILE, metavar="FILE", help="Write the links to a file, and not to standard output.")

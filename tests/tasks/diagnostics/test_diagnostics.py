@@ -5,6 +5,7 @@ import itertools
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -209,12 +210,12 @@ def test_a_run_answers_lines_and_says_what_is_no_symbol(
     assert set(result["tests"]) == {"test", "test_2x", "test_4x"}
     assert {"exact", "accuracy", "aer"} <= set(result["tests"]["test_4x"]["metrics"])
     capsys.readouterr()
-    monkeypatch.setattr(sys, "stdin", io.StringIO("? s1 s2 ?\ns3 ? s4 ?\n"))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"? s1 s2 ?\ns3 ? s4 ?\n"), isatty=lambda: False))
     assert cli("translate", str(run)) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
-    monkeypatch.setattr(sys, "stdin", io.StringIO("? s1 t2 ?\n"))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"? s1 t2 ?\n"), isatty=lambda: False))
     assert cli("translate", str(run)) == 2
-    assert "source 1: there is no symbol 't2': did you mean s2" in capsys.readouterr().err
+    assert "source 1: there is no symbol 't2': the symbols are ?, s0, s1, …, s25" in capsys.readouterr().err
 
 
 def test_copied_symbols_have_the_ids_of_what_they_copy() -> None:

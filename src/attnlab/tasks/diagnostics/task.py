@@ -10,7 +10,7 @@ from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
-from attnlab.errors import UserError, nearest
+from attnlab.errors import UserError
 from attnlab.evaluation.alignment import link_items
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
@@ -86,7 +86,7 @@ class Diagnostics(Task):
         def read(line: str, place: str) -> list[int]:
             for token in line.split():
                 if token not in names:
-                    raise UserError(f"{place}: there is no symbol {token!r}: {nearest(token, names)}")
+                    raise UserError(f"{place}: there is no symbol {token!r}: the symbols are {_list_briefly([*names])}")
             return [names[token] for token in line.split()]
 
         read_sources = [read(line, f"source {number}") for number, line in enumerate(sources, 1)]
@@ -170,3 +170,7 @@ class Diagnostics(Task):
     def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]]:
         assert isinstance(examples, SymbolExamples)
         return [(len(source), len(answer)) for source, answer, _ in (examples.problems[index] for index in indices)]
+
+
+def _list_briefly(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) < 10 else f"{', '.join(names[:3])}, …, {names[-1]}"
