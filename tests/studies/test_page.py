@@ -12,6 +12,7 @@ from attnlab.runs.files import write_lines
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import Study, collect
 from attnlab.studies.comparison import compare_variants
+from attnlab.studies.lengths import measure_runs_by_length
 from attnlab.studies.page import page
 from attnlab.studies.page.charts import Spread, costs, curves, lengths
 from attnlab.studies.page.contents import Piece, differences, examples, facts, pieces, samples
@@ -146,7 +147,7 @@ def test_quality_by_length_is_of_every_metric_the_one_that_ranks_first(study: St
         "the nasty example has nine words"
     )
     metric = study.known_metrics["aer"]
-    buckets = [run.by_length("test_long", "aer", metric)[-1] for run in study.done()["dot"]]
+    buckets = [found[-1] for found in measure_runs_by_length(study.done()["dot"], "test_long", "aer", metric)]
     assert chart.series[0].y[-1].mean == pytest.approx(sum(bucket.value for bucket in buckets) / 2)
 
 

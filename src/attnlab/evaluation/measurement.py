@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,5 +122,24 @@ class LengthBuckets:
             metric: to be shown.
             statistics: what each example adds, (examples, k).
         """
-        values = metric.values(self._inside @ statistics).tolist()
+        return measure_by_length(metric, [(self, statistics)])[0]
+
+    def add_up(self, statistics: Statistics) -> Statistics:
+        """Return what the examples of each bucket add together, (buckets, k)."""
+        return self._inside @ statistics
+
+    def name(self, values: Sequence[float]) -> list[Bucket]:
+        """Return values, one of each bucket, as buckets."""
         return [Bucket(*bounds, value) for bounds, value in zip(self._bounds, values, strict=True)]
+
+
+def measure_by_length(metric: Metric, systems: Sequence[tuple[LengthBuckets, Statistics]]) -> list[list[Bucket]]:
+    """Return what :meth:`LengthBuckets.measure` does of many systems, in a fraction of the time.
+
+    Args:
+        metric: to be shown.
+        systems: of each the buckets, and what each example adds, (examples, k), k being the same for all.
+    """
+    sums = [buckets.add_up(statistics) for buckets, statistics in systems]
+    values = iter(metric.values(np.concatenate(sums)).tolist()) if sums else iter(())
+    return [buckets.name(list(islice(values, len(own)))) for (buckets, _), own in zip(systems, sums, strict=True)]

@@ -22,7 +22,7 @@ from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.names import Significance
 
 if TYPE_CHECKING:
-    from attnlab.evaluation.measurement import Bucket, LengthBuckets
+    from attnlab.evaluation.measurement import LengthBuckets
     from attnlab.evaluation.metric import Metric, Statistics
 
 
@@ -132,12 +132,8 @@ class Run:
         """Return what each example of a test set adds to a metric; None where that is not known."""
         return self._read(test).get(metric)
 
-    def by_length(self, test: str, name: str, metric: "Metric") -> "list[Bucket]":
-        """Return a metric of the examples of similar source length; empty where what they add is not known."""
-        read = self._read(test)
-        return self._length_buckets(test).measure(metric, read[name]) if name in read else []
-
-    def _length_buckets(self, test: str) -> "LengthBuckets":
+    def length_buckets(self, test: str) -> "LengthBuckets":
+        """Return the buckets of source length of a test set whose statistics are known."""
         from attnlab.evaluation.measurement import LengthBuckets
 
         if test not in self._buckets:

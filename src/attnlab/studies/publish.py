@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from attnlab.evaluation import plots
 from attnlab.studies.collection import Study
+from attnlab.studies.lengths import measure_runs_by_length
 from attnlab.studies.table import Comparison
 from attnlab.training.loggers import wandb_session
 
@@ -50,6 +51,6 @@ def figures(study: Study) -> dict[str, Figure]:
     )
     name, metric = study.ranking
     for test in study.tests:
-        buckets = {label: run.by_length(test, name, metric) for label, run in first.items()}
+        buckets = dict(zip(first, measure_runs_by_length([*first.values()], test, name, metric), strict=True))
         drawn[f"{test} by length"] = plots.plot_by_length(buckets, metric.title, study.length_unit(test), title=test)
     return drawn

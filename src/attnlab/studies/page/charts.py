@@ -9,6 +9,7 @@ from typing import Any
 from attnlab.evaluation.metric import Metric
 from attnlab.studies.collection import Run, Study
 from attnlab.studies.cost import Cost, known_costs
+from attnlab.studies.lengths import measure_runs_by_length
 from attnlab.studies.tuning.selection import Selection
 
 POINTS = 200
@@ -90,11 +91,11 @@ def lengths(study: Study) -> list[Chart]:
 def _by_length(study: Study, test: str, name: str, metric: Metric) -> Chart:
     ends: dict[int, int] = {}
     lines: dict[str, dict[int, list[float]]] = {}
-    for label, runs in study.done().items():
-        for run in runs:
-            for bucket in run.by_length(test, name, metric):
-                ends[bucket.low] = max(bucket.high, ends.get(bucket.low, 0))
-                lines.setdefault(label, {}).setdefault(bucket.low, []).append(bucket.value)
+    labels = [label for label, runs in study.done().items() for _ in runs]
+    for label, buckets in zip(labels, measure_runs_by_length(study.finished_runs, test, name, metric), strict=True):
+        for bucket in buckets:
+            ends[bucket.low] = max(bucket.high, ends.get(bucket.low, 0))
+            lines.setdefault(label, {}).setdefault(bucket.low, []).append(bucket.value)
     ticks = {low: _range(low, ends[low]) for low in sorted(ends)}
     series = [_series(label, {ticks[low]: found[low] for low in ticks if low in found}) for label, found in lines.items()]
     return Chart(
