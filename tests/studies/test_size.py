@@ -27,7 +27,7 @@ __all__ = ["browser", "cli"]
 
 VARIANTS, SEEDS, EPOCHS = 50, 10, 20
 TIMES = 14
-"""The processor time of importing torch, which took a second where the report took nine."""
+"""The processor time of importing torch, of which the report took less than nine, beside other work."""
 BYTES = 10_000_000
 
 
