@@ -21,7 +21,7 @@ MISTAKES = {
     "no folder": (["translate", "nowhere"], "nowhere holds no config.yaml"),
     "no file": (["translate", "RUN", "--input", "nothing.txt"], "no file nothing.txt"),
     "key": (["translate", "RUN", "search.widht=3"], "no key 'widht' in 'search': did you mean 'width'?"),
-    "value": (["translate", "RUN", "search.width=0"], "search: width must be 1 or more"),
+    "value": (["translate", "RUN", "search.width=0"], "search.width must be a whole number, from 1 to 1000, not 0"),
     "search": (["translate", "RUN", "search=gredy"], "no option 'gredy' of search: did you mean 'greedy'?"),
     "device": (["translate", "RUN", "--device", "abacus"], "--device abacus"),
     "checkpoint": (["translate", "RUN", "--checkpoint", "first.ckpt"], "holds no first.ckpt"),

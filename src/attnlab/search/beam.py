@@ -9,7 +9,7 @@ from typing_extensions import override
 from attnlab.errors import UserError
 from attnlab.layers.trees import move, select
 from attnlab.search.penalties import AveragePenalty, LengthPenalty
-from attnlab.search.search import Hypothesis, Model, Search, score_dtype, unbatch
+from attnlab.search.search import Count, Hypothesis, Model, Search, score_dtype, unbatch
 
 
 @dataclass(kw_only=True, eq=False)
@@ -34,7 +34,7 @@ class BeamSearch(Search):
 
     max_hypotheses_setting = "width"
 
-    width: int = 5
+    width: Count = 5
     length_penalty: LengthPenalty = AveragePenalty()  # noqa: RUF009  # frozen
     coverage_penalty: float = 0.0
 

@@ -11,6 +11,9 @@ from torch import Tensor
 from attnlab.errors import UserError
 from attnlab.hints import Range
 
+Count = Annotated[int, Range(1, 1000)]
+"""How many hypotheses a source may have: with many more, memory ends."""
+
 
 @dataclass(frozen=True)
 class Hypothesis:

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.layers.trees import move, select
-from attnlab.search.search import Hypothesis, Model, Search, score_dtype, unbatch
+from attnlab.search.search import Count, Hypothesis, Model, Search, score_dtype, unbatch
 from attnlab.seeding import derive_seed
 
 
@@ -113,7 +113,7 @@ class SamplingSearch(SinglePathSearch):
 
     max_hypotheses_setting = "samples"
 
-    samples: int = 1
+    samples: Count = 1
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
