@@ -193,6 +193,7 @@ MISTAKES = {
         "optimizer or scheduler: a list is too short, or a key is missing (list index out of range)",
     ),
     "beam": (["search.width=1000000000000"], "search.width must be a whole number, from 1 to 1000, not 1000000000000"),
+    "columns": (["study.metrics=3"], "study.metrics is a list of any of bleu, "),
     "trainer": (["trainer.precision=13"], "trainer.precision must be"),
     "accelerator": (["trainer.accelerator=abacus"], "trainer: "),
     "teacher": (["objective.teacher_forcing.ratio=2"], "objective.teacher_forcing: ratio is a probability from 0 to 1"),

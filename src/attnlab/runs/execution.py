@@ -3,7 +3,7 @@
 import logging
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -77,7 +77,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         if not config.get("test", True):  # nothing then reads a test set
             task.test_names = ()
         monitored_metric(config["monitor"], task.metrics)
-        _check_metrics((config.get("study") or {}).get("metrics") or (), task)
+        _check_metrics((config.get("study") or {}).get("metrics"), task)
         with component_errors("data"):
             task.prepare()
         model = build_model(config, task)
@@ -113,9 +113,11 @@ def _system_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def _check_metrics(names: Iterable[str], task: Task) -> None:
+def _check_metrics(names: object, task: Task) -> None:
     """Refuse columns of a study's table that its runs would leave empty."""
-    for name in names:
+    if names is not None and not isinstance(names, list):
+        raise UserError(f"study.metrics is a list of any of {', '.join(task.metrics)}, not {names}")
+    for name in names or ():
         if task.test_names and name in task.metrics and not task.metrics[name].is_due("test"):
             raise UserError(
                 f"study.metrics has {name!r}, which attnlab evaluate alone measures: leave it out, or see whether "
