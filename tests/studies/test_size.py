@@ -27,7 +27,7 @@ __all__ = ["browser", "cli"]
 
 VARIANTS, SEEDS, EPOCHS = 50, 10, 20
 TIMES = 14
-"""The processor time of importing torch, of which the report took less than nine, beside other work."""
+"""The processor time of importing torch: the report took less than eight."""
 BYTES = 10_000_000
 
 
