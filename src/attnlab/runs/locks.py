@@ -73,7 +73,7 @@ class RunLock:
             lock.acquire()
         except Timeout:
             raise BusyError(f"another process works on {folder}") from None
-        except NotImplementedError as error:  # as filelock tells of a system call that is not there
+        except NotImplementedError as error:  # filelock raises it where the system has no flock
             raise UserError(_without_locks(folder)) from error
         except OSError as error:
             lacks = error.errno in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
