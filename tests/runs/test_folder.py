@@ -49,9 +49,12 @@ def test_lines_and_statistics_come_back(folder: RunFolder) -> None:
     assert read_lines(folder.hypotheses_file("test")) == lines
     assert read_lines(folder.references_file("test")) == []
     rows = np.array([[1.0, 2.0], [3.0, 1e-17]])
-    write_statistics(folder.statistics_file("test"), {"loss": rows}, [3, 4], [1, 2])
+    beside = {"whole": rows.round(), "large": rows.round() * 2**15, "none": rows * np.nan, "endless": rows * np.inf}
+    write_statistics(folder.statistics_file("test"), {"loss": rows, **beside}, [3, 4], [1, 2])
     back = read_statistics(folder.statistics_file("test"))
-    assert np.array_equal(back["loss"], rows)
+    for name, written in {"loss": rows, **beside}.items():
+        assert np.array_equal(back[name], written, equal_nan=True)
+        assert back[name].dtype == np.float64
     assert (back["source_length"].tolist(), back["example"].tolist()) == ([3, 4], [1, 2])
     content = folder.statistics_file("test").read_bytes()
     folder.statistics_file("test").write_bytes(b"PK nonsense")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,7 @@ class Measurement:
     high: float | None = None
 
 
-@dataclass(frozen=True)
-class Bucket:
+class Bucket(NamedTuple):
     """A metric of the examples of similar source length.
 
     Attributes:

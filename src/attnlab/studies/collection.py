@@ -170,14 +170,16 @@ class Run:
 
         It is by these that examples of several runs are the same, and never by where they stand in a file.
         """
-        texts = list(zip(self.sources(test), self.references(test), strict=False))
-        numbers = self._read(test).get(NUMBERS, np.arange(1, len(texts) + 1))
-        return [(int(number), *pair) for number, pair in zip(numbers, texts, strict=False)]
+        return _join(self._columns(test))
+
+    def _columns(self, test: str) -> "Columns":
+        numbers = self._read(test).get(NUMBERS, np.empty(0))
+        return tuple(map(int, numbers.tolist())), tuple(self.sources(test)), tuple(self.references(test))
 
     def example_order(self, test: str) -> tuple[str, tuple[int, ...]]:
         """Return a hash of the examples of a test set, the same in any order, and the places that bring them into one."""
         if test not in self._orders:
-            self._orders[test] = _order(tuple(self.examples(test)))
+            self._orders[test] = _order(self._columns(test))
         return self._orders[test]
 
     @cached_property
@@ -185,8 +187,18 @@ class Run:
         return {}
 
 
+Columns = tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]
+"""The numbers of examples, none where they are not known, their sources and their references."""
+
+
+def _join(columns: Columns) -> list[tuple[int, str, str]]:
+    numbers, sources, references = columns
+    return list(zip(numbers or range(1, len(sources) + 1), sources, references, strict=False))
+
+
 @lru_cache(maxsize=8)  # most runs of a study have the same test sets, each of which need not be sorted again
-def _order(examples: tuple[tuple[int, str, str], ...]) -> tuple[str, tuple[int, ...]]:
+def _order(columns: Columns) -> tuple[str, tuple[int, ...]]:
+    examples = _join(columns)
     order = sorted(range(len(examples)), key=lambda place: (examples[place][1:], examples[place][0]))
     texts = json.dumps([examples[place][1:] for place in order])
     return hashlib.sha256(texts.encode()).hexdigest(), tuple(order)
