@@ -26,8 +26,8 @@ from studies.test_page import Browser, Reader, browser, in_a_browser
 __all__ = ["browser", "cli"]
 
 VARIANTS, SEEDS, EPOCHS = 50, 10, 20
-TIMES = 14
-"""The processor time of importing torch: the report took less than eight."""
+TIMES = 9
+"""The processor time of importing torch: the report took less than five."""
 BYTES = 10_000_000
 
 

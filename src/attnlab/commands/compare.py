@@ -83,10 +83,10 @@ def command(
     _show(measure, results, means, str(baseline), title=f"{test}, against {baseline}")
     if len(tested[baseline]) > 1:
         print(f"means over {len(tested[baseline])} seeds")
-    for note in differing_origins([(one.run.read_config(), one.origin) for sets in tested.values() for one in sets]):
+    for note in differing_origins([(one.run.read_config, one.origin) for sets in tested.values() for one in sets]):
         print(note)
     runs = [one.run for sets in tested.values() for one in sets]
-    for note in differing_starts({str(run.path): (run.read_config(), run.read_starts()) for run in runs}):
+    for note in differing_starts({str(run.path): (run.read_config, run.read_starts()) for run in runs}):
         print(note)
     print(f"{told}; p corrected by Holm over {len(results)} comparisons")
     return 0

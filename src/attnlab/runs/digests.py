@@ -58,12 +58,9 @@ def find_altered_files(listed: Path, among: Collection[Path] = ()) -> list[Path]
         digests = _parse(listed.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return [listed]
-    paths = [path for path in among if path.relative_to(listed.parent).as_posix() in digests]
-    paths = paths if among else [listed.parent / name for name in digests]
+    asked = [path.relative_to(listed.parent).as_posix() for path in among] or digests
     try:
-        return [
-            path for path in paths if not path.is_file() or _digest(path) != digests[path.relative_to(listed.parent).as_posix()]
-        ]
+        return [listed.parent / name for name in asked if name in digests and _digest(listed.parent / name) != digests[name]]
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
 
@@ -84,5 +81,9 @@ def _parse(text: str) -> dict[str, str]:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the SHA-256 of a file; of one that is gone, or is none, what no file has."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return ""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,10 +135,8 @@ class Run:
 
     def length_buckets(self, test: str) -> "LengthBuckets":
         """Return the buckets of source length of a test set whose statistics are known."""
-        from attnlab.evaluation.measurement import LengthBuckets
-
         if test not in self._buckets:
-            self._buckets[test] = LengthBuckets(self._read(test)[LENGTHS])
+            self._buckets[test] = _length_buckets(tuple(self._read(test)[LENGTHS].tolist()))
         return self._buckets[test]
 
     @cached_property
@@ -185,6 +184,13 @@ class Run:
     @cached_property
     def _orders(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         return {}
+
+
+@lru_cache(maxsize=128)  # the same object for runs with the same lengths, whose buckets are measured together
+def _length_buckets(lengths: tuple[float, ...]) -> "LengthBuckets":
+    from attnlab.evaluation.measurement import LengthBuckets
+
+    return LengthBuckets(lengths)
 
 
 Columns = tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]
@@ -277,8 +283,8 @@ class Study:
     @property
     def monitor(self) -> str:
         """The metric that chose the checkpoints, such as ``val/loss``; empty where none is known."""
-        monitors = [run.result.monitor for run in self.finished_runs] + [run.config.get("monitor") for run in self.runs]
-        return str(next(filter(None, monitors), ""))
+        recorded, asked = (run.result.monitor for run in self.finished_runs), (run.config.get("monitor") for run in self.runs)
+        return str(next(filter(None, chain(recorded, asked)), ""))
 
     def find_metric(self, name: str) -> "Metric":
         """Return a metric as the first finished run that declares it does; of many runs, the configs of others are not read.
@@ -296,7 +302,9 @@ class Study:
 
     @cached_property
     def known_metrics(self) -> "dict[str, Metric]":
-        """All metrics that finished runs declare, by name.
+        """The metrics that finished runs were measured by, and those that are declared beside these, by name.
+
+        Of many runs only the configs are read that declare one more.
 
         Raises:
             UserError: one that cannot be made, such as one of the user's own whose module is not at hand.
@@ -305,7 +313,8 @@ class Study:
 
         nodes: dict[str, Any] = {}
         for run in self.finished_runs:
-            nodes = {**(run.config.get("metrics") or {}), **nodes}
+            if not all(name in nodes for found in run.result.tests.values() for name in found["metrics"]):
+                nodes = {**(run.config.get("metrics") or {}), **nodes}
         with report_damage(self.folder.path):
             return load_metrics(nodes, self.folder.path)
 

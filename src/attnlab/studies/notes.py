@@ -1,15 +1,19 @@
 """What has to be said below a comparison: what its figures are, and which of them do not compare."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from statistics import mean
 from typing import Any
 
 from attnlab.config import WITHOUT_EFFECT
-from attnlab.studies.collection import Study
+from attnlab.studies.collection import Run, Study
 from attnlab.studies.cost import known_costs
 from attnlab.studies.inference import Inference, describe
 from attnlab.studies.pace import equal_time
+
+ReadConfig = Callable[[], Mapping[str, Any]]
+"""Reads the config of a run, where it matters: of 500 runs that takes a second."""
 
 
 def notes(study: Study, inference: Inference) -> list[str]:
@@ -157,10 +161,10 @@ def _of_tuning(study: Study) -> Iterator[str]:
 
 
 def _of_origins(study: Study) -> Iterator[str]:
-    results = [(run.config, run.result) for run in study.finished_runs]
     by_seed = has_data_by_seed(study)
     kinds = ("version", "code") if by_seed else ("data", "version", "code")
-    yield from differing_origins([(config, {kind: getattr(result, kind) for kind in kinds}) for config, result in results])
+    origins = [{kind: getattr(run.result, kind) for kind in kinds} for run in study.finished_runs]
+    yield from differing_origins(list(zip(map(_reader, study.finished_runs), origins, strict=True)))
     for label, runs in study.done().items():
         recipes = {_settings(run.config) if by_seed else run.record.recipe for run in runs if run.record}
         if len(recipes) > 1:
@@ -178,17 +182,19 @@ def _without(node: Any, keys: Collection[str], path: str = "") -> Any:
     return {key: _without(item, keys, f"{path}{key}.") for key, item in node.items() if f"{path}{key}" not in keys}
 
 
-def differing_origins(runs: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]) -> Iterator[str]:
+def differing_origins(runs: Sequence[tuple[ReadConfig, Mapping[str, str]]]) -> Iterator[str]:
     """Tell in what figures of several runs do not compare.
 
     Args:
-        runs: of each its config, and what its figures come from by what it is, such as data and code.
+        runs: of each what reads its config, and what its figures come from by what it is, such as data and code.
     """
     for kind in dict.fromkeys(kind for _, origin in runs for kind in origin):
+        if len({origin[kind] for _, origin in runs}) == 1:
+            continue
         found: dict[frozenset[str], set[str]] = {}
-        for config, origin in runs:
+        for read_config, origin in runs:
             # The code of a user's own class is part of that of the runs that name it: only these can be of one code.
-            named = frozenset(_foreign_targets(config)) if kind.startswith("code") else frozenset()
+            named = frozenset(_foreign_targets(read_config())) if kind.startswith("code") else frozenset()
             found.setdefault(named, set()).add(origin[kind])
         for values in found.values():
             if len(values) > 1:
@@ -196,26 +202,30 @@ def differing_origins(runs: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]
 
 
 def _of_starts(study: Study) -> Iterator[str]:
-    yield from differing_starts({run.folder.place: (run.config, run.starts) for run in study.finished_runs})
+    yield from differing_starts({run.folder.place: (_reader(run), run.starts) for run in study.finished_runs})
 
 
-def differing_starts(runs: Mapping[str, tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]]) -> Iterator[str]:
+def _reader(run: Run) -> ReadConfig:
+    return lambda: run.config
+
+
+def differing_starts(runs: Mapping[str, tuple[ReadConfig, Sequence[Mapping[str, Any]]]]) -> Iterator[str]:
     """Tell what runs were started in that changes figures, if it was not the same for all runs, or for all starts of one.
 
     Args:
-        runs: by what they are called, of each its config and its starts, the newest last.
+        runs: by what they are called, of each what reads its config, and its starts, the newest last.
     """
     for kind in ("torch", "threads", "device", "precision"):
         found: dict[str, tuple[str, ...]] = {}
-        for name, (config, starts) in runs.items():
-            if kind == "threads" and config.get("threads") is not None:  # it was asked for, and is a setting like others
-                continue
+        for name, (_, starts) in runs.items():
             known = [(start.get("packages") or {}).get(kind) if kind == "torch" else start.get(kind) for start in starts]
             found[name] = tuple(dict.fromkeys(str(value) for value in known if value is not None))
+        if kind == "threads" and len({*chain(*found.values())}) > 1:  # if they were asked for, they are a setting like others
+            found = {name: values for name, values in found.items() if runs[name][0]().get("threads") is None}
         for name, values in found.items():
             if len(values) > 1:
                 yield f"not of one kind: {name} was started again with other {kind} ({', then '.join(values)})"
-        told = sorted({value for values in found.values() for value in values})
+        told = sorted({*chain(*found.values())})
         if len({values for values in found.values() if values}) > 1:
             yield f"not of one kind: these runs differ in {kind} ({', '.join(told)}), by which figures differ too"
 

@@ -6,12 +6,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics import base, bleu, chrf, ter
-from sacremoses import MosesTokenizer
 from typing_extensions import override
 
 from attnlab.data.symbols import UNKNOWN
@@ -19,6 +18,9 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import AttentionMetric, Loss, signature_of, statistics_of
+
+if TYPE_CHECKING:
+    from sacremoses import MosesTokenizer
 
 SMOOTHINGS = ("exp", "floor", "add-k", "none")
 SYMBOL = math.log(257)
@@ -152,7 +154,9 @@ def _untokenized_bleu() -> bleu.BLEU:
 
 
 @cache
-def _moses(language: str) -> MosesTokenizer:
+def _moses(language: str) -> "MosesTokenizer":
+    from sacremoses import MosesTokenizer  # takes longer to import than all the metrics
+
     return MosesTokenizer(lang=language)
 
 
