@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import os
 import sys
 import time
 import warnings
@@ -85,22 +84,22 @@ def measure(options: argparse.Namespace) -> None:
     Raises:
         UserError: a mistake in the overrides, or data that cannot be read.
     """
-    load = os.getloadavg()[0]
-    if load > BUSY:
+    given = ("data", *COUNTS)
+    setting = Setting(**{name: getattr(options, name) for name in given}, overrides=tuple(options.overrides))
+    record = describe(setting)
+    if (load := record["load"]) > BUSY:
         print(
             f"benchmarks: the machine is busy (load {load:.1f}): only ratios mean something, if anything does", file=sys.stderr
         )
-    given = ("data", *COUNTS)
-    setting = Setting(**{name: getattr(options, name) for name in given}, overrides=tuple(options.overrides))
     warnings.filterwarnings("ignore", module="lightning|torch")
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     keep_freed_memory()
     for name in options.names:
-        started, record = time.perf_counter(), describe(setting, name)
+        started = time.perf_counter()
         figures = [replace(figure, command=command_of(name, setting)) for figure in PARTS[name].measure(setting)]
         for figure in figures:
             print(tell(figure), flush=True)
-        append(options.output, record, figures)
+        append(options.output, {"part": name, **record}, figures)
         write_page(options.output, PARTS)
         print(f"{name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
 

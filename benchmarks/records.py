@@ -23,14 +23,16 @@ BUSY = 0.5
 """Load average, over the last minute, from which on a machine is busy."""
 
 
-def describe(setting: Setting, part: str) -> dict[str, Any]:
-    """Return what a record says beside figures: when, of which code, on which machine, with which versions."""
+def describe(setting: Setting) -> dict[str, Any]:
+    """Return what records say beside part and figures: of which code, on which machine, with which versions.
+
+    Measuring is work, and writes its figures down: how busy the machine was, and whether the code was edited, is known before.
+    """
     found = environment(torch.device(setting.device), 1, "")
     found["cores"] = os.cpu_count()
     found["memory"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     versions = {name: version(name) for name in ("attnlab", "torch", "lightning", "spacy", "numpy")}
     return {
-        "part": part,
         "device": setting.device,
         "time": found["time"],
         "commit": found["commit"],

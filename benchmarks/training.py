@@ -74,9 +74,9 @@ def measure(setting: Setting) -> Iterator[Figure]:
         rounds.failures[f"{JOEYNMT}, 32-true"] = reason
     else:
         with JoeyNMT(setting) as peer:
-            sizes[JOEYNMT] = peer.parameters
             contestants[f"{JOEYNMT}, 32-true"] = partial(peer.measure, "train")
             rounds = interleave(contestants, setting.rounds)
+            sizes[JOEYNMT] = peer.parameters
 
     yield Figure.of(FLOP, [per_token / 1e6], "counted by torch's FlopCounterMode in real steps, padding included")
     for (name, precision), quantity in SPEEDS.items():
