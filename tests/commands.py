@@ -28,6 +28,7 @@ TINY = [
     "trainer.accelerator=cpu",
     "trainer.max_epochs=1",
     "trainer.enable_progress_bar=false",
+    "callbacks.samples.heatmaps=1",  # drawing three takes a third of such a run
 ]
 """A model and a corpus so small that a whole run takes a second or two."""
 OF_ANY_TASK = [override for override in TINY if "deep" not in override]

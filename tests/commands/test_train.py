@@ -39,7 +39,7 @@ def test_one_run_leaves_everything_and_shows_examples(cli: Cli, tmp_path: Path, 
         for folder_of_lines, ending in (("hypotheses", ""), ("texts", ".source"), ("texts", ".target")):
             assert len((folder / folder_of_lines / f"{name}{ending}.txt").read_text().splitlines()) == size
         assert (folder / "statistics" / f"{name}.npz").is_file()
-    assert len(list((folder / "heatmaps").glob("*.png"))) == 3
+    assert len(list((folder / "heatmaps").glob("*.png"))) == 1
     assert (folder / "csv" / "metrics.csv").is_file()
     out = capsys.readouterr().out
     assert "prediction" in out
