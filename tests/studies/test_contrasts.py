@@ -12,7 +12,7 @@ from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.evaluation.significance.sample import sample_models
 from attnlab.runs.files import LENGTHS, NUMBERS, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
-from attnlab.studies.calibration import calibrate_study
+from attnlab.studies.calibration import calibrate_study, tell_published, write_rates
 from attnlab.studies.collection import Study, collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.contrasts import Contrast, MeasuredVariants
@@ -205,6 +205,20 @@ def test_a_study_calibrates_its_own_stars(alike: Path) -> None:
     assert 0 <= pooled.found.rate <= 1
     with pytest.raises(UserError, match="two groups of 7 runs need 14 seeds of a variant: there are 12 at most"):
         list(calibrate_study(collect(alike), None, [7], 10))
+
+
+def test_what_was_calibrated_is_written_down_and_told(alike: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rates.json"
+    assert tell_published("seeds", path) == ""
+    rates = list(calibrate_study(collect(alike), None, [3, 5], 100))
+    write_rates(path, "alike", "seeds", "BLEU", rates)
+    three = 100 * np.mean([rate.found.rate for rate in rates if rate.found.seeds == 3])
+    told = tell_published("seeds", path)
+    assert f": {three:.1f} % with 3 seeds, " in told
+    assert told.endswith("(study alike: BLEU on 2 test sets, 12 runs of dot)")
+    assert tell_published("models", path) == ""
+    with pytest.raises(UserError, match="cannot write"):
+        write_rates(tmp_path / "nowhere" / "rates.json", "alike", "seeds", "BLEU", rates)
 
 
 def test_calibrate_is_a_command(

@@ -1,6 +1,7 @@
 """``attnlab calibrate``."""
 
 import math
+from pathlib import Path
 
 import click
 
@@ -20,8 +21,9 @@ MOST = "3,5,10"
 @click.option("--seeds", default=MOST, show_default=True, metavar="N,...", help="Seeds of each of two groups.")
 @click.option("--splits", type=click.IntRange(1), default=1000, show_default=True, help="Pairs of groups, at most.")
 @significance_option(default="seeds")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the figures as JSON.")
 @trust_option
-def command(name: str, metric: str | None, seeds: str, splits: int, significance: Significance) -> int:
+def command(name: str, metric: str | None, seeds: str, splits: int, significance: Significance, output: Path | None) -> int:
     """Compare groups of runs of one and the same variant, as a table compares variants: every star is then a false one.
 
     Of the study in runs/NAME, or in the folder NAME, each variant with enough finished seeds is split into two groups at
@@ -32,12 +34,14 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
     from rich.table import Table
 
     from attnlab.commands._terminal import Terminal
-    from attnlab.studies.calibration import calibrate_study
+    from attnlab.studies.calibration import calibrate_study, write_rates
     from attnlab.studies.collection import check_files, collect
 
     study = check_files(collect(study_folder(name)))
     rates = list(calibrate_study(study, metric, sizes, splits, significance))
     measure = study.known_metrics[metric] if metric else study.ranking[1]
+    if output:
+        write_rates(output, study.name, significance, measure.title, rates)
     title = f"{study.name}, {measure.title}: two groups of one variant, significance={significance}"
     table = Table(study.axis, "runs", "test", "sd", "seeds", "splits", "false stars", "smallest difference", title=title)
     for rate in rates:

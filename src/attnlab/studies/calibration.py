@@ -1,19 +1,27 @@
 """How often a study's own runs get a star where there is no difference: an A/A test, on groups of runs of one variant."""
 
+import json
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
+from statistics import mean
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.config import CONF
 from attnlab.errors import UserError
 from attnlab.evaluation.significance import models, seeds
 from attnlab.evaluation.significance.calibration import Calibration, calibrate, calibrate_p
+from attnlab.runs.files import write_atomically
 from attnlab.studies.collection import Study
 from attnlab.studies.contrasts import MeasuredVariants
 from attnlab.studies.names import Significance
 
+PUBLISHED = CONF.with_name("experiments") / "calibration" / "results" / "rates.json"
+"""What ``attnlab calibrate calibration --output FILE`` wrote of the study that ships with attnlab."""
 SAMPLES = 1000
 """Exchanges of a test of trained models: one for each of a thousand splits."""
 
@@ -93,3 +101,38 @@ GROUPS: dict[Significance, Callable[[MeasuredVariants, str, int, int], Calibrati
     "models": _of_models,
 }
 """How groups of runs are compared, by what the study calls it."""
+
+
+def write_rates(path: Path, study: str, significance: Significance, metric: str, rates: Sequence[Rate]) -> None:
+    """Write down calibrations of one test.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    found = [asdict(rate) for rate in rates]
+    for rate in found:
+        rate["found"] = {key: None if math.isnan(value) else value for key, value in rate["found"].items()}
+    content = {"study": study, "significance": significance, "metric": metric, "rates": found}
+    try:
+        write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
+
+
+def tell_published(significance: Significance, path: Path = PUBLISHED) -> str:
+    """Say how often stars of a test were false in the study that ships with attnlab; empty where it did not calibrate that."""
+    if not path.is_file():
+        return ""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if content["significance"] != significance:
+        return ""
+    by_size: dict[int, list[float]] = {}
+    for rate in content["rates"]:
+        by_size.setdefault(rate["found"]["seeds"], []).append(100 * rate["found"]["rate"])
+    shares = ", ".join(f"{mean(shares):.1f} % with {size} seeds" for size, shares in by_size.items())
+    runs = "; ".join(dict.fromkeys(f"{rate['runs']} runs of {rate['variant']}" for rate in content["rates"]))
+    tests = len({rate["test"] for rate in content["rates"]})
+    return (
+        f"stars that were false where one variant was compared with itself, without correction, at nominal 5 %: {shares} "
+        f"(study {content['study']}: {content['metric']} on {tests} test sets, {runs})"
+    )

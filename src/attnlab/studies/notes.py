@@ -7,6 +7,7 @@ from statistics import mean
 from typing import Any
 
 from attnlab.config import WITHOUT_EFFECT
+from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Run, Study
 from attnlab.studies.cost import known_costs
 from attnlab.studies.inference import Inference, describe
@@ -25,6 +26,7 @@ def notes(study: Study, inference: Inference) -> list[str]:
         *_of_probes(study),
         *_of_seeds(study),
         *describe(study, inference),
+        *_of_calibration(inference),
         *_of_equal_time(study),
         *_of_costs(study),
         *_of_match(study),
@@ -49,6 +51,11 @@ def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
 def is_comparable(study: Study, metric: str, test: str | None = None) -> bool:
     """Tell whether the values of a metric are of one form: nothing else is ranked."""
     return len(signatures(study, metric, test)) <= 1
+
+
+def _of_calibration(inference: Inference) -> Iterator[str]:
+    if inference.corrected and (told := tell_published(inference.significance)):
+        yield told
 
 
 def _of_metrics(study: Study) -> Iterator[str]:
