@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: install  ## compare attention variants on the embedded corpus, in minutes; leaves runs/demo/comparison.md
-	$(BIN)/attnlab study demo
+	$(BIN)/attnlab study demo hydra/launcher=parallel
 
 test: install  ## run the tests
 	$(BIN)/python -m pytest
