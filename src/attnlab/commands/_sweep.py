@@ -12,8 +12,9 @@ from attnlab.errors import UserError
 from attnlab.runs.names import RUNS
 
 if TYPE_CHECKING:
-    from attnlab.studies.collection import Run, Study
+    from attnlab.studies.collection import Study
     from attnlab.studies.plan import Plan
+    from attnlab.studies.run import Run
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.significance.calibration import LEVEL
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.runs.record import ProbeFigure
-from attnlab.studies.collection import Run, Study
+from attnlab.studies.collection import Study
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import Cost, known_costs
 from attnlab.studies.inference import Inference, infer
 from attnlab.studies.matching import read_size
 from attnlab.studies.notes import is_comparable, notes
 from attnlab.studies.pace import EqualTime, choose_best, equal_time
+from attnlab.studies.run import Run
 from attnlab.studies.table import Cell, Comparison
 from attnlab.studies.tuning.selection import Selection
 from attnlab.studies.tuning.summary import tabulate

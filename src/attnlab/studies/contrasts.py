@@ -14,8 +14,9 @@ from attnlab.evaluation.significance import improvement, models, seeds
 from attnlab.evaluation.significance.difference import Difference, Part
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.evaluation.significance.sample import Sample, sample_models
-from attnlab.studies.collection import Run, Study
+from attnlab.studies.collection import Study
 from attnlab.studies.names import Significance
+from attnlab.studies.run import Run
 
 NOT_COMPARABLE = "not comparable"
 ONE_SEED = "one seed"

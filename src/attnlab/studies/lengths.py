@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from attnlab.evaluation.measurement import Bucket, LengthBuckets
 from attnlab.evaluation.metric import Metric, Statistics
-from attnlab.studies.collection import Run
+from attnlab.studies.run import Run
 
 
 def measure_runs_by_length(runs: Sequence[Run], test: str, name: str, metric: Metric) -> list[list[Bucket]]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from attnlab.config import WITHOUT_EFFECT
 from attnlab.studies.calibration import tell_published
-from attnlab.studies.collection import Run, Study
+from attnlab.studies.collection import Study
 from attnlab.studies.cost import known_costs
 from attnlab.studies.inference import Inference, describe
 from attnlab.studies.pace import equal_time
+from attnlab.studies.run import Run
 
 ReadConfig = Callable[[], Mapping[str, Any]]
 """Reads the config of a run, where it matters: of 500 runs that takes a second."""

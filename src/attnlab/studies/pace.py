@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from attnlab.evaluation.metric import Metric
-from attnlab.studies.collection import Run, Study
+from attnlab.studies.collection import Study
+from attnlab.studies.run import Run
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from statistics import fmean
 from typing import Any
 
 from attnlab.evaluation.metric import Metric
-from attnlab.studies.collection import Run, Study
+from attnlab.studies.collection import Study
 from attnlab.studies.cost import Cost, known_costs
 from attnlab.studies.lengths import measure_runs_by_length
+from attnlab.studies.run import Run
 from attnlab.studies.tuning.selection import Selection
 
 POINTS = 200

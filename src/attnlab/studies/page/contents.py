@@ -9,7 +9,8 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Literal
 
-from attnlab.studies.collection import Run, Study
+from attnlab.studies.collection import Study
+from attnlab.studies.run import Run
 from attnlab.studies.table import Comparison
 
 SAMPLES = 10

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from attnlab.errors import UserError
 from attnlab.runs.record import metric_name
-from attnlab.studies.collection import Run, Study, collect
+from attnlab.studies.collection import Study, collect
 from attnlab.studies.folder import StudyFolder
 from attnlab.studies.plan import Plan, find_trial, variant_of
+from attnlab.studies.run import Run
 from attnlab.studies.tuning.expectation import expected_best
 from attnlab.studies.values import find_value
 
