@@ -78,7 +78,10 @@ class ControlHead(ValueHead):
 
 
 class RepeatHead(ControlHead):
-    """ŷ_{t+h} = y_{t-p+1+((h-1) mod p)}: the last p rows again and again. No parameters.
+    """ŷ_{t+h} = y_{t-p+1+((h-1) mod p)}: the last p rows again and again.
+
+    Parameters:
+        idle: a number that changes nothing: training takes for granted that there is something to train.
 
     Args:
         decoder: counts the steps.
@@ -109,11 +112,16 @@ class RepeatHead(ControlHead):
             raise UserError(f"a period of {period} rows is longer than the {look_back} that are read: read more, or shorten it")
         self.horizon = horizon
         self.period = period
+        self.idle = nn.Parameter(torch.zeros(()))
+
+    def reset_parameters(self) -> None:
+        """Draw nothing."""
+        nn.init.zeros_(self.idle)
 
     @override
     def forecast(self, window: Tensor) -> Tensor:
         rows = torch.arange(self.horizon, device=window.device) % self.period + window.shape[1] - self.period
-        return window[:, rows].repeat_interleave(len(self.criterion.levels), dim=-1)
+        return window[:, rows].repeat_interleave(len(self.criterion.levels), dim=-1) + 0 * self.idle
 
 
 class LinearHead(ControlHead):
