@@ -82,7 +82,7 @@ class Seq2Seq(nn.Module):
     def _check_targets(self) -> None:
         if self.targets.numbers and not self.head.writes_values:
             raise UserError(
-                f"the targets here are numbers, which a {type(self.head).__name__} does not write: choose one that writes values"
+                f"the targets here are numbers, which a {type(self.head).__name__} does not write: choose one that does"
             )
         name, reads_source = type(self.head).__name__, self.target_frontend.reads_source
         if self.head.writes_positions and not reads_source:

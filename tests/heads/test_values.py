@@ -19,7 +19,9 @@ def by_loop(criterion: Criterion, written: torch.Tensor, labels: torch.Tensor) -
             elif isinstance(criterion, Absolute):
                 total += abs(y - numbers[0])
             else:
-                total += sum(2 * (q * (y - n) if y > n else (1 - q) * (n - y)) for q, n in zip(LEVELS, numbers, strict=True)) / 3
+                total += (
+                    sum(2 * (q * (y - n) if y > n else (1 - q) * (n - y)) for q, n in zip(LEVELS, numbers, strict=True)) / 3
+                )
     return total / labels.numel()
 
 

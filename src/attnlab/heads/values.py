@@ -118,7 +118,7 @@ class ValueHead(Head):
     def split(self, written: Tensor) -> Tensor:
         """Return what is written (…, numbers · levels) as (…, numbers, levels), in single precision at least."""
         precise = written.to(torch.promote_types(written.dtype, torch.float32))
-        return precise.unflatten(-1, (self.targets.numbers, len(self.criterion.levels)))
+        return precise.reshape(*precise.shape[:-1], self.targets.numbers, len(self.criterion.levels))
 
     @override
     def loss(self, scores: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:

@@ -100,7 +100,13 @@ def test_controls_are_plain_loops(head: str) -> None:
 
 @pytest.mark.parametrize(
     "overrides",
-    [["attention=none"], ["attention=uniform"], ["decoder=luong_feeding"], ["decoder=transformer"], ["head/criterion=quantiles"]],
+    [
+        ["attention=none"],
+        ["attention=uniform"],
+        ["decoder=luong_feeding"],
+        ["decoder=transformer"],
+        ["head/criterion=quantiles"],
+    ],
     ids=",".join,
 )
 def test_a_forecast_is_fed_its_own_values_and_never_sees_what_comes(overrides: list[str]) -> None:

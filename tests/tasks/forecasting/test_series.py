@@ -38,7 +38,7 @@ def test_a_file_without_names_numbers_its_columns(tmp_path: Path) -> None:
 
 
 def test_the_calendar_by_hand() -> None:
-    features = calendar_features([datetime(2020, 12, 31, 23), datetime(2018, 1, 1)])  # noqa: DTZ001
+    features = calendar_features([datetime(2020, 12, 31, 23), datetime(2018, 1, 1)])
     np.testing.assert_allclose(features, [[0.5, 3 / 6 - 0.5, 0.5, 0.5], [-0.5, -0.5, -0.5, -0.5]])
 
 
@@ -99,7 +99,11 @@ def test_a_lag_that_lies_in_the_forecast_itself_has_no_link() -> None:
         ("time,a\n2020-01-01,inf\n", {}, "line 2, column 'a': 'inf' is no finite number"),
         ("time,a\n2020-01-01,1,2\n", {}, "line 2: 3 values, but there are 2 columns"),
         ("time,a\n2020-01-01,1\n", {"targets": ["b"]}, "no column 'b': there is a, time"),
-        ("time,a\n2020-01-01,1\n", {"targets": ["a"], "covariates": ["a"]}, "the column 'a' is there twice, or asked for twice"),
+        (
+            "time,a\n2020-01-01,1\n",
+            {"targets": ["a"], "covariates": ["a"]},
+            "the column 'a' is there twice, or asked for twice",
+        ),
         ("time,a,a\n2020-01-01,1,2\n", {}, "the column 'a' is there twice"),
         ("1,2\n3,4\n", {"time": None}, "line 1: numbers, and no names of columns"),
         ("time,a\n", {}, "holds no row"),
@@ -110,7 +114,9 @@ def test_a_lag_that_lies_in_the_forecast_itself_has_no_link() -> None:
         ("tüme,a\n", {"encoding": "latin-1"}, "line 1: not UTF-8"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_in_one_line(content: str, options: dict[str, object], told: str, tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_file_is_said_in_one_line(
+    content: str, options: dict[str, object], told: str, tmp_path: Path
+) -> None:
     path = tmp_path / "series.csv"
     path.write_bytes(content.encode(str(options.pop("encoding", "utf-8"))))
     with pytest.raises(UserError, match=told) as refusal:

@@ -155,7 +155,7 @@ class LinearHead(ControlHead):
     @override
     def forecast(self, window: Tensor) -> Tensor:
         written: Tensor = self.over_time(window.transpose(1, 2))
-        by_level = written.unflatten(-1, (-1, len(self.criterion.levels)))
+        by_level = written.view(*written.shape[:-1], -1, len(self.criterion.levels))
         return by_level.transpose(1, 2).flatten(2)
 
 

@@ -160,7 +160,7 @@ class Ett(TableFile):
 class Lags(SeriesSource):
     """Series that come back after some rows: y_t = tanh(Σ_k a_k y_{t - lag_k}) + ε_t, where to look being known.
 
-    Every series of ``series`` has weights a_k of its own, drawn evenly from ±[0.5, 1.5] and kept for the whole series; the first
+    Every series has weights a_k of its own, drawn evenly from ±[0.5, 1.5] and kept throughout; the first
     max(lag) rows and ε are drawn from N(0, 1) and N(0, noise²). The gold links of step h of a forecast are the rows that lie
     lag_k rows before it, those of them that the model reads.
 

@@ -1,6 +1,5 @@
 """The task of forecasting."""
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -32,9 +31,9 @@ from attnlab.tasks.task import Task
 class Forecasting(Task):
     """The last rows of a multivariate time series in, its next rows out.
 
-    Values are standardised by mean and standard deviation of the training part. The windows of validation and test forecast every
-    row of their part, and read rows of the part before where they begin, as those of the papers do; those of training stay
-    within it.
+    Values are standardised by mean and standard deviation of the training part. The windows of validation and test forecast
+    every row of their part, and read rows of the part before where they begin, as those of the papers do; those of training
+    stay within it.
 
     Args:
         data: the series.
@@ -79,8 +78,8 @@ class Forecasting(Task):
             need = horizon + (look_back if part == "training" else 0)
             if end - begin < need:
                 raise UserError(
-                    f"the {part} part has {end - begin} rows, and a window of it needs {need}: shorten look_back or horizon, or "
-                    "take more rows"
+                    f"the {part} part has {end - begin} rows, and a window of it needs {need}: shorten look_back or horizon, "
+                    "or take more rows"
                 )
             begin = end
         if look_back > series.ends[0]:
@@ -150,8 +149,8 @@ class Forecasting(Task):
         for line in sources:
             if not re.fullmatch(r"\s*\d{1,9}\s*", line, re.ASCII) or not look_back <= int(line) <= last:
                 raise UserError(
-                    f"{line.strip()!r} is no row to forecast from: rows count from 0, and those from {look_back} to {last} have "
-                    "enough rows before and after them"
+                    f"{line.strip()!r} is no row to forecast from: rows count from 0, and those from {look_back} to {last} "
+                    "have enough rows before and after them"
                 )
         return self._windows(np.array([int(line) for line in sources], dtype=np.int64))
 

@@ -106,15 +106,15 @@ class Lines(Sequence[str]):
 
     Attributes:
         write: returns that of an example.
-        count: of examples.
+        size: how many there are.
     """
 
     write: Callable[[int], str]
-    count: int
+    size: int
 
     @override
     def __len__(self) -> int:
-        return self.count
+        return self.size
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -122,16 +122,16 @@ class Lines(Sequence[str]):
     def __getitem__(self, index: slice) -> list[str]: ...
     @override
     def __getitem__(self, index: int | slice) -> str | list[str]:
-        places = range(self.count)[index]
+        places = range(self.size)[index]
         return self.write(places) if isinstance(places, int) else [self.write(place) for place in places]
 
 
 class WindowExamples(Examples):
     """Windows of a series: ``look_back`` rows as the source, then ``horizon`` rows as the target.
 
-    A target begins with the last row of the source, in the place of a start symbol, and has no end symbol: row t of what is read
-    holds y_t and the calendar of t + 1, and y_{t+1} is to be written. A source has no end element. As a line of text, a source is
-    the number of the first row that is forecast, counted from 0, and a target its standardised values.
+    A target begins with the last row of the source, in the place of a start symbol, and has no end symbol: row t of what is
+    read holds y_t and the calendar of t + 1, and y_{t+1} is to be written. A source has no end element. As a line of text, a
+    source is the number of the first row that is forecast, counted from 0, and a target its standardised values.
 
     Args:
         rows: of the whole series.
