@@ -53,7 +53,7 @@ NEEDS = {
     "data=sort": ["task=pointing"],
     **{f"data={name}": ["task=diagnostics"] for name in DIAGNOSTICS},
     "data=lags": ["task=forecasting"],
-    "data=csv": ["task=forecasting", "data.path=corpus/series.csv", *WINDOWS],
+    "data=csv": ["task=forecasting", "data.path=corpus/series.csv", "data.time=date", *WINDOWS],
     "data=exchange": ["task=forecasting", "data.path=corpus/numbers.txt", *WINDOWS],
     "data=ett": ["task=forecasting", "data.path=corpus/series.csv", *WINDOWS],
     "head=values": ["task=forecasting"],
@@ -68,7 +68,10 @@ NEEDS = {
 }
 """What an option cannot do without."""
 
-NEEDED_BY_STUDIES = {"tatoeba": ["data.path=deu.txt"]}
+NEEDED_BY_STUDIES = {
+    "tatoeba": ["data.path=deu.txt"],
+    **{f"ett_{horizon}": ["data.path=ETTh1.csv"] for horizon in (24, 96, 336)},
+}
 
 CORPUS = [override for override in TINY if override.startswith("data.")]
 GRAMMAR = [override for override in TINY if not override.startswith("data.")]
@@ -146,13 +149,19 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     return made
 
 
+@pytest.fixture(scope="module")
+def series() -> Task:
+    """The same of forecasting."""
+    return build_task(settled("task=forecasting", "data.train_size=20", "data.val_size=3", "data.test_size=3"))
+
+
 def planned(path: Path) -> Plan:
     """What ``attnlab study`` would do; it writes files of variants below the working directory."""
     return plan(path.parent, path.stem, NEEDED_BY_STUDIES.get(path.stem, []), [EXPERIMENTS, CONF], command=["attnlab", "study"])
 
 
 @pytest.mark.parametrize("path", exhaustive_but([EXPERIMENTS / "demo.yaml"], STUDIES), ids=study_name)
-def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task) -> None:
+def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task, series: Task) -> None:
     study = planned(path)
     variants = {tuple(variant_overrides(run.overrides)): run for run in study.runs}
     for run in variants.values():
@@ -161,7 +170,8 @@ def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task)
         assert config["threads"] == 1 or path.parent == EXPERIMENTS
         assert set(study.settings["metrics"]) <= set(config["metrics"])
         build(config["data"], "data")
-        build_module(config, task, build_model(config, task))
+        own = series if ".forecasting." in config["task"]["_target_"] else task
+        build_module(config, own, build_model(config, own))
     _, names = variant_labels(list(variants))
     assert study.settings["question"]
     assert study.settings["baseline"] in (None, *names.values())

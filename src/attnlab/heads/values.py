@@ -71,7 +71,7 @@ class Quantiles(Criterion):
         UserError: no level, or levels that do not rise.
     """
 
-    levels: Sequence[Annotated[float, Range(above=0, below=1)]] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+    levels: Sequence[Annotated[float, Range(above=0, below=1)]] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
     def __post_init__(self) -> None:
         if not self.levels or sorted(set(self.levels)) != list(self.levels) or not 0 < self.levels[0] <= self.levels[-1] < 1:

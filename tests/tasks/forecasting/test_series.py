@@ -96,6 +96,11 @@ def test_a_lag_that_lies_in_the_forecast_itself_has_no_link() -> None:
         ("time,a\n2020-01-01,1\n2020-01-02,\n", {}, "line 3, column 'a': no value: fill the hole"),
         ("time,a\n2020-01-01,1\n2020-01-02,NaN\n", {}, "line 3, column 'a': no value: fill the hole"),
         ("time,a\n2020-01-01,much\n", {}, "line 2, column 'a': 'much' is no finite number"),
+        (
+            "time,a\n2020-01-01,1\n",
+            {"time": None},
+            "line 2, column 'time': '2020-01-01' is no finite number: say that it is the",
+        ),
         ("time,a\n2020-01-01,inf\n", {}, "line 2, column 'a': 'inf' is no finite number"),
         ("time,a\n2020-01-01,1,2\n", {}, "line 2: 3 values, but there are 2 columns"),
         ("time,a\n2020-01-01,1\n", {"targets": ["b"]}, "no column 'b': there is a, time"),

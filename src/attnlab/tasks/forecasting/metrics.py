@@ -68,10 +68,10 @@ class MeanAbsoluteError(ForecastMetric):
 
 
 class ContinuousRankedProbabilityScore(ForecastMetric):
-    """CRPS ≈ mean of 2 Q⁻¹ Σ_q max(q (y - ŷ_q), (q - 1) (y - ŷ_q)) over Q levels q of quantiles (Gneiting and Raftery 2007,
-    section 4).
+    """CRPS ≈ mean of 2 Q⁻¹ Σ_q max(q (y - ŷ_q), (q - 1) (y - ŷ_q)) over Q levels q of quantiles (after Gneiting and
+    Raftery 2007).
 
-    It is exact where the levels are many and even. Of a point forecast it is the absolute error.
+    It is the better approximated, the more levels there are, and asks for even ones. Of a point forecast it is the absolute error.
     """
 
     label = "CRPS"
@@ -87,7 +87,7 @@ class ContinuousRankedProbabilityScore(ForecastMetric):
 class Coverage(ForecastMetric):
     """Share of the values between the lowest and the highest quantile, 1[ŷ_low ≤ y ≤ ŷ_high].
 
-    It should be the difference of their levels: 90 % with the usual ones. None of point forecasts.
+    It should be the difference of their levels: 80 % with the usual ones. None of point forecasts.
     """
 
     label = "coverage of the interval"

@@ -106,6 +106,14 @@ def _is_number(text: str) -> bool:
     return text.isascii() and "_" not in text  # which Python reads, and no other program
 
 
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _numbers(cells: Sequence[str], places: Sequence[int], names: Sequence[str], line: str) -> list[float]:
     numbers = []
     for place in places:
@@ -113,7 +121,8 @@ def _numbers(cells: Sequence[str], places: Sequence[int], names: Sequence[str], 
         if not text or text.lower() in MISSING:
             raise UserError(f"{line}, column {names[place]!r}: no value: fill the hole, or leave the column out")
         if not _is_number(text) or not math.isfinite(float(text)):
-            raise UserError(f"{line}, column {names[place]!r}: {text!r} is no finite number")
+            hint = ": say that it is the column of the time, or name the columns to be forecast" if _is_time(text) else ""
+            raise UserError(f"{line}, column {names[place]!r}: {text!r} is no finite number{hint}")
         numbers.append(float(text))
     return numbers
 
