@@ -1,7 +1,11 @@
 """Forecasts: anchors of the papers, plain loops, and what a user types."""
 
+import io
 import json
+import sys
+from datetime import date, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -229,10 +233,34 @@ def test_a_run_is_measured_opened_and_drawn(cli: Cli, tmp_path: Path, capsys: py
     assert cli("draw", "heatmaps", str(run), "--source", "150", "--output", "map.png") == 0
     assert cli("draw", "heatmaps", str(run), "--source", "7", "--output", "map.png") == 2
     assert "'7' is no row to forecast from: rows count from 0, and those from 24" in capsys.readouterr().err
-    assert cli("report", "train", "--output", "report.html") == 0
+    assert cli("report", "train") == 0
 
 
 def test_a_target_of_ones_own_is_refused() -> None:
     task, _ = made("data.train_size=20", "data.val_size=3", "data.test_size=3")
     with pytest.raises(UserError, match="a forecast is not compared with targets of your own"):
         task.parse(["30"], ["1,2"])
+
+
+def test_the_next_rows_are_forecast_in_the_units_of_the_data(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that repeats the last two days, on a file in days; what stands in other columns is left out."""
+    rows = [f"{date(2020, 1, 1) + timedelta(days=day)},{100 + 7 * (day % 2)},{day % 5},{-day}" for day in range(60)]
+    (tmp_path / "past.csv").write_text("\n".join(["day,load,wind,more", *rows]))
+    data = ["data=csv", "data.path=past.csv", "data.time=day", "data.targets=[load]", "data.covariates=[wind]"]
+    size = [override for override in CONTROL if "data." not in override]
+    control = ["model=seasonal_repeat", "model.control.period=2", "data.look_back=4", "data.horizon=3"]
+    assert cli("train", "task=forecasting", *data, *size, *control, "logger=none") == 0
+    (run,) = tmp_path.glob("runs/train/*/*")
+    capsys.readouterr()
+    assert cli("forecast", str(run), "--input", "past.csv") == 0
+    expected = ["time,load", "2020-03-01 00:00:00,100", "2020-03-02 00:00:00,107", "2020-03-03 00:00:00,100"]
+    assert capsys.readouterr().out.splitlines() == expected
+    for past, told in (
+        ("day,load\n2020-01-01,1\n", "standard input: no column 'wind'"),
+        ("day,load,wind\n2020-01-01,1,2\n", "1 rows"),
+    ):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(past.encode())))
+        assert cli("forecast", str(run)) == 2
+        assert told in capsys.readouterr().err

@@ -56,6 +56,22 @@ class Forecaster(Predictor):
             written, weights = (torch.stack(parts).mean(dim=0).float().cpu() for parts in zip(*outputs, strict=True))
         return written, weights
 
+    def forecast(self, examples: WindowExamples) -> NDArray[np.float64]:
+        """Return the forecasts of windows (windows, horizon, series, levels), in standardised values."""
+        self.check_lengths(examples)
+        found = np.zeros((len(examples), 0))
+        for batch in self.batches(examples):
+            written, _ = self.roll(batch)
+            if not found.size:
+                found = np.zeros((len(examples), *written.shape[1:]))
+            found[batch.indices.numpy()] = written.numpy()
+        return found
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels of the quantiles that are forecast; a single one for a point forecast."""
+        return tuple(_head(self.models[0]).criterion.levels)
+
     @override
     def search_batch(self, batch: Batch, examples: Examples, *, target_lengths: Tensor | None = None) -> list[Prediction]:
         assert isinstance(examples, WindowExamples)

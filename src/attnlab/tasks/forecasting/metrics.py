@@ -71,7 +71,7 @@ class ContinuousRankedProbabilityScore(ForecastMetric):
     """CRPS ≈ mean of 2 Q⁻¹ Σ_q max(q (y - ŷ_q), (q - 1) (y - ŷ_q)) over Q levels q of quantiles (after Gneiting and
     Raftery 2007).
 
-    It is the better approximated, the more levels there are, and asks for even ones. Of a point forecast it is the absolute error.
+    The more levels there are, and the more even ones, the closer it is. Of a point forecast it is the absolute error.
     """
 
     label = "CRPS"

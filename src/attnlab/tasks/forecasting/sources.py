@@ -50,6 +50,22 @@ class SeriesSource(ABC):
         """Return what beside the options decides the series, such as the content of a file."""
         return b""
 
+    def read(
+        self, content: bytes, path: Path, *, targets: Sequence[str] | None = None, covariates: Sequence[str] = ()
+    ) -> Table:
+        """Return the columns of a file of such a series.
+
+        Args:
+            content: of the file, not packed.
+            path: of the file, for messages.
+            targets: columns to be forecast; None takes all but the covariates.
+            covariates: columns that are known of the past alone.
+
+        Raises:
+            UserError: see :func:`read_table`.
+        """
+        return read_table(content, path, targets=targets, covariates=covariates)
+
     @abstractmethod
     def load(self) -> Series:
         """Return the series.
@@ -85,21 +101,15 @@ class TableFile(SeriesSource):
 
     @override
     def load(self) -> Series:
-        table = self.read(self.content(), Path(self.path))
+        table = self.read(self.content(), Path(self.path), targets=self.targets, covariates=self.covariates)
         ends = self.ends(table)
         return Series(table if self.calendar else replace(table, times=None), ends)
 
-    def read(self, content: bytes, path: Path) -> Table:
-        """Return the columns of a file that are read.
-
-        Args:
-            content: of the file, not packed.
-            path: of the file, for messages.
-
-        Raises:
-            UserError: see :func:`read_table`.
-        """
-        return read_table(content, path, time=self.time, targets=self.targets, covariates=self.covariates, header=self.header)
+    @override
+    def read(
+        self, content: bytes, path: Path, *, targets: Sequence[str] | None = None, covariates: Sequence[str] = ()
+    ) -> Table:
+        return read_table(content, path, time=self.time, targets=targets, covariates=covariates, header=self.header)
 
     @abstractmethod
     def ends(self, table: Table) -> tuple[int, int, int]:

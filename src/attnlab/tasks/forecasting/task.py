@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
 from attnlab.tasks.forecasting.forecaster import Forecaster
 from attnlab.tasks.forecasting.frontends import RowFrontend
-from attnlab.tasks.forecasting.series import Series
+from attnlab.tasks.forecasting.series import Series, Table
 from attnlab.tasks.forecasting.sources import SeriesSource
 from attnlab.tasks.forecasting.windows import Rows, Scale, WindowExamples, count_calendar, lag_links
 from attnlab.tasks.task import Task
@@ -153,6 +155,34 @@ class Forecasting(Task):
                     "have enough rows before and after them"
                 )
         return self._windows(np.array([int(line) for line in sources], dtype=np.int64))
+
+    def parse_history(self, content: bytes, path: Path) -> tuple[Table, WindowExamples]:
+        """Read the past of a series whose future is not known.
+
+        Args:
+            content: a file of the columns that the run was trained on; others are left out.
+            path: of the file, for messages.
+
+        Returns:
+            The rows that are read, and after them one for each row to be forecast, of the right time and of values that are not
+            known, in whose place stand the last ones; and the one window of them.
+
+        Raises:
+            UserError: see :meth:`SeriesSource.read`, or fewer rows than are read.
+        """
+        known, look_back, horizon = self.state(), self.source.look_back, self.source.horizon
+        names = known["names"]
+        table = self.source.read(content, path, targets=names[: known["series"]], covariates=names[known["series"] :])
+        if len(table.values) < look_back:
+            raise UserError(f"{path} has {len(table.values)} rows, and the model reads {look_back}: give it more of the past")
+        values = np.vstack([table.values[-look_back:], np.repeat(table.values[-1:], horizon, axis=0)])
+        times = table.times
+        if times is not None:
+            step = times[-1] - times[-2]
+            times = (*times[-look_back:], *(times[-1] + step * ahead for ahead in range(1, horizon + 1)))
+        whole = replace(table, values=values, times=times)
+        rows = Rows.of(whole if known["calendar"] else replace(whole, times=None), self.scale)
+        return whole, WindowExamples(rows, np.array([look_back]), look_back=look_back, horizon=horizon)
 
     @override
     def serve_links(self) -> None:
