@@ -234,6 +234,11 @@ def test_a_run_is_measured_opened_and_drawn(cli: Cli, tmp_path: Path, capsys: py
     assert cli("draw", "heatmaps", str(run), "--source", "7", "--output", "map.png") == 2
     assert "'7' is no row to forecast from: rows count from 0, and those from 24" in capsys.readouterr().err
     assert cli("report", "train") == 0
+    for refused in (["probe", str(run)], ["align", str(run), "--files", "report.txt", "report.txt"]):
+        (tmp_path / "report.txt").write_text("a line\n")
+        capsys.readouterr()
+        assert cli(*refused) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_a_target_of_ones_own_is_refused() -> None:
