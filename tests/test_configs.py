@@ -68,10 +68,7 @@ NEEDS = {
 }
 """What an option cannot do without."""
 
-NEEDED_BY_STUDIES = {
-    "tatoeba": ["data.path=deu.txt"],
-    **{f"ett_{horizon}": ["data.path=ETTh1.csv"] for horizon in (24, 96, 336)},
-}
+NEEDED_BY_STUDIES = {"tatoeba": ["data.path=deu.txt"]}
 
 CORPUS = [override for override in TINY if override.startswith("data.")]
 GRAMMAR = [override for override in TINY if not override.startswith("data.")]
