@@ -44,7 +44,9 @@ SECTIONS = {
     "decoder/readout": "Readouts",
     "decoder/initial_state": "Initial states",
     "encoder": "Encoders",
-    "head": "Heads: from what the decoder read to the distribution of the next token",
+    "head": "Heads: from what the decoder read to the distribution of the next token, or to numbers",
+    "head/criterion": "What numbers are learned by",
+    "model": "Models: how the parts stand together, and controls",
     "auxiliary": "Auxiliary losses",
     "metrics": "Metrics",
 }
@@ -73,14 +75,17 @@ def composed(*overrides: str) -> config.ComposedConfig:
 
 
 def overrides_for(group: str, option: str) -> list[str]:
-    owner = {"attention": "general", "decoder": "bahdanau"}  # has a place for each part
+    owner = {"attention": "general", "decoder": "bahdanau", "head": "values"}  # has a place for each part
     first, _, part = group.partition("/")
+    if group == "model":
+        return ["task=forecasting", f"model={option}"]  # whose controls ask for its data
     return [f"{first}={owner[first]}", f"{group}={option}"] if part else [f"{group}={option}"]
 
 
 def node(group: str, option: str) -> dict[str, Any]:
     """The composed config of an option; empty for one that is nothing."""
     found: dict[str, Any] = composed(*overrides_for(group, option)).value(group.replace("/", "."))
+    found = found.get("control", found)  # what a control computes
     return next(iter(found.values()), {}) if group == "auxiliary" else found
 
 

@@ -20,6 +20,8 @@ PADDING, UNKNOWN, START, END = range(4)
 WORDS = TargetSpace(VOCABULARY, PADDING, UNKNOWN, END)
 RESERVED = TargetSpace(END + 1, PADDING, UNKNOWN, END)
 """What may be written where the rest are positions of the source."""
+NUMBERS = TargetSpace(END + 1, PADDING, UNKNOWN, END, numbers=VOCABULARY)
+"""As many numbers as there are words, so that they can be taken for scores."""
 
 SMALL = ["model.embedding_size=6", "model.dropout=0", "decoder.hidden_size=8"]
 ENCODER_SIZE = "encoder.hidden_size=4"
@@ -79,8 +81,8 @@ def model(*overrides: str, seed: int = 1, dtype: torch.dtype = torch.float64) ->
     """A tiny model of any composition, in evaluation mode."""
     chosen = {**assembled(*overrides), "seed": seed}
     tokens = partial(TokenFrontend, VOCABULARY, PADDING)
-    points = chosen["head"]["_target_"].endswith(".PointingHead")
-    target, targets = (ElementFrontend, RESERVED) if points else (tokens, WORDS)
+    special = {"PointingHead": (ElementFrontend, RESERVED), "ValueHead": (tokens, NUMBERS)}
+    target, targets = special.get(chosen["head"]["_target_"].rpartition(".")[2], (tokens, WORDS))
     made = build_model(chosen, SimpleNamespace(source_frontend=tokens, target_frontend=target, targets=targets))
     return made.to(dtype).eval()
 

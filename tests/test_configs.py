@@ -3,6 +3,7 @@
 import gzip
 import inspect
 from collections.abc import Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ STUDIES = sorted(path for path in EXPERIMENTS.rglob("*.yaml") if path.parent.nam
 DIAGNOSTICS = [
     name for name in options("data") if ".diagnostics." in (CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8")
 ]
+WINDOWS = ["data.look_back=24", "data.horizon=3"]
 NEEDS = {
     "data=multi30k": ["data.root=corpus", "data.tests=[test]"],
     "data=tatoeba": ["data.path=corpus/deu.txt", "data.val_size=2", "data.test_size=2"],
@@ -50,6 +52,15 @@ NEEDS = {
     "trainer=ddp": ["trainer.devices=1"],
     "data=sort": ["task=pointing"],
     **{f"data={name}": ["task=diagnostics"] for name in DIAGNOSTICS},
+    "data=lags": ["task=forecasting"],
+    "data=csv": ["task=forecasting", "data.path=corpus/series.csv", "data.time=date", *WINDOWS],
+    "data=exchange": ["task=forecasting", "data.path=corpus/numbers.txt", *WINDOWS],
+    "data=ett": ["task=forecasting", "data.path=corpus/series.csv", *WINDOWS],
+    "head=values": ["task=forecasting"],
+    **{f"head/criterion={name}": ["task=forecasting"] for name in options("head/criterion")},
+    "metrics=forecasting": ["task=forecasting"],
+    **{f"model={name}": ["task=forecasting", "attention=none", *WINDOWS] for name in options("model") if name != "seq2seq"},
+    "model=seasonal_repeat": ["task=forecasting", "attention=none", "model.control.period=7", *WINDOWS],
     "head=pointing": ["task=pointing"],
     "metrics=common": ["task=pointing"],
     "tokenizer=bpe": ["tokenizer.vocab_size=300"],
@@ -77,6 +88,9 @@ def corpus(folder: Path) -> None:
         with gzip.open(folder / f"{split}.de.gz", "wt", encoding="utf-8") as file:
             file.write("\n".join(german))
     (folder / "deu.txt").write_text("".join(f"{e}\t{g}\n" for e, g in zip(english, german, strict=True)))
+    days = [f"{date(2020, 1, 1) + timedelta(days=day)},{day % 7},{day % 5}" for day in range(620)]
+    (folder / "series.csv").write_text("\n".join(["date,a,b", *days]))
+    (folder / "numbers.txt").write_text("\n".join(day.partition(",")[2] for day in days))
 
 
 @pytest.mark.parametrize(("group", "option"), exhaustive_but(FIRST, CHOICES), ids=lambda value: value)
@@ -88,6 +102,11 @@ def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) 
     size = GRAMMAR if group == "data" and option != "grammar" else TINY
     if any(one.startswith("task=") and one != "task=translation" for one in (chosen, *NEEDS.get(chosen, []))):
         size = OF_ANY_TASK
+    if "task=forecasting" in (chosen, *NEEDS.get(chosen, [])):
+        generated = group != "data" or option == "lags"
+        size = [override for override in OF_ANY_TASK if "long" not in override and (generated or "data." not in override)]
+    if group == "model" and option != "seq2seq":
+        size = [override for override in size if not override.startswith("model.")]
     if chosen == "encoder=embeddings":
         size = [override for override in TINY if not override.startswith("encoder.")]
     trainer = [] if group == "trainer" else ["trainer=debug"]
@@ -127,13 +146,19 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     return made
 
 
+@pytest.fixture(scope="module")
+def series() -> Task:
+    """The same of forecasting."""
+    return build_task(settled("task=forecasting", "data.train_size=20", "data.val_size=3", "data.test_size=3"))
+
+
 def planned(path: Path) -> Plan:
     """What ``attnlab study`` would do; it writes files of variants below the working directory."""
     return plan(path.parent, path.stem, NEEDED_BY_STUDIES.get(path.stem, []), [EXPERIMENTS, CONF], command=["attnlab", "study"])
 
 
 @pytest.mark.parametrize("path", exhaustive_but([EXPERIMENTS / "demo.yaml"], STUDIES), ids=study_name)
-def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task) -> None:
+def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task, series: Task) -> None:
     study = planned(path)
     variants = {tuple(variant_overrides(run.overrides)): run for run in study.runs}
     for run in variants.values():
@@ -142,7 +167,8 @@ def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task)
         assert config["threads"] == 1 or path.parent == EXPERIMENTS
         assert set(study.settings["metrics"]) <= set(config["metrics"])
         build(config["data"], "data")
-        build_module(config, task, build_model(config, task))
+        own = series if ".forecasting." in config["task"]["_target_"] else task
+        build_module(config, own, build_model(config, own))
     _, names = variant_labels(list(variants))
     assert study.settings["question"]
     assert study.settings["baseline"] in (None, *names.values())

@@ -48,7 +48,8 @@ class Seq2Seq(nn.Module):
             the source embedding too ("all", which needs one vocabulary for both).
 
     Raises:
-        UserError: frontends, or a head, that cannot share a matrix, or of which one alone deals with positions of the source.
+        UserError: frontends, or a head, that cannot share a matrix, or of which one alone deals with positions of the source,
+            or with numbers.
     """
 
     def __init__(
@@ -73,12 +74,16 @@ class Seq2Seq(nn.Module):
         self.encoder = encoder(self.source_frontend.size)
         self.decoder = decoder(self.target_frontend.size, self.encoder, attention)
         self.head = head(self.decoder, self.target_frontend.size, targets)
-        self._check_positions()
+        self._check_targets()
         self.dropout = nn.Dropout(dropout)
         initialize(self, seed)
         self._tie(tied_embeddings)
 
-    def _check_positions(self) -> None:
+    def _check_targets(self) -> None:
+        if self.targets.numbers and not self.head.writes_values:
+            raise UserError(
+                f"the targets here are numbers, which a {type(self.head).__name__} does not write: choose one that does"
+            )
         name, reads_source = type(self.head).__name__, self.target_frontend.reads_source
         if self.head.writes_positions and not reads_source:
             raise UserError(f"a {name} writes positions of the source, which the targets here are not: choose another head")
@@ -133,7 +138,7 @@ class Seq2Seq(nn.Module):
         return SourceMemory(memory, self.head.prepare(encoded, copy_ids), own), state
 
     def decode(self, tokens: Tensor, memory: SourceMemory, state: DecoderState) -> DecoderOutput:
-        """Read target tokens (batch, target_len), one or a whole sequence; the readout at t is about the token after t."""
+        """Read target tokens (batch, target_len, …), one or a whole sequence; the readout at t is about the token after t."""
         vectors = self.target_frontend(self.head.read(tokens), memory.source)
         decoded: DecoderOutput = self.decoder(self.dropout(vectors), memory.decoder, state)
         return decoded
@@ -179,18 +184,18 @@ class Seq2Seq(nn.Module):
         The choice of a token passes no gradient (Bengio et al. 2015, section 2.4).
 
         Args:
-            target: given input tokens (batch, target_len), the first being the start symbol.
+            target: given input tokens (batch, target_len, …), the first being the start symbol.
             memory: from :meth:`encode`.
             state: from :meth:`encode`.
             forced: boolean (batch, target_len); the first token is always the given one.
         """
-        tokens = target[:, 0]
+        tokens, per_element = target[:, 0], [1] * (target.ndim - 2)
         steps: list[DecoderOutput] = []
         for position in range(target.shape[1]):
             if position:
                 with torch.no_grad():
-                    best = self.scores(steps[-1], memory).squeeze(1).argmax(-1)
-                tokens = torch.where(forced[:, position], target[:, position], best)
+                    best = self.head.best(self.scores(steps[-1], memory).squeeze(1), target[:, position])
+                tokens = torch.where(forced[:, position].view(-1, *per_element), target[:, position], best)
             steps.append(self.decode(tokens.unsqueeze(1), memory, state))
             state = steps[-1].state
         parts = zip(*(step[:-1] for step in steps), strict=True)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from attnlab.data.symbols import PAD
 from attnlab.errors import UserError, brief
 from attnlab.seeding import derive_seed
 
@@ -58,9 +59,11 @@ class Batch:
     Attributes:
         source: ids (batch, source_len) or vectors (batch, source_len, size), each source ending with its end element, padded.
         source_lengths: (batch,), end elements included; stays on the CPU, where packing wants it.
-        target: ids (batch, target_len), from the start symbol to the end symbol, padded.
+        target: ids (batch, target_len), from the start symbol to the end symbol, padded; or vectors (batch, target_len, size),
+            from what stands for a start symbol on.
         target_lengths: (batch,), both symbols included; stays on the CPU.
-        labels: ids to be predicted (batch, target_len - 1), padded; where tokens are copied, ids may lie past the vocabulary.
+        labels: ids to be predicted (batch, target_len - 1), padded; where tokens are copied, ids may lie past the vocabulary;
+            or numbers (batch, target_len - 1, numbers).
         indices: (batch,), positions of the examples in their split; stays on the CPU.
         links: (batch, target_len - 1, source_len), gold links of the tokens to be predicted; see :meth:`GoldLinks.batch`.
         copy_ids: (batch, source_len), ids under which source tokens are copied.
@@ -74,6 +77,14 @@ class Batch:
     indices: Tensor
     links: Tensor | None = None
     copy_ids: Tensor | None = None
+
+    @property
+    def real(self) -> Tensor:
+        """Where there is something to be predicted, boolean (batch, target_len - 1), on the device of the labels."""
+        if self.labels.ndim == 2:
+            return self.labels != PAD
+        places = torch.arange(self.labels.shape[1])
+        return (places < self.target_lengths.unsqueeze(1) - 1).to(self.labels.device)
 
     @property
     def shape(self) -> str:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.encoders import EncoderOutput
@@ -17,6 +18,8 @@ class TargetSpace(NamedTuple):
     padding_id: int
     unknown_id: int
     end_id: int
+    numbers: int = 0
+    """How many numbers an element of a target has; 0 where it is an id."""
 
 
 class Head(nn.Module, ABC):
@@ -31,12 +34,14 @@ class Head(nn.Module, ABC):
         needs_copy_ids: whether a token may be copied from the source, so that it may lie outside the vocabulary.
         all_tokens_possible: whether no token has a score of -inf, which smoothing of labels would make an infinite loss of.
         writes_positions: whether a token beyond the targets' own is a position of the source.
+        writes_values: whether it writes numbers, and no token.
         reads: fields of the decoder's output that the scores are made from.
     """
 
     needs_copy_ids: ClassVar[bool] = False
     all_tokens_possible: ClassVar[bool] = True
     writes_positions: ClassVar[bool] = False
+    writes_values: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ("readouts",)
 
     def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace) -> None:
@@ -61,6 +66,25 @@ class Head(nn.Module, ABC):
     def read(self, tokens: Tensor) -> Tensor:
         """Return the tokens (batch, target_len) as the target frontend may read them."""
         return tokens
+
+    def loss(self, scores: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
+        """Return the mean loss of scores (labels, tokens) against labels (labels,): of tokens in nats a token.
+
+        Args:
+            scores: from :meth:`forward`.
+            labels: what is right; numbers are (labels, numbers).
+            label_smoothing: probability spread evenly over all tokens.
+        """
+        return cross_entropy(scores.float(), labels, label_smoothing=label_smoothing)
+
+    def best(self, scores: Tensor, given: Tensor) -> Tensor:
+        """Return the best of what may come next (batch,), as :meth:`read` reads it.
+
+        Args:
+            scores: of one step (batch, tokens).
+            given: what would be read there in teacher forcing (batch, …), for all that the model does not write itself.
+        """
+        return scores.argmax(-1)
 
     @abstractmethod
     def forward(self, decoded: DecoderOutput, memory: Any, dropout: nn.Module) -> Tensor:

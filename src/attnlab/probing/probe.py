@@ -66,8 +66,10 @@ def check_attention(predictor: Predictor, name: str) -> None:
         name: what the message calls it.
 
     Raises:
-        UserError: it has none.
+        UserError: it has none, or writes numbers.
     """
+    if predictor.models[0].targets.numbers:
+        raise UserError(f"{name} writes numbers, and a probe compares distributions of tokens: name a run of another task")
     if not find_attentions(predictor.models[0].decoder):
         raise UserError(f"{name} has no attention over the source, so that there are no weights to change")
 

@@ -12,7 +12,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attnlab.data.batches import Batch, split_evaluation
 from attnlab.data.examples import Examples
-from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
 
 COUNTED = 64
@@ -51,7 +50,7 @@ def count_multiply_adds(model: Seq2Seq, batches: Sequence[Batch]) -> float:
     tokens = 0
     with flop_counter() as counter:
         for batch in batches:
-            real = batch.labels != PAD
+            real = batch.real
             memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
             model.scores(model.decode(batch.target[:, :-1], memory, state), memory, real)
             tokens += int(real.sum())

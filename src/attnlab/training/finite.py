@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from attnlab.data.batches import Batch
-from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
 
 
@@ -37,7 +36,7 @@ def _first_module(model: Seq2Seq, batch: Batch) -> str | None:
     hooks = [module.register_forward_hook(watch(name)) for name, module in model.named_modules() if name]
     try:
         memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
-        model.scores(model.decode(batch.target[:, :-1], memory, state), memory, batch.labels != PAD)
+        model.scores(model.decode(batch.target[:, :-1], memory, state), memory, batch.real)
     finally:
         for hook in hooks:
             hook.remove()

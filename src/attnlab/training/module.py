@@ -13,7 +13,6 @@ from typing_extensions import override
 from attnlab.data.batches import Batch
 from attnlab.data.datamodule import SequenceDataModule
 from attnlab.data.examples import Examples
-from attnlab.data.symbols import PAD
 from attnlab.decoders import DecoderOutput, DecoderState
 from attnlab.errors import UserError, unknown_key
 from attnlab.evaluation.evidence import Evidence, ExampleResult
@@ -143,9 +142,9 @@ class SequenceModule(LightningModule):
         self.shape = batch.shape
         memory, state = self.model.encode(batch.source, batch.source_lengths, batch.copy_ids)
         decoded = self._decode(batch.target[:, :-1], memory, state)
-        real = batch.labels != PAD
+        real = batch.real
         scores = self.model.scores(decoded, memory, real)
-        loss = self._share(real) * self.objective.likelihood(scores, batch.labels[real])
+        loss = self._share(real) * self.objective.loss(self.model.head, scores, batch.labels[real])
         size = len(batch.labels)
         self.log("train/loss", loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=size, sync_dist=True)
         for name, auxiliary in self.objective.auxiliary.items():

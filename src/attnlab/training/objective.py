@@ -6,9 +6,9 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from attnlab.errors import UserError
+from attnlab.heads import Head
 from attnlab.model import Seq2Seq
 from attnlab.training.auxiliary import AuxiliaryLoss
 
@@ -80,6 +80,6 @@ class Objective:
         for name, loss in self.auxiliary.items():
             loss.validate(name, model.decoder.attention)
 
-    def likelihood(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean loss of scores (labels, tokens) against labels (labels,), in nats a token."""
-        return cross_entropy(scores.float(), labels, label_smoothing=self.label_smoothing)
+    def loss(self, head: Head, scores: Tensor, labels: Tensor) -> Tensor:
+        """Return the mean loss of scores (labels, tokens) against labels (labels,), in nats a token; see :meth:`Head.loss`."""
+        return head.loss(scores, labels, label_smoothing=self.label_smoothing)

@@ -1,0 +1,45 @@
+"""How the rows of a series become vectors."""
+
+from torch import Tensor, nn
+from typing_extensions import override
+
+from attnlab.layers.frontend import SourceFrontend, TargetFrontend
+
+
+class RowFrontend(SourceFrontend, TargetFrontend):
+    """x_t = W r_t + b, r_t the numbers of a row: values, covariates and calendar; on either side.
+
+    Parameters:
+        projection: W (size, input_size) and b, initialised as a ``torch.nn.Linear`` is.
+
+    Args:
+        input_size: numbers in a row.
+        size: of a vector.
+    """
+
+    def __init__(self, input_size: int, size: int) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.size = size
+        self.projection = nn.Linear(input_size, size)
+
+    @override
+    def forward(self, rows: Tensor, source: Tensor | None = None, /) -> Tensor:
+        vectors: Tensor = self.projection(rows)
+        return vectors
+
+
+class PlainRows(SourceFrontend, TargetFrontend):
+    """x_t = r_t: the numbers of a row as they are. No parameters.
+
+    Args:
+        input_size: numbers in a row.
+    """
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__()
+        self.input_size = self.size = input_size
+
+    @override
+    def forward(self, rows: Tensor, source: Tensor | None = None, /) -> Tensor:
+        return rows

@@ -1,0 +1,165 @@
+"""Multivariate time series: what they hold, and how they are read from a file."""
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnlab.data.files import decode_lines, read_bytes
+from attnlab.errors import UserError, nearest
+
+CALENDAR = ("hour of the day", "day of the week", "day of the month", "day of the year")
+"""What is known of a time beforehand."""
+MISSING = ("nan", "na", "n/a", "null", "none")
+"""How other programs write that there is no value."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of numbers, those to be forecast first, then the covariates, which are known of the past alone.
+
+    Attributes:
+        names: of the columns.
+        num_targets: columns to be forecast.
+        values: (rows, columns), float64, in the data's own units.
+        times: of each row; None where they are not known.
+    """
+
+    names: tuple[str, ...]
+    num_targets: int
+    values: NDArray[np.float64]
+    times: tuple[datetime, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values that are to be forecast, in three parts.
+
+    Attributes:
+        table: the values.
+        ends: where training, validation and test parts end, in rows; training begins at row 0.
+        lags: after how many rows the past comes back, where that is known.
+    """
+
+    table: Table
+    ends: tuple[int, int, int]
+    lags: tuple[int, ...] = ()
+
+
+def read_table(
+    content: bytes,
+    path: Path,
+    *,
+    time: str | None = None,
+    targets: Sequence[str] | None = None,
+    covariates: Sequence[str] = (),
+    header: bool = True,
+) -> Table:
+    """Read values that are separated by commas.
+
+    Args:
+        content: of the file, not packed.
+        path: of the file, for messages.
+        time: the column of the time; None where there is none.
+        targets: columns to be forecast; None takes all but the time and the covariates.
+        covariates: columns that are read beside them.
+        header: whether the first line names the columns; without it they are called "0", "1" and so on.
+
+    Raises:
+        UserError: not UTF-8, lines of unequal length, a column that is not there or there twice, a hole, a number that is none,
+            or times that do not increase.
+    """
+    rows = [(number, cells) for number, cells in enumerate(csv.reader(decode_lines(content, path)), 1) if cells]
+    first, names = rows[0][0], [name.strip() for name in rows[0][1]]
+    if header and all(_is_number(name) for name in names):
+        raise UserError(f"{path}, line {first}: numbers, and no names of columns: add a line of names, or set header to false")
+    rows, names = (rows[1:], names) if header else (rows, [str(number) for number in range(len(names))])
+    for number, cells in rows:
+        if len(cells) != len(names):
+            raise UserError(f"{path}, line {number}: {len(cells)} values, but there are {len(names)} columns")
+    if targets is None:
+        targets = [name for name in names if name != time and name not in covariates]
+    chosen, asked = [*targets, *covariates], [*targets, *covariates, *([] if time is None else [time])]
+    for name in [*asked, *names]:
+        if name not in names:
+            raise UserError(f"{path}: no column {name!r}: {nearest(name, names)}")
+        if asked.count(name) > 1 or names.count(name) > 1:
+            raise UserError(f"{path}: the column {name!r} is there twice, or asked for twice: once is enough")
+    if not targets or not rows:
+        raise UserError(f"{path} holds {'no row' if targets else 'no column to be forecast'}")
+    places = [names.index(name) for name in chosen]
+    values = np.array([_numbers(cells, places, names, f"{path}, line {number}") for number, cells in rows], dtype=np.float64)
+    times = None if time is None else _times(rows, names.index(time), path)
+    return Table(tuple(chosen), len(targets), values, times)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and "_" not in text  # which Python reads, and no other program
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(cells: Sequence[str], places: Sequence[int], names: Sequence[str], line: str) -> list[float]:
+    numbers = []
+    for place in places:
+        text = cells[place].strip()
+        if not text or text.lower() in MISSING:
+            raise UserError(f"{line}, column {names[place]!r}: no value: fill the hole, or leave the column out")
+        if not _is_number(text) or not math.isfinite(float(text)):
+            hint = ": say that it is the column of the time, or name the columns to be forecast" if _is_time(text) else ""
+            raise UserError(f"{line}, column {names[place]!r}: {text!r} is no finite number{hint}")
+        numbers.append(float(text))
+    return numbers
+
+
+def _times(rows: Sequence[tuple[int, Sequence[str]]], place: int, path: Path) -> tuple[datetime, ...]:
+    times: list[datetime] = []
+    for number, cells in rows:
+        try:
+            time = datetime.fromisoformat(cells[place].strip()).replace(tzinfo=None)
+        except ValueError as error:
+            form = "such as 2016-07-01 or 2016-07-01 13:00:00"
+            raise UserError(f"{path}, line {number}: {cells[place]!r} is no time {form}") from error
+        if times and time <= times[-1]:
+            raise UserError(f"{path}, line {number}: {cells[place]} is not after the time of the line before: sort the lines")
+        times.append(time)
+    return tuple(times)
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file, unpacked if its name ends in ``.gz``.
+
+    Raises:
+        UserError: no such file, or one that is damaged.
+    """
+    found = path.expanduser()
+    if not found.is_file():
+        raise UserError(f"no file {path}: name the file of the series")
+    return read_bytes(found)
+
+
+def calendar_features(times: Sequence[datetime]) -> NDArray[np.float64]:
+    """Return hour / 23, weekday / 6, (day of the month - 1) / 30 and (day of the year - 1) / 365, less a half each.
+
+    These are the features of hourly data in the code of Zhou et al. (2021), for :data:`CALENDAR`; weekdays count from Monday.
+
+    Returns:
+        (times, 4).
+    """
+    parts = [(t.hour / 23, t.weekday() / 6, (t.day - 1) / 30, (t.timetuple().tm_yday - 1) / 365) for t in times]
+    return np.array(parts, dtype=np.float64).reshape(-1, len(CALENDAR)) - 0.5

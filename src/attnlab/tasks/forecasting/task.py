@@ -1,0 +1,264 @@
+"""The task of forecasting."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typing_extensions import override
+
+from attnlab.data.batches import BatchOptions
+from attnlab.data.examples import Examples
+from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
+from attnlab.errors import UserError
+from attnlab.evaluation.alignment import link_items
+from attnlab.evaluation.evidence import ForcedDecoding, Prediction
+from attnlab.evaluation.metric import Metric
+from attnlab.heads import TargetSpace
+from attnlab.layers.frontend import SourceFrontend, TargetFrontend
+from attnlab.model import Seq2Seq
+from attnlab.search import Hypothesis, Search
+from attnlab.tasks.forecasting.forecaster import Forecaster
+from attnlab.tasks.forecasting.frontends import RowFrontend
+from attnlab.tasks.forecasting.series import Series, Table
+from attnlab.tasks.forecasting.sources import SeriesSource
+from attnlab.tasks.forecasting.windows import Rows, Scale, WindowExamples, count_calendar, lag_links
+from attnlab.tasks.task import Task
+
+
+class Forecasting(Task):
+    """The last rows of a multivariate time series in, its next rows out.
+
+    Values are standardised by mean and standard deviation of the training part. The windows of validation and test forecast
+    every row of their part, and read rows of the part before where they begin, as those of the papers do; those of training
+    stay within it.
+
+    Args:
+        data: the series.
+        batches: how windows are put together.
+        metrics: what is measured, by name.
+        seed: of the batches.
+    """
+
+    name = "forecasting"
+
+    def __init__(self, data: SeriesSource, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
+        super().__init__(batches=batches, metrics=metrics, seed=seed)
+        self.source = data
+        self.test_names = data.test_names
+        self._known: dict[str, Any] = {}
+        self._splits: dict[str, WindowExamples] = {}
+        self._serves_links = False
+
+    # data
+
+    @cached_property
+    @override
+    def content(self) -> str:
+        return self.source.fingerprint()[:32]
+
+    @property
+    @override
+    def parts(self) -> Sequence[type]:
+        return [type(self.source)]
+
+    @cached_property
+    def series(self) -> Series:
+        """The series, read when it is asked for.
+
+        Raises:
+            UserError: it cannot be read, or has too few rows.
+        """
+        series = self.source.load()
+        look_back, horizon = self.source.look_back, self.source.horizon
+        begin = 0
+        for part, end in zip(("training", "validation", "test"), series.ends, strict=True):
+            need = horizon + (look_back if part == "training" else 0)
+            if end - begin < need:
+                raise UserError(
+                    f"the {part} part has {end - begin} rows, and a window of it needs {need}: shorten look_back or horizon, "
+                    "or take more rows"
+                )
+            begin = end
+        if look_back > series.ends[0]:
+            raise UserError(f"look_back={look_back} is more than the {series.ends[0]} rows of training: shorten it")
+        return series
+
+    @cached_property
+    def scale(self) -> Scale:
+        """By which values are standardised: that of the training part, or of the run that was opened."""
+        if self._known:
+            return Scale(np.array(self._known["mean"]), np.array(self._known["deviation"]))
+        return Scale.of(self.series.table.values[: self.series.ends[0]])
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows.of(self.series.table, self.scale)
+
+    @override
+    def prepare(self) -> None:
+        limit = self.batches.max_length
+        if limit is not None and limit < max(self.source.look_back, self.source.horizon):
+            raise UserError(f"max_length={limit} leaves no training window: raise it")
+        self.examples("train")
+
+    @override
+    def examples(self, split: str) -> WindowExamples:
+        train, val, test = self.series.ends
+        parts = {
+            "train": (self.source.look_back, train, 1),
+            "val": (train, val, self.source.eval_stride),
+            "test": (val, test, self.source.eval_stride),
+        }
+        if split not in parts:
+            raise UserError(f"a series has no test set {split!r}: there is {', '.join(parts)}")
+        if split not in self._splits:
+            begin, end, stride = parts[split]
+            self._splits[split] = self._windows(np.arange(begin, end - self.source.horizon + 1, stride))
+        examples = self._splits[split]
+        if self._serves_links and examples.links is None:
+            examples.links = examples.gold_links()
+        return examples
+
+    def _windows(self, starts: Any) -> WindowExamples:
+        return WindowExamples(
+            self._rows,
+            starts,
+            look_back=self.source.look_back,
+            horizon=self.source.horizon,
+            lags=self.series.lags,
+            names=self._name_row,
+        )
+
+    @property
+    def _name_row(self) -> Callable[[int], str]:
+        times = self.series.table.times
+        return str if times is None else lambda row: f"{times[row]:%Y-%m-%d %H:%M}"
+
+    @override
+    def place(self, split: str, index: int) -> str:
+        return f"the window of {split} that forecasts from row {self.examples(split).starts[index]} on"
+
+    @override
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> Examples:
+        if targets is not None:
+            raise UserError("what came after a row is known: a forecast is not compared with targets of your own")
+        look_back, last = self.source.look_back, len(self.series.table.values) - self.source.horizon
+        for line in sources:
+            if not re.fullmatch(r"\s*\d{1,9}\s*", line, re.ASCII) or not look_back <= int(line) <= last:
+                raise UserError(
+                    f"{line.strip()!r} is no row to forecast from: rows count from 0, and those from {look_back} to {last} "
+                    "have enough rows before and after them"
+                )
+        return self._windows(np.array([int(line) for line in sources], dtype=np.int64))
+
+    def parse_history(self, content: bytes, path: Path) -> tuple[Table, WindowExamples]:
+        """Read the past of a series whose future is not known.
+
+        Args:
+            content: a file of the columns that the run was trained on; others are left out.
+            path: of the file, for messages.
+
+        Returns:
+            The rows that are read, and after them one for each row to be forecast, of the right time and of values that are not
+            known, in whose place stand the last ones; and the one window of them.
+
+        Raises:
+            UserError: see :meth:`SeriesSource.read`, or fewer rows than are read.
+        """
+        known, look_back, horizon = self.state(), self.source.look_back, self.source.horizon
+        names = known["names"]
+        table = self.source.read(content, path, targets=names[: known["series"]], covariates=names[known["series"] :])
+        if len(table.values) < look_back:
+            raise UserError(f"{path} has {len(table.values)} rows, and the model reads {look_back}: give it more of the past")
+        values = np.vstack([table.values[-look_back:], np.repeat(table.values[-1:], horizon, axis=0)])
+        times = table.times
+        if times is not None:
+            step = times[-1] - times[-2]
+            times = (*times[-look_back:], *(times[-1] + step * ahead for ahead in range(1, horizon + 1)))
+        whole = replace(table, values=values, times=times)
+        rows = Rows.of(whole if known["calendar"] else replace(whole, times=None), self.scale)
+        return whole, WindowExamples(rows, np.array([look_back]), look_back=look_back, horizon=horizon)
+
+    @override
+    def serve_links(self) -> None:
+        if not self.series.lags:
+            super().serve_links()
+        self._serves_links = True
+
+    # model
+
+    @property
+    @override
+    def targets(self) -> TargetSpace:
+        return TargetSpace(RESERVED, PAD, UNK, EOS, numbers=self.state()["series"])
+
+    @override
+    def source_frontend(self, size: int) -> SourceFrontend:
+        return RowFrontend(self.state()["columns"] + self.state()["calendar"], size)
+
+    @override
+    def target_frontend(self, size: int) -> TargetFrontend:
+        return RowFrontend(self.state()["series"] + self.state()["calendar"], size)
+
+    # what stands between text and tensors
+
+    @override
+    def state(self) -> dict[str, Any]:
+        if not self._known:
+            table = self.series.table
+            self._known = {
+                "names": list(table.names),
+                "series": table.num_targets,
+                "columns": len(table.names),
+                "calendar": count_calendar(table),
+                "look_back": self.source.look_back,
+                "horizon": self.source.horizon,
+                "mean": self.scale.mean.tolist(),
+                "deviation": self.scale.deviation.tolist(),
+            }
+        return self._known
+
+    @override
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        for name in ("look_back", "horizon"):
+            if state[name] != getattr(self.source, name):
+                raise ValueError(f"its {name} is {state[name]}, and that of its config {getattr(self.source, name)}")
+        self._known = dict(state)
+
+    # predictions
+
+    @override
+    def predictor(self, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> Forecaster:
+        return Forecaster(self, models, search, batch_size=batch_size)
+
+    @property
+    @override
+    def facts(self) -> Mapping[str, str | bool]:
+        known = self.state()
+        return {"horizon": str(known["horizon"]), "series": str(known["series"]), "tokens": "rows"}
+
+    @override
+    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
+        raise TypeError("a forecast is numbers, which no search over tokens finds")
+
+    @override
+    def alignments(
+        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
+    ) -> list[tuple[Links, Gold]] | None:
+        assert isinstance(examples, WindowExamples)
+        if not examples.lags:
+            return None
+        look_back, horizon = examples.look_back, examples.horizon
+        gold = Gold.all_sure(lag_links(examples.lags, look_back, horizon))
+        weights = (None if one is None else one.weights for one in forced)
+        return [(link_items(own, look_back, horizon, shift=shift), gold) for own in weights]
+
+    @override
+    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
+        assert isinstance(examples, WindowExamples)
+        return [(examples.look_back, examples.horizon)] * len(indices)

@@ -1,0 +1,146 @@
+"""Series from files: what is read, how it is split and standardised, and what is wrong with a file."""
+
+import gzip
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnlab.data.batches import BatchOptions
+from attnlab.errors import UserError
+from attnlab.tasks.forecasting import Ett, Forecasting, Lags, SeriesFile, SeriesSource
+from attnlab.tasks.forecasting.series import calendar_features
+from attnlab.tasks.forecasting.windows import lag_links
+
+GOOD = "time,a,b,c\n" + "".join(f"2020-01-{day:02} 06:00,{day},{day * day % 7},{-day}\n" for day in range(1, 31))
+
+
+def task(data: SeriesSource) -> Forecasting:
+    return Forecasting(data, BatchOptions(), {}, 1)
+
+
+def test_columns_come_in_the_order_asked_for_and_the_rest_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "series.csv.gz"
+    path.write_bytes(gzip.compress(GOOD.encode()))
+    table = SeriesFile(path=str(path), time="time", targets=["c"], covariates=["a"]).load().table
+    assert (table.names, table.num_targets) == (("c", "a"), 1)
+    assert table.values[:2].tolist() == [[-1.0, 1.0], [-2.0, 2.0]]
+    usual = SeriesFile(path=str(path), time="time", covariates=["a"]).load().table
+    assert (usual.names, usual.num_targets) == (("b", "c", "a"), 2)
+
+
+def test_a_file_without_names_numbers_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "series.txt"
+    path.write_text("1.5,2\n3,4\n")
+    table = SeriesFile(path=str(path), header=False, targets=["1"]).load().table
+    assert (table.names, table.values.tolist()) == (("1",), [[2.0], [4.0]])
+
+
+def test_the_calendar_by_hand() -> None:
+    features = calendar_features([datetime(2020, 12, 31, 23), datetime(2018, 1, 1)])
+    np.testing.assert_allclose(features, [[0.5, 3 / 6 - 0.5, 0.5, 0.5], [-0.5, -0.5, -0.5, -0.5]])
+
+
+def test_windows_hold_the_rows_before_and_after_and_never_what_is_to_be_forecast(tmp_path: Path) -> None:
+    path = tmp_path / "series.csv"
+    path.write_text(GOOD)
+    data = SeriesFile(path=str(path), time="time", targets=["a"], covariates=["c"], look_back=4, horizon=2, train=0.6, test=0.2)
+    made = task(data)
+    values = made.series.table.values  # 18 rows of training, 6 of validation, 6 of test
+    mean, deviation = values[:18].mean(axis=0), values[:18].std(axis=0)
+    assert [len(made.examples(split)) for split in ("train", "val", "test")] == [13, 5, 5]
+    for split, first in (("train", 4), ("val", 18), ("test", 24)):
+        examples = made.examples(split)
+        batch = examples[[0, len(examples) - 1]]
+        last = {"train": 18, "val": 24, "test": 30}[split] - 2
+        for row, start in enumerate((first, last)):
+            known = calendar_features(made.series.table.times or ())
+            source = np.hstack([(values - mean) / deviation, known])[start - 4 : start]
+            np.testing.assert_allclose(batch.source[row], source, rtol=1e-5)
+            a = ((values - mean) / deviation)[:, 0]
+            np.testing.assert_allclose(batch.target[row, :, 0], a[start - 1 : start + 2], rtol=1e-5)
+            np.testing.assert_allclose(batch.target[row, :2, 1:], known[start : start + 2], rtol=1e-5)  # of the *next* time
+            np.testing.assert_allclose(batch.labels[row, :, 0], a[start : start + 2], rtol=1e-5)
+        assert batch.real.all()
+        assert batch.real.shape == (2, 2)
+
+
+def test_lags_are_what_makes_a_value() -> None:
+    """Without noise a value is a function of the rows that the gold links name: a regression on them leaves nothing."""
+    data = Lags(noise=0.0, train_size=300, val_size=5, test_size=7)
+    made = task(data)
+    assert [len(made.examples(split)) for split in ("train", "val", "test")] == [300, 5, 7]
+    values = made.series.table.values
+    rows = np.arange(20, len(values))
+    for series in range(2):
+        past = np.stack([values[rows - lag, series] for lag in data.lags], axis=1)
+        now = np.arctanh(values[rows, series].clip(-1 + 1e-12, 1 - 1e-12))
+        weights, residual, *_ = np.linalg.lstsq(past, now, rcond=None)
+        assert residual.item() < 1e-6
+        assert (np.abs(weights) >= 0.49).all()
+    links = made.examples("test").gold_links()
+    assert links is not None
+    dense = links.batch([0], data.horizon, data.look_back)[0].numpy()
+    for t in range(data.horizon):
+        assert set(np.flatnonzero(dense[t])) == {data.look_back + t - lag for lag in data.lags}
+
+
+def test_a_lag_that_lies_in_the_forecast_itself_has_no_link() -> None:
+    assert lag_links([1, 3], look_back=3, horizon=3) == [(2, 0), (0, 0), (1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "told"),
+    [
+        ("time,a\n2020-01-01,1\n2020-01-02,\n", {}, "line 3, column 'a': no value: fill the hole"),
+        ("time,a\n2020-01-01,1\n2020-01-02,NaN\n", {}, "line 3, column 'a': no value: fill the hole"),
+        ("time,a\n2020-01-01,much\n", {}, "line 2, column 'a': 'much' is no finite number"),
+        (
+            "time,a\n2020-01-01,1\n",
+            {"time": None},
+            "line 2, column 'time': '2020-01-01' is no finite number: say that it is the",
+        ),
+        ("time,a\n2020-01-01,inf\n", {}, "line 2, column 'a': 'inf' is no finite number"),
+        ("time,a\n2020-01-01,1,2\n", {}, "line 2: 3 values, but there are 2 columns"),
+        ("time,a\n2020-01-01,1\n", {"targets": ["b"]}, "no column 'b': there is a, time"),
+        (
+            "time,a\n2020-01-01,1\n",
+            {"targets": ["a"], "covariates": ["a"]},
+            "the column 'a' is there twice, or asked for twice",
+        ),
+        ("time,a,a\n2020-01-01,1,2\n", {}, "the column 'a' is there twice"),
+        ("1,2\n3,4\n", {"time": None}, "line 1: numbers, and no names of columns"),
+        ("time,a\n", {}, "holds no row"),
+        ("time\n2020-01-01\n", {}, "holds no column to be forecast"),
+        ("time,a\nyesterday,1\n", {}, "line 2: 'yesterday' is no time such as 2016-07-01"),
+        ("time,a\n2020-01-02,1\n2020-01-01,1\n", {}, "line 3: 2020-01-01 is not after the time of the line before"),
+        ("", {}, "is empty"),
+        ("tüme,a\n", {"encoding": "latin-1"}, "line 1: not UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_one_line(
+    content: str, options: dict[str, object], told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "series.csv"
+    path.write_bytes(content.encode(str(options.pop("encoding", "utf-8"))))
+    with pytest.raises(UserError, match=told) as refusal:
+        SeriesFile(path=str(path), **{"time": "time", **options}).load()  # type: ignore[arg-type]
+    assert "\n" not in str(refusal.value)
+
+
+def test_too_few_rows_are_told_with_the_part_that_lacks_them(tmp_path: Path) -> None:
+    path = tmp_path / "series.csv"
+    path.write_text(GOOD)
+    with pytest.raises(UserError, match="the training part has 21 rows, and a window of it needs 22"):
+        task(SeriesFile(path=str(path), time="time", look_back=20, horizon=2)).prepare()
+    with pytest.raises(UserError, match="the validation part has 3 rows, and a window of it needs 4"):
+        task(SeriesFile(path=str(path), time="time", look_back=2, horizon=4)).prepare()
+    with pytest.raises(UserError, match="30 rows, fewer than 20 months of 30: choose the data csv"):
+        Ett(path=str(path), time="time").load()
+    with pytest.raises(UserError, match=r"no file .*: name the file of the series"):
+        SeriesFile(path=str(tmp_path / "other.csv")).load()
+    damaged = tmp_path / "series.csv.gz"
+    damaged.write_bytes(b"no gzip")
+    with pytest.raises(UserError, match="cannot read"):
+        SeriesFile(path=str(damaged)).load()
