@@ -45,6 +45,10 @@ NEEDS = {
         "data.tests={test: corpus/test}",
     ],
     "decoder=plain": ["attention=none"],
+    "decoder=entity": ["attention=none"],
+    "data=stories": ["task=questions"],
+    "data=babi": ["task=questions", "data.root=corpus"],
+    "metrics=questions": ["task=questions"],
     "decoder/readout=maxout": ["decoder=bahdanau"],
     "decoder/readout=tanh": ["decoder=bahdanau"],
     "trainer=ddp": ["trainer.devices=1"],
@@ -76,6 +80,9 @@ def corpus(folder: Path) -> None:
         (folder / f"{split}.en").write_text("\n".join(english))
         with gzip.open(folder / f"{split}.de.gz", "wt", encoding="utf-8") as file:
             file.write("\n".join(german))
+    story = "1 Mary went to the garden.\n2 Where is Mary?\tgarden\t1\n"
+    for split in ("train", "test"):
+        (folder / f"qa1_one_{split}.txt").write_text(story * 9)
     (folder / "deu.txt").write_text("".join(f"{e}\t{g}\n" for e, g in zip(english, german, strict=True)))
 
 
