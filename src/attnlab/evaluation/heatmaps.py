@@ -45,7 +45,7 @@ def heatmap(
 
 
 def label_height(source: Sequence[str]) -> float:
-    """Return what the labels of the columns need beside the usual, in inches: a source token may be a whole sentence."""
+    """Return what the labels of the columns need beside the usual, in inches: a source token may be long."""
     return 0.09 * max([0, *(len(token) - USUAL for token in source)])
 
 

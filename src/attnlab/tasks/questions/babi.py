@@ -26,7 +26,7 @@ CHECKSUMS = {ARCHIVE: "f7f0bee187efca0d81c3daac1b162cda4eb7f9505dee5ad6846eabbed
 FOLDERS = {"1k": "en", "10k": "en-10k"}
 TASKS = range(1, 21)
 REMEDY = (
-    "unpack bAbI's archive elsewhere and set data.root to its folder with qa1_single-supporting-fact_train.txt and the others"
+    "unpack bAbI's archive elsewhere and name as root its folder with qa1_single-supporting-fact_train.txt and the others"
 )
 
 
@@ -86,7 +86,7 @@ class Babi(Stories):
             stories = train.get(task, [])
             if len(stories) < 2 or task not in test:
                 place = self.root or f"{self.base_url}{ARCHIVE}"
-                raise UserError(f"{place} has no stories of task {task} for training and test: leave it out of data.tasks")
+                raise UserError(f"{place} has no stories of task {task} for training and test: leave it out of tasks")
             held_out = max(1, round(self.val_share * len(stories)))
             random.Random(derive_seed(self.seed, f"babi, task {task}")).shuffle(stories)
             for split, part in (("val", stories[:held_out]), ("train", stories[held_out:]), ("test", test[task])):

@@ -118,7 +118,7 @@ class GeneratedStories(Stories):
         seed: int = 1,
     ) -> None:
         if not tasks or not set(tasks) <= {1, 2, 3}:
-            raise UserError(f"tasks are some of 1, 2 and 3, not {list(tasks)}: the others are bAbI's own (data=babi)")
+            raise UserError(f"tasks are some of 1, 2 and 3, not {list(tasks)}: the others are bAbI's own")
         if min_length > max_length:
             raise UserError(f"min_length is {min_length}, but max_length {max_length}: lower the one or raise the other")
         if min_length < max(tasks):
