@@ -47,7 +47,7 @@ NEEDS = {
     "decoder=plain": ["attention=none"],
     "decoder=entity": ["attention=none"],
     "data=stories": ["task=questions"],
-    "data=babi": ["task=questions", "data.root=corpus"],
+    "data=babi": ["task=questions", "data.root=corpus", "data.tasks=[1]"],
     "metrics=questions": ["task=questions"],
     "decoder/readout=maxout": ["decoder=bahdanau"],
     "decoder/readout=tanh": ["decoder=bahdanau"],
@@ -94,7 +94,7 @@ def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) 
     chosen = f"{group}={option}"
     size = GRAMMAR if group == "data" and option != "grammar" else TINY
     if any(one.startswith("task=") and one != "task=translation" for one in (chosen, *NEEDS.get(chosen, []))):
-        size = OF_ANY_TASK
+        size = GRAMMAR if option == "babi" else OF_ANY_TASK
     if chosen == "encoder=embeddings":
         size = [override for override in TINY if not override.startswith("encoder.")]
     trainer = [] if group == "trainer" else ["trainer=debug"]

@@ -1,6 +1,7 @@
 """The decoders that answer a question, against plain loops in float64."""
 
 import math
+from collections.abc import Mapping
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ SLOTS = 3
 
 
 def dot(one: Tensor, other: Tensor) -> Tensor:
-    return sum(a * b for a, b in zip(one, other, strict=True))
+    return torch.stack([a * b for a, b in zip(one, other, strict=True)]).sum()
 
 
 def sigmoid(x: Tensor) -> Tensor:
@@ -27,7 +28,7 @@ def prelu(x: Tensor, slope: Tensor) -> Tensor:
     return torch.stack([value if value > 0 else slope[0] * value for value in x])
 
 
-def read(p: dict[str, Tensor], vectors: Tensor, keys: Tensor) -> list[Tensor]:
+def read(p: Mapping[str, Tensor], vectors: Tensor, keys: Tensor) -> list[Tensor]:
     """Henaff et al. 2017, equations 2 to 5, slot by slot."""
     slots = list(keys)
     for s in vectors:

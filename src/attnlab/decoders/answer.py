@@ -166,7 +166,7 @@ class EntityDecoder(QuestionDecoder):
             keys = vectors[:, : self.slots] * known
             vectors, others = vectors[:, self.slots :], others[:, self.slots :]
         else:
-            keys = self.keys.expand(len(question), -1, -1)
+            keys = self.keys.repeat(len(question), 1, 1)  # a view of a parameter stops torch's counter of operations
         slots = self.memory(vectors, others, keys)
         nothing = self.attention.memory(encoded.states, encoded.mask)
         return AnswerMemory(question, nothing, self.score.project_keys(slots), slots), self._start(question, nothing)

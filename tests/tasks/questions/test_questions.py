@@ -225,3 +225,8 @@ def test_a_run_answers_a_line(
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"Where is Mary?\n"), isatty=lambda: False))
     assert cli("translate", str(run)) == 2
     assert "source 1: a story and a question are like" in capsys.readouterr().err
+    (tmp_path / "source").write_bytes(LINE)
+    (tmp_path / "target").write_text("garden\n")
+    if "task.read=words" not in overrides:
+        assert cli("align", str(run), "--files", "source", "target") == 2
+        assert "the task questions has no words to align" in capsys.readouterr().err

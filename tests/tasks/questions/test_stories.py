@@ -83,11 +83,11 @@ def find(question: Question) -> tuple[str, set[int]]:
                 trail.append((last, {taken, before, now}))
         elif last == question.words[3 if len(question.words) > 3 else -1]:
             holder, taken = (person, number) if kind == "take" else ("", number)
-            place, now = where[person][-1]
-            trail.append((place, {number, now}))
+            here, now = where[person][-1]
+            trail.append((here, {number, now}))
     if len(question.words) == 3:
-        place, number = where[question.words[2]][-1]
-        return place, {number}
+        place, moved = where[question.words[2]][-1]
+        return place, {moved}
     if len(question.words) == 4:
         place, supports = trail[-1]
         return place, supports if len(supports) == 2 else {taken, max(supports)}

@@ -25,9 +25,7 @@ CHECKSUMS = {ARCHIVE: "f7f0bee187efca0d81c3daac1b162cda4eb7f9505dee5ad6846eabbed
 """SHA-256 of the archive, which holds the publisher's folders of 1,000 and of 10,000 questions a task."""
 FOLDERS = {"1k": "en", "10k": "en-10k"}
 TASKS = range(1, 21)
-REMEDY = (
-    "unpack bAbI's archive elsewhere and name as root its folder with qa1_single-supporting-fact_train.txt and the others"
-)
+REMEDY = "unpack bAbI's archive elsewhere and name as root its folder with qa1_single-supporting-fact_train.txt and the others"
 
 
 class Babi(Stories):
