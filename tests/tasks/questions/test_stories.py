@@ -92,8 +92,8 @@ def find(question: Question) -> tuple[str, set[int]]:
         place, supports = trail[-1]
         return place, supports if len(supports) == 2 else {taken, max(supports)}
     steps = [(one, other) for one, other in itertools.pairwise(trail) if other[0] == question.words[-1] and len(other[1]) == 3]
-    (before, _), (_, supports) = steps[-1]
-    return before, supports
+    (earlier, _), (_, supports) = steps[-1]
+    return earlier, supports
 
 
 @pytest.mark.parametrize("task", [1, 2, 3])
