@@ -25,6 +25,8 @@ NUMBERS = TargetSpace(END + 1, PADDING, UNKNOWN, END, numbers=VOCABULARY)
 
 SMALL = ["model.embedding_size=6", "model.dropout=0", "decoder.hidden_size=8"]
 ENCODER_SIZE = "encoder.hidden_size=4"
+UNATTENDED = ("entity", "plain")
+"""Decoders with no place for an attention."""
 PARTS = ("encoder", "attention", "decoder", "head")
 
 
@@ -100,7 +102,8 @@ def compositions() -> list[tuple[str, str]]:
 def singles() -> list[tuple[str, ...]]:
     """Every encoder, attention, decoder and head once, the others as usual."""
     chosen = [(f"{group}={name}",) for group in ("encoder", "attention", "decoder", "head") for name in options(group)]
-    return [(*one, "attention=none") if one == ("decoder=plain",) else one for one in chosen]
+    alone = [(f"decoder={name}",) for name in UNATTENDED]
+    return [(*one, "attention=none") if one in alone else one for one in chosen]
 
 
 def sentences(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

@@ -47,6 +47,10 @@ NEEDS = {
         "data.tests={test: corpus/test}",
     ],
     "decoder=plain": ["attention=none"],
+    "decoder=entity": ["attention=none"],
+    "data=stories": ["task=questions"],
+    "data=babi": ["task=questions", "data.root=corpus", "data.tasks=[1]"],
+    "metrics=questions": ["task=questions"],
     "decoder/readout=maxout": ["decoder=bahdanau"],
     "decoder/readout=tanh": ["decoder=bahdanau"],
     "trainer=ddp": ["trainer.devices=1"],
@@ -87,6 +91,9 @@ def corpus(folder: Path) -> None:
         (folder / f"{split}.en").write_text("\n".join(english))
         with gzip.open(folder / f"{split}.de.gz", "wt", encoding="utf-8") as file:
             file.write("\n".join(german))
+    story = "1 Mary went to the garden.\n2 Where is Mary?\tgarden\t1\n"
+    for split in ("train", "test"):
+        (folder / f"qa1_one_{split}.txt").write_text(story * 9)
     (folder / "deu.txt").write_text("".join(f"{e}\t{g}\n" for e, g in zip(english, german, strict=True)))
     days = [f"{date(2020, 1, 1) + timedelta(days=day)},{day % 7},{day % 5}" for day in range(620)]
     (folder / "series.csv").write_text("\n".join(["date,a,b", *days]))
@@ -101,7 +108,7 @@ def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) 
     chosen = f"{group}={option}"
     size = GRAMMAR if group == "data" and option != "grammar" else TINY
     if any(one.startswith("task=") and one != "task=translation" for one in (chosen, *NEEDS.get(chosen, []))):
-        size = OF_ANY_TASK
+        size = GRAMMAR if option == "babi" else OF_ANY_TASK
     if "task=forecasting" in (chosen, *NEEDS.get(chosen, [])):
         generated = group != "data" or option == "lags"
         size = [override for override in OF_ANY_TASK if "long" not in override and (generated or "data." not in override)]

@@ -13,11 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnlab.model import Seq2Seq
 from attnlab.search import BeamSearch, Ensemble, GreedySearch, Hypothesis, SamplingSearch, Search
-from composing import END, START, copy_ids, model, possible, sentences, singles
+from composing import END, START, UNATTENDED, copy_ids, model, possible, sentences, singles
 from conftest import exhaustive_but, options
 
 CPU = torch.device("cpu")
-DECODERS = ["attention=none,decoder=plain" if name == "plain" else f"decoder={name}" for name in options("decoder")]
+DECODERS = [f"attention=none,decoder={name}" if name in UNATTENDED else f"decoder={name}" for name in options("decoder")]
 HEADS = [f"head={name}" for name in options("head")]
 KEPT = ["decoder=luong_feeding", "decoder=transformer", "head=pointer_generator"]
 LENGTHS = [6, 2, 4, 3]
@@ -40,13 +40,13 @@ def forced(made: Seq2Seq, device: torch.device, decode: Any = None) -> Tensor:
 
 
 def gradients(made: Seq2Seq, device: torch.device, decode: Any = None) -> dict[str, Tensor]:
-    """Of the loss that a training step has; with the loss itself."""
+    """Of the loss that a training step has, where there are any; with the loss itself."""
     scores = forced(made, device, decode)
     labels = torch.full((len(scores),), END, device=device)  # which every head can write
     loss = cross_entropy(scores.float(), labels)
     made.zero_grad()
     loss.backward()
-    found = {name: p.grad.float().cpu() for name, p in made.named_parameters() if p.grad is not None}
+    found = {name: p.grad.float().cpu() for name, p in made.named_parameters() if p.grad is not None and p.grad.any()}
     return {"loss": loss.detach().cpu(), **found}
 
 

@@ -13,6 +13,7 @@ from attnlab.layers.trees import select
 from composing import (
     ENCODER_SIZE,
     SMALL,
+    UNATTENDED,
     VOCABULARY,
     assembled,
     composed,
@@ -34,6 +35,18 @@ NO_GRADIENT = [
     ({"attention=linear", "decoder=transformer"}, r"\.attention_residual\.norm"),
     # the initial state is the backward encoder's, and there is no attention to see the forward one
     ({"attention=none", "decoder=bahdanau_paper"}, r"encoder\.network\.\w+_l0$"),
+    # an answer is one token: what was written before is not read, unless attention or head do
+    ({"decoder=entity"}, r"^target_frontend"),
+    *(
+        ({"decoder=answer", f"{group}={name}"}, r"^target_frontend")
+        for group in ("attention", "encoder", "head")
+        for name in options(group)
+        if not name.startswith("context_gate") and name not in ("pointer_generator", "tutorial")
+    ),
+    # of the same question every step, so that no past query tells anything
+    ({"attention=intra_decoder", "decoder=answer"}, r"\.past_score\."),
+    # the state of the last element is the first of those that read backwards
+    ({"attention=none", "decoder=answer"}, r"encoder\.network\.weight_hh_l0_reverse"),
 ]
 """Parameters that learn nothing in some combination, which is what that is there to show."""
 
@@ -53,8 +66,8 @@ REFUSED = [
 
 
 def refused(chosen: set[str]) -> bool:
-    if "decoder=plain" in chosen and "attention=none" not in chosen:
-        return True  # the others are with the usual attention, which it has no place for
+    if "attention=none" not in chosen and chosen & {f"decoder={name}" for name in UNATTENDED}:
+        return True  # the others are with the usual attention, which these have no place for
     return any(one & chosen and other & chosen for one, other in REFUSED)
 
 

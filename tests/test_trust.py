@@ -11,7 +11,7 @@ import yaml
 import attnlab
 from attnlab.config.trust import UntrustedError, validate_targets
 from commands import TINY, Cli, cli, runs
-from composing import composed
+from composing import UNATTENDED, composed
 from conftest import options
 
 __all__ = ["cli", "runs"]
@@ -41,7 +41,7 @@ def test_what_is_no_component_is_refused(config: dict[str, Any]) -> None:
 @pytest.mark.parametrize("group", ["attention", "encoder", "decoder", "search", "optimizer", "logger", "trainer", "tokenizer"])
 def test_every_option_may_be_built(group: str) -> None:
     for option in options(group):
-        chosen = ["decoder=plain", "attention=none"] if option == "plain" else [f"{group}={option}"]
+        chosen = [f"{group}={option}", "attention=none"] if option in UNATTENDED else [f"{group}={option}"]
         validate_targets(composed(*chosen), "config.yaml")
 
 

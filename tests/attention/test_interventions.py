@@ -17,14 +17,14 @@ from attnlab.attention.interventions import (
 )
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
-from composing import model, sentences
+from composing import UNATTENDED, model, sentences
 from conftest import exhaustive_but, options
 from parts import attention, inputs
 
 TARGET = torch.tensor([[2, 5, 6, 7], [2, 8, 3, 0], [2, 4, 4, 9]])
 LENGTHS = [5, 3, 4]
 ATTENTIONS = [name for name in options("attention") if name != "none"]
-DECODERS = [name for name in options("decoder") if name != "plain"]
+DECODERS = [name for name in options("decoder") if name not in UNATTENDED]
 
 
 class Witness(Intervention):
@@ -123,7 +123,7 @@ def test_given_weights_are_those_of_each_step(decoder: str) -> None:
     later = decode(made, GivenWeights(changed))[0]
     assert not torch.allclose(later[:, 0], scores[:, 0])
     feeds = not torch.allclose(later[:, -1], scores[:, -1])  # what the first token looked at reaches the last one
-    assert feeds == (decoder != "luong")
+    assert feeds == (decoder not in ("answer", "luong"))
 
 
 def test_heads_of_another_number_take_the_mean() -> None:

@@ -15,6 +15,7 @@ EPOCH = {
     | {"monotonicity", "end_weight"},
 }
 EPOCH["translation"] |= EPOCH["common"]
+EPOCH["questions"] = EPOCH["common"]
 
 MINE = """\
 from attnlab.evaluation.metric import Ratio

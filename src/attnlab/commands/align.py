@@ -170,11 +170,17 @@ def _check_direction(predictor: "Predictor", run: Path, other: "Predictor", reve
 def _align(
     predictor: "Predictor", run: Path, pairs: Pairs, shift: str | None, *, null: bool, heads: bool = False
 ) -> dict[str, Alignment]:
-    """Align by the attention that is reported and, if asked for, by that of each head, by its name."""
+    """Align by the attention that is reported and, if asked for, by that of each head, by its name.
+
+    Raises:
+        UserError: what the model looks at are no words, nor parts of words.
+    """
     from attnlab.runs.evaluation import split_by_head
     from attnlab.tasks.translation.alignment import link_words
 
     forced = split_by_head(predictor.force(pairs.sources, pairs.targets, heads=heads))
+    if any(" " in token.strip() for decodings in forced.values() for one in decodings for token in one.source):
+        raise UserError(f"the task {predictor.task.name} has no words to align: the model of {run} looks at several at once")
     shifts = dict.fromkeys(forced, int(shift)) if shift is not None else _choose_shifts(predictor, run, list(forced))
     words = pairs.words
     return {

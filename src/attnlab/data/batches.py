@@ -57,7 +57,8 @@ class Batch:
     """A batch of examples.
 
     Attributes:
-        source: ids (batch, source_len) or vectors (batch, source_len, size), each source ending with its end element, padded.
+        source: ids (batch, source_len), or of an element several ids or a vector (batch, source_len, size), each source ending
+            with its end element, padded.
         source_lengths: (batch,), end elements included; stays on the CPU, where packing wants it.
         target: ids (batch, target_len), from the start symbol to the end symbol, padded; or vectors (batch, target_len, size),
             from what stands for a start symbol on.

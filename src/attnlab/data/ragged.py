@@ -27,7 +27,7 @@ class Ragged:
     """Sequences one after another.
 
     Attributes:
-        values: all elements, ids (n,) of int32, which may stay in a file, or vectors (n, size) of float32.
+        values: all elements, ids (n,) or (n, size) of int32, which may stay in a file, or vectors (n, size) of float32.
         offsets: where each sequence starts, and at last the end (int64).
         FILES: names of the files that hold both.
     """
@@ -69,7 +69,7 @@ class Ragged:
         chosen = np.asarray(indices)
         starts, ends = self.offsets[chosen], self.offsets[chosen + 1]
         lengths = ends - starts
-        dtype = np.int64 if self.values.ndim == 1 else np.float32
+        dtype = np.float32 if self.values.dtype.kind == "f" else np.int64
         padded = np.full((len(chosen), int(lengths.max()), *self.values.shape[1:]), PAD, dtype=dtype)
         for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
             padded[row, : end - start] = self.values[start:end]

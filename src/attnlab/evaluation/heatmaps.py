@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+USUAL = 16
+"""Letters of a label that every picture has room for."""
+
+
 def heatmap(
     weights: "Tensor",
     source: Sequence[str],
@@ -31,13 +35,18 @@ def heatmap(
         gold: known links (source position, hypothesis position), marked by a ring.
     """
     rows, columns = len(hypothesis), len(source)
-    figure = Figure(figsize=(1.8 + 0.32 * columns, 1.6 + 0.27 * rows), layout="constrained")
+    figure = Figure(figsize=(1.8 + 0.32 * columns, 1.6 + 0.27 * rows + label_height(source)), layout="constrained")
     axes = figure.add_subplot()
     image = draw(axes, weights, source, hypothesis, gold=gold)
     if title:
         axes.set_title(title, parse_math=False)
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
     return figure
+
+
+def label_height(source: Sequence[str]) -> float:
+    """Return what the labels of the columns need beside the usual, in inches: a source token may be long."""
+    return 0.09 * max([0, *(len(token) - USUAL for token in source)])
 
 
 def draw(

@@ -16,6 +16,7 @@ from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, Predictio
 from attnlab.evaluation.metric import Occasion
 from attnlab.model import Seq2Seq
 from attnlab.search import Ensemble, Hypothesis, Search, average
+from attnlab.search.search import Model
 from attnlab.tasks.task import Task
 
 REMEDY = "make evaluation batches smaller or the beam narrower, or shorten the longest lines"
@@ -39,7 +40,7 @@ class Predictor:
     def __init__(self, task: Task, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> None:
         self.task = task
         self.models = list(models)
-        self.model = self.models[0] if len(models) == 1 else Ensemble(self.models)
+        self.model: Model = self.models[0] if len(models) == 1 else Ensemble(self.models)
         self.search = search
         self.batch_size = batch_size
 

@@ -1,0 +1,212 @@
+"""The task of answering questions."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from typing_extensions import override
+
+from attnlab.data.batches import BatchOptions
+from attnlab.data.examples import Examples
+from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
+from attnlab.errors import UserError
+from attnlab.evaluation.alignment import from_weights
+from attnlab.evaluation.evidence import ForcedDecoding, Prediction
+from attnlab.evaluation.metric import Metric
+from attnlab.heads import TargetSpace
+from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenFrontend
+from attnlab.model import Seq2Seq
+from attnlab.search import Hypothesis, Search
+from attnlab.tasks.predictor import Predictor
+from attnlab.tasks.questions.answers import AnswerPredictor
+from attnlab.tasks.questions.examples import StoryExamples, Unit, Vocabulary
+from attnlab.tasks.questions.frontends import SentenceFrontend, SilentFrontend
+from attnlab.tasks.questions.stories import Question, Stories, read_question
+from attnlab.tasks.task import Task
+
+
+class Questions(Task):
+    """A story and a question in, an answer of one word out; the sentences that support it are where to look.
+
+    Args:
+        data: the stories.
+        batches: how questions are put together.
+        metrics: what is measured, by name.
+        seed: of the batches.
+        read: what an element of the source is; see :class:`StoryExamples`.
+        word_mask: whether sentences have a mask over their words; see :class:`SentenceFrontend`. Read by words, there is none.
+        entities: words that stand before every story, for keys that are tied to them.
+
+    Raises:
+        UserError: an unknown ``read``, or entities before words.
+    """
+
+    name = "questions"
+
+    def __init__(
+        self,
+        data: Stories,
+        batches: BatchOptions,
+        metrics: Mapping[str, Metric],
+        seed: int,
+        *,
+        read: Unit = "sentences",
+        word_mask: bool = True,
+        entities: Sequence[str] = (),
+    ) -> None:
+        super().__init__(batches=batches, metrics=metrics, seed=seed)
+        if read not in ("sentences", "words"):
+            raise UserError(f"read is sentences or words, not {read!r}")
+        if entities and read == "words":
+            raise UserError("entities stand before sentences, not before words: leave them out, or read sentences")
+        self.stories = data
+        self.test_names = data.test_names
+        self.read_as: Unit = read
+        self.word_mask = word_mask
+        self.entities = [entity.lower() for entity in entities]
+        self._loaded: dict[str, list[Question]] = {}
+        self._vocabulary: Vocabulary | None = None
+        self._splits: dict[str, StoryExamples] = {}
+        self._serves_links = False
+
+    # data
+
+    @cached_property
+    @override
+    def data_fingerprint(self) -> str:
+        return self.stories.fingerprint()[:32]
+
+    @property
+    @override
+    def content(self) -> str:
+        return f"{self.data_fingerprint} {self.batches.max_length} {self.read_as} {self.entities}"
+
+    @property
+    @override
+    def parts(self) -> Sequence[type]:
+        return [type(self.stories)]
+
+    @override
+    def prepare(self) -> None:
+        if self._loaded:
+            return
+        loaded = self.stories.load()
+        others = [question for split, part in loaded.items() if split != "train" for question in part]
+        self._vocabulary = Vocabulary.of(loaded["train"], others, self.entities)
+        limit = self.batches.max_length
+        if limit is not None:
+            loaded["train"] = [question for question in loaded["train"] if self._count_elements(question) <= limit]
+            if not loaded["train"]:
+                raise UserError(f"max_length={limit} leaves no training question: raise it")
+        self._loaded = loaded
+
+    def _count_elements(self, question: Question) -> int:
+        if self.read_as == "words":
+            return sum(map(len, question.story)) + len(question.words)
+        return len(self.entities) + len(question.story)
+
+    @override
+    def examples(self, split: str) -> StoryExamples:
+        self.prepare()
+        if split not in self._loaded:
+            raise UserError(f"the stories have no test set {split!r}: there is {', '.join(self._loaded)}")
+        if split not in self._splits:
+            self._splits[split] = self._make_examples(self._loaded[split])
+        examples = self._splits[split]
+        if self._serves_links and examples.links is None:
+            examples.links = examples.gold_links()
+        return examples
+
+    def _make_examples(self, questions: Sequence[Question]) -> StoryExamples:
+        return StoryExamples(questions, self.vocabulary, read=self.read_as, entities=self.entities)
+
+    @override
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> StoryExamples:
+        answers = [""] * len(sources) if targets is None else targets
+        for number, answer in enumerate(answers, 1):
+            if targets is not None and len(answer.split()) != 1:
+                raise UserError(f"target {number}: an answer is one word, not {answer.strip()!r}")
+        lines = enumerate(zip(sources, answers, strict=True), 1)
+        questions = [read_question(source, answer.strip().lower(), f"source {number}") for number, (source, answer) in lines]
+        return self._make_examples(questions)
+
+    @override
+    def serve_links(self) -> None:
+        self._serves_links = True
+
+    # model
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What the training set holds, once the task is prepared or its state is loaded."""
+        if self._vocabulary is None:
+            self.prepare()
+        assert self._vocabulary is not None
+        return self._vocabulary
+
+    @property
+    @override
+    def targets(self) -> TargetSpace:
+        return TargetSpace(RESERVED + len(self.vocabulary.answers), PAD, UNK, EOS)
+
+    @override
+    def source_frontend(self, size: int) -> SourceFrontend:
+        words = RESERVED + len(self.vocabulary.words)
+        if self.read_as == "words":
+            return TokenFrontend(words, PAD, size)
+        return SentenceFrontend(words, self.vocabulary.longest, size, word_mask=self.word_mask)
+
+    @override
+    def target_frontend(self, size: int) -> TargetFrontend:
+        return SilentFrontend(size)
+
+    # what stands between text and tensors
+
+    @override
+    def state(self) -> dict[str, Any]:
+        return self.vocabulary._asdict()
+
+    @override
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._vocabulary = Vocabulary(**state)
+
+    # predictions
+
+    @override
+    def predictor(self, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> Predictor:
+        return AnswerPredictor(self, models, search, batch_size=batch_size)
+
+    @property
+    @override
+    def facts(self) -> Mapping[str, str | bool]:
+        return {"tokens": f"answers-{self.targets.size}", "head": "answers"}
+
+    @override
+    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
+        answers = [self.vocabulary.answers[token - RESERVED] for token in hypothesis.tokens if token >= RESERVED]
+        source = examples.source_tokens(index)
+        weights = hypothesis.weights[: len(answers), : len(source)]
+        return Prediction(index, " ".join(answers), answers, source, weights, hypothesis.log_probability, hypothesis.score)
+
+    @override
+    def alignments(
+        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
+    ) -> list[tuple[Links, Gold]] | None:
+        assert isinstance(examples, StoryExamples)
+        found: list[tuple[Links, Gold]] = []
+        for index, one in zip(indices, forced, strict=True):
+            gold = Gold.all_sure((support, 0) for support in examples.questions[index].supports)
+            links = from_weights(one.weights, examples.spans(index), [(0, 1)], shift=shift) if one is not None else set()
+            found.append((links, gold))
+        return found
+
+    @override
+    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]]:
+        assert isinstance(examples, StoryExamples)
+        return [(len(examples.questions[index].story), 1) for index in indices]
+
+    @override
+    def annotations(self, examples: Examples, indices: Sequence[int]) -> Sequence[int]:
+        assert isinstance(examples, StoryExamples)
+        return [examples.questions[index].task for index in indices]

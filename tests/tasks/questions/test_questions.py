@@ -1,0 +1,232 @@
+"""Questions as a task: tensors, links and metrics by plain loops, and the task as a command runs it."""
+
+import io
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnlab.data import BatchOptions
+from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, UNK
+from attnlab.errors import UserError
+from attnlab.evaluation.evidence import Evidence, Prediction
+from attnlab.search import BeamSearch, GreedySearch
+from attnlab.tasks.questions import GeneratedStories, Questions
+from attnlab.tasks.questions.answers import AnswerModel
+from attnlab.tasks.questions.frontends import SentenceFrontend
+from attnlab.tasks.questions.metrics import MeanError, SolvedTasks, SupportFound, TaskAccuracy
+from commands import OF_ANY_TASK, Cli, cli
+
+__all__ = ["cli"]
+
+LINE = b"Mary went to the garden. John moved to the office. Where is Mary?\n"
+
+
+def task(**options: Any) -> Questions:
+    data = GeneratedStories(tasks=[1, 2, 3], train_size=400, val_size=9, test_size=8, test_long_size=7)
+    return Questions(data, BatchOptions(), {}, 1, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"read": "words"}, {"entities": ["Mary", "john"]}], ids=str)
+def test_sources_targets_and_links(options: dict[str, Any]) -> None:
+    made = task(**options)
+    made.serve_links()
+    examples = made.examples("test_2x")
+    words = {RESERVED + number: word for number, word in enumerate(made.vocabulary.words)}
+    batch = examples[[4, 1]]
+    assert batch.links is not None
+    for row, index in enumerate((4, 1)):
+        question = examples.questions[index]
+        shown, length = examples.source_tokens(index), int(batch.source_lengths[row])
+        assert len(shown) == length
+        ids = batch.source[row, :length].tolist()
+        if "read" in options:
+            assert [words.get(one, "</s>") for one in ids] == shown
+            read = [word for sentence in (*question.story, question.words) for word in sentence]
+            assert shown == [*read, "</s>"]
+        else:
+            told = [" ".join(words[one] for one in element[1:] if one != PAD) for element in ids]
+            assert [*told[:-1], f"{told[-1]} ?"] == shown
+            entities = made.entities
+            assert [element[0] for element in ids] == [3] * len(entities) + [1] * len(question.story) + [2]
+            assert shown == [*entities, *map(" ".join, question.story), f"{' '.join(question.words)} ?"]
+        linked = {place for place in range(length) if batch.links[row, 0, place]}
+        assert linked == {place for support in question.supports for place in range(*examples.spans(index)[support])}
+        for support in question.supports:
+            assert " ".join(shown[slice(*examples.spans(index)[support])]) == " ".join(question.story[support])
+        answer = RESERVED + made.vocabulary.answers.index(question.answer)
+        assert batch.target[row].tolist() == [BOS, answer, EOS]
+        assert batch.labels[row].tolist() == [answer, PAD]
+        assert examples.target_tokens(index) == [question.answer]
+        assert examples.lengths[index].tolist() == [len(question.story), 1]
+    again = made.parse(examples.sources, examples.references)[[4, 1]]
+    assert all(torch.equal(getattr(batch, name), getattr(again, name)) for name in ("source", "target", "labels"))
+
+
+def test_what_training_lacks_is_unknown_and_state_brings_the_rest_back() -> None:
+    made, other = task(), task()
+    made.prepare()
+    other.load_state(json.loads(json.dumps(made.state())))
+    assert other.targets == made.targets
+    batch = other.parse(["Zoe went to the garden. Where is Zoe?"], ["moon"])[[0]]
+    assert batch.source[0, 0, 1] == batch.source[0, 1, 3] == UNK
+    assert batch.labels[0, 0] == UNK
+    with pytest.raises(UserError, match="source 1: a sentence of 9 words, and those of the training data have 7"):
+        other.parse(["a b c d e f g h i. Where is a?"])
+    with pytest.raises(UserError, match="target 1: an answer is one word, not 'a b'"):
+        other.parse(["a b. Where is a?"], ["a b"])
+    with pytest.raises(UserError, match="target 1: an answer is one word, not ''"):
+        other.parse(["a b. Where is a?"], [" "])
+
+
+def test_sentences_are_masked_sums() -> None:
+    frontend = SentenceFrontend(9, 3, 5).double()
+    assert frontend.masks is not None
+    torch.nn.init.normal_(frontend.masks)
+    source = torch.tensor([[[1, 4, 5, 6], [3, 7, 0, 0], [2, 8, 4, 0], [0, 0, 0, 0]]])
+    found = frontend(source)[0]
+    embedding = frontend.embedding.weight
+    for place, (kind, *words) in enumerate(source[0].tolist()):
+        expected = torch.zeros(5).double()
+        for i, word in enumerate(words):
+            mask = frontend.masks[kind - 1, i] if kind in (1, 2) else torch.ones(5).double()
+            expected = expected + mask * (embedding[word] if word else 0.0)
+        torch.testing.assert_close(found[place], expected, rtol=0, atol=1e-12)
+    summed = SentenceFrontend(9, 3, 5, word_mask=False).double()
+    torch.testing.assert_close(summed(source)[0, 0], summed.embedding.weight[4:7].sum(0), rtol=0, atol=1e-12)
+    assert len(list(summed.parameters())) == 1
+
+
+class Certain:
+    """A model that finds the end, which is no answer, the most probable, then token 6, then 5."""
+
+    def encode(self, source: torch.Tensor, lengths: torch.Tensor, copy_ids: torch.Tensor | None = None) -> Any:
+        return torch.zeros(len(source), 1), torch.zeros(len(source), 1)
+
+    def step(self, tokens: torch.Tensor, memory: Any, state: Any) -> Any:
+        row = torch.tensor([0.0, 0.0, 0.0, 5.0, 1.0, 2.0, 3.0]).log_softmax(0)
+        return row.expand(len(tokens), -1), torch.ones(len(tokens), 1), state
+
+
+def test_any_search_finds_answers_of_one_token_and_their_probabilities() -> None:
+    source, lengths = torch.zeros(2, 1).long(), torch.tensor([1, 1])
+    expected = torch.tensor([0.0, 0.0, 0.0, 5.0, 1.0, 2.0, 3.0]).log_softmax(0)
+    for search, count in ((GreedySearch(), 1), (BeamSearch(width=5), 3)):
+        for found in search(AnswerModel(Certain()), source, lengths, bos=BOS, eos=EOS):
+            assert [one.tokens for one in found] == [[6, EOS], [5, EOS], [4, EOS]][:count]
+            for one in found:
+                assert one.log_probability == pytest.approx(float(expected[one.tokens[0]]), abs=1e-5)
+
+
+def evidence(right: list[bool], tasks: list[int]) -> Evidence:
+    predictions = [Prediction(i, "a", ["a"], ["s"], torch.zeros(1, 1), 0.0, 0.0) for i in range(len(right))]
+    return Evidence(predictions, ["a" if one else "b" for one in right], [None] * len(right), annotations=tasks)
+
+
+def test_metrics_by_task_are_those_of_a_plain_loop() -> None:
+    generator = np.random.default_rng(0)
+    tasks = generator.choice([1, 2, 7, 20], 400).tolist()
+    right = [bool(generator.random() < (1.0 if one == 7 else 0.97 if one == 20 else 0.5)) for one in tasks]
+    errors = {}
+    for of in sorted(set(tasks)):
+        own = [one for one, number in zip(right, tasks, strict=True) if number == of]
+        errors[of] = 100 * (1 - sum(own) / len(own))
+    given = evidence(right, tasks)
+    for of, error in errors.items():
+        rows = TaskAccuracy(task=of).statistics(given)
+        assert rows is not None
+        assert TaskAccuracy(task=of).value(rows.sum(0)) == pytest.approx(100 - error)
+    for metric, value in ((MeanError(), sum(errors.values()) / 4), (SolvedTasks(), sum(e < 5 for e in errors.values()))):
+        rows = metric.statistics(given)
+        assert rows is not None
+        assert metric.value(rows.sum(0)) == pytest.approx(value)
+        assert metric.statistics(replace(given, annotations=None)) is None
+        assert metric.statistics(replace(given, annotations=[0] * 400)) is None
+    assert TaskAccuracy(task=3).statistics(given) is None
+
+
+@pytest.mark.parametrize("options", [{}, {"read": "words"}, {"entities": ["mary"]}], ids=str)
+def test_support_is_found_where_the_largest_weight_is_on_it(options: dict[str, Any]) -> None:
+    made = task(**options)
+    examples = made.examples("test")
+    found: list[Any] = []
+    expected = 0
+    generator = np.random.default_rng(1)
+    for index, question in enumerate(examples.questions):
+        chosen = int(generator.integers(len(question.story)))
+        expected += chosen in question.supports
+        weights = torch.zeros(1, len(examples.source_tokens(index)))
+        weights[0, slice(*examples.spans(index)[chosen])] = 0.1
+        weights[0, -1] = 0.9  # the question does not count
+        found.append(SimpleNamespace(weights=weights))
+    alignments = made.alignments(examples, range(len(examples)), found, 0)
+    metric = SupportFound()
+    rows = metric.statistics(Evidence([], [], [], alignments=alignments))
+    assert rows is not None
+    assert rows.sum(0).tolist() == [expected, len(examples)]
+    flat = made.alignments(examples, range(len(examples)), [None] * len(examples), 0)
+    assert metric.statistics(Evidence([], [], [], alignments=flat)) is None
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (["data.tasks=[4]"], "tasks are some of 1, 2 and 3, not [4]"),
+        (["data.people=9"], "data.people must be a whole number, from 1 to 8, not 9"),
+        (["data=sort"], "data: a Questions task reads Stories, not Sort: choose another data or task"),
+        (["task.read=letters"], "task.read must be sentences or words, not 'letters'"),
+        (["task.read=words", "task.entities=[mary]"], "entities stand before sentences, not before words"),
+        (["batches.max_length=1"], "max_length=1 leaves no training question: raise it"),
+        (["data=babi", "data.root=nowhere"], "root must be the folder with bAbI's files"),
+        (["data=babi", "data.root=nowhere", "data.tasks=[0]"], "bAbI's tasks have the numbers 1 to 20: there is no task 0"),
+        (["head=pointer_generator"], "the targets of the task questions are no copies of source tokens"),
+        (["head=pointing"], "writes positions of the source, which the targets here are not"),
+        (["decoder=entity"], "has an attention of its own, over its slots: choose none beside it"),
+    ],
+)
+def test_mistakes_are_told_before_the_training(
+    overrides: list[str], told: str, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = [] if "data=babi" in overrides or "data=sort" in overrides else OF_ANY_TASK
+    assert cli("train", "task=questions", *small, *overrides, "logger=none") == 2
+    assert told in capsys.readouterr().err
+
+
+RUNS = [
+    [],
+    ["attention=none", "decoder=answer"],
+    ["attention=uniform", "task.read=words"],
+    ["attention=none", "decoder=entity", "decoder.slots=2", "decoder.tied=true", "task.entities=[mary,john]"],
+]
+
+
+@pytest.mark.parametrize("overrides", RUNS[:1] + [pytest.param(one, marks=pytest.mark.exhaustive) for one in RUNS[1:]], ids=str)
+def test_a_run_answers_a_line(
+    overrides: list[str], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli("train", "task=questions", "data.tasks=[1,2]", *OF_ANY_TASK, *overrides, "logger=none") == 0
+    (run,) = tmp_path.glob("runs/train/*/*")
+    tests = json.loads((run / "result.json").read_text())["tests"]
+    assert set(tests) == {"test", "test_2x", "test_4x"}
+    measured = set(tests["test_4x"]["metrics"])
+    assert {"exact", "mean_error", "solved", "task_1", "task_2"} <= measured
+    assert ("support" in measured) == ("decoder=answer" not in overrides and "decoder=entity" not in overrides)
+    assert "task_3" not in measured
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(LINE), isatty=lambda: False))
+    assert cli("translate", str(run)) == 0
+    assert len(capsys.readouterr().out.split()) == 1
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"Where is Mary?\n"), isatty=lambda: False))
+    assert cli("translate", str(run)) == 2
+    assert "source 1: a story and a question are like" in capsys.readouterr().err
+    (tmp_path / "source").write_bytes(LINE)
+    (tmp_path / "target").write_text("garden\n")
+    if "task.read=words" not in overrides:
+        assert cli("align", str(run), "--files", "source", "target") == 2
+        assert "the task questions has no words to align" in capsys.readouterr().err
