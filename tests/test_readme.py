@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnlab.commands import verbs
+from attnlab.studies.calibration import tell_published
 from attnlab.studies.files import list_studies
 from commands import OF_ANY_TASK, TINY, Cli, cli
 from conftest import CONF, ROOT
@@ -188,3 +189,10 @@ def test_nothing_of_an_older_version_is_mentioned() -> None:
 
 def table(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("| `")]
+
+
+def test_the_share_of_false_stars_is_the_measured_one() -> None:
+    measured = re.findall(r"([\d.]+ %) with (\d+)", tell_published("seeds"))
+    assert len(measured) == 3
+    for share, seeds in measured:
+        assert re.search(rf"{share}[^%]* with {seeds}\b", README)

@@ -133,6 +133,6 @@ def tell_published(significance: Significance, path: Path = PUBLISHED) -> str:
     runs = "; ".join(dict.fromkeys(f"{rate['runs']} runs of {rate['variant']}" for rate in content["rates"]))
     tests = len({rate["test"] for rate in content["rates"]})
     return (
-        f"stars that were false where one variant was compared with itself, without correction, at nominal 5 %: {shares} "
+        f"false stars: where one variant was compared with itself, uncorrected, at nominal 5 %, {shares} "
         f"(study {content['study']}: {content['metric']} on {tests} test sets, {runs})"
     )
