@@ -208,15 +208,14 @@ def test_a_study_calibrates_its_own_stars(alike: Path) -> None:
 
 
 def test_what_was_calibrated_is_written_down_and_told(alike: Path, tmp_path: Path) -> None:
-    path = tmp_path / "rates.json"
-    assert tell_published("seeds", path) == ""
+    assert tell_published("seeds", tmp_path) == ""
     rates = list(calibrate_study(collect(alike), None, [3, 5], 100))
-    write_rates(path, "alike", "seeds", "BLEU", rates)
+    write_rates(tmp_path / "rates-seeds.json", "alike", "seeds", "BLEU", rates)
     three = 100 * np.mean([rate.found.rate for rate in rates if rate.found.seeds == 3])
-    told = tell_published("seeds", path)
-    assert f": {three:.1f} % with 3 seeds, " in told
+    told = tell_published("seeds", tmp_path)
+    assert f", {three:.1f} % with 3 seeds, " in told
     assert told.endswith("(study alike: BLEU on 2 test sets, 12 runs of dot)")
-    assert tell_published("models", path) == ""
+    assert tell_published("models", tmp_path) == ""
     with pytest.raises(UserError, match="cannot write"):
         write_rates(tmp_path / "nowhere" / "rates.json", "alike", "seeds", "BLEU", rates)
 

@@ -20,8 +20,8 @@ from attnlab.studies.collection import Study
 from attnlab.studies.contrasts import MeasuredVariants
 from attnlab.studies.names import Significance
 
-PUBLISHED = CONF.with_name("experiments") / "calibration" / "results" / "rates.json"
-"""What ``attnlab calibrate calibration --output FILE`` wrote of the study that ships with attnlab."""
+PUBLISHED = CONF.with_name("experiments") / "calibration" / "results"
+"""The folder of what ``attnlab calibrate calibration --output rates-TEST.json`` wrote of the study that ships with attnlab."""
 SAMPLES = 1000
 """Exchanges of a test of trained models: one for each of a thousand splits."""
 
@@ -103,6 +103,13 @@ GROUPS: dict[Significance, Callable[[MeasuredVariants, str, int, int], Calibrati
 """How groups of runs are compared, by what the study calls it."""
 
 
+FALSE: dict[Significance, str] = {
+    "seeds": "false stars",
+    "models": "as claims about the variants, whatever their seeds, such stars are often false",
+}
+"""What the stars of a test are where nothing differs but seeds."""
+
+
 def write_rates(path: Path, study: str, significance: Significance, metric: str, rates: Sequence[Rate]) -> None:
     """Write down calibrations of one test.
 
@@ -119,13 +126,12 @@ def write_rates(path: Path, study: str, significance: Significance, metric: str,
         raise UserError(f"cannot write {path}: {error.strerror}") from error
 
 
-def tell_published(significance: Significance, path: Path = PUBLISHED) -> str:
-    """Say how often stars of a test were false in the study that ships with attnlab; empty where it did not calibrate that."""
+def tell_published(significance: Significance, folder: Path = PUBLISHED) -> str:
+    """Say how often stars of a test were false in the study that ships with attnlab; empty where that is not known."""
+    path = folder / f"rates-{significance}.json"
     if not path.is_file():
         return ""
     content = json.loads(path.read_text(encoding="utf-8"))
-    if content["significance"] != significance:
-        return ""
     by_size: dict[int, list[float]] = {}
     for rate in content["rates"]:
         by_size.setdefault(rate["found"]["seeds"], []).append(100 * rate["found"]["rate"])
@@ -133,6 +139,6 @@ def tell_published(significance: Significance, path: Path = PUBLISHED) -> str:
     runs = "; ".join(dict.fromkeys(f"{rate['runs']} runs of {rate['variant']}" for rate in content["rates"]))
     tests = len({rate["test"] for rate in content["rates"]})
     return (
-        f"false stars: where one variant was compared with itself, uncorrected, at nominal 5 %, {shares} "
+        f"{FALSE[significance]}: where one variant was compared with itself, uncorrected, at nominal 5 %, {shares} "
         f"(study {content['study']}: {content['metric']} on {tests} test sets, {runs})"
     )
