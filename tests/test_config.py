@@ -11,7 +11,7 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
 
 from attnlab import config
-from attnlab.config import Factory, build, check, component_errors, library_errors, settle
+from attnlab.config import CONF, Factory, build, check, component_errors, compose, library_errors, settle
 from attnlab.config import variant_labels as labels
 from attnlab.config import variant_name as name
 from attnlab.errors import UserError
@@ -391,3 +391,13 @@ def test_a_sweep_keeps_no_config_of_what_it_ran(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     config.run_hydra(["--multirun", "seed=1,2"], "train", lambda job: float(job.config["seed"]))
     assert [(one.return_value, one.cfg, one.hydra_cfg) for one in kept] == [(1.0, None, None), (2.0, None, None)]
+
+
+def test_a_file_that_is_no_yaml_is_told_with_its_line(tmp_path: Path) -> None:
+    for text, problem in (
+        ("name: a\nname: b\n", "found duplicate key name"),
+        ("name: a: b\n", "mapping values are not allowed"),
+    ):
+        (tmp_path / "mine.yaml").write_text(text)
+        with pytest.raises(UserError, match=rf"mine\.yaml, line \d: no YAML \({problem}"):
+            compose("mine", [], [tmp_path, CONF])

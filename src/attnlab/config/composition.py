@@ -20,6 +20,7 @@ from hydra.core.override_parser.types import ValueType
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import MarkedYAMLError
 
 from attnlab.config.variants import path_part, variant_name
 from attnlab.errors import UserError, nearest, unknown_key
@@ -240,6 +241,10 @@ def hydra_errors() -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_one_line(error)) from error
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{mark.name}, line {mark.line + 1}" if mark else "a config"
+        raise UserError(f"{place}: no YAML ({error.problem})") from error
 
 
 def _one_line(error: BaseException) -> str:
