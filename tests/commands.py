@@ -6,11 +6,10 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from filelock import FileLock
+from omegaconf import OmegaConf
 
 from attnlab.commands import main
 
@@ -37,12 +36,7 @@ OF_ANY_TASK = [override for override in TINY if "deep" not in override]
 
 def settings(overrides: Sequence[str]) -> str:
     """Overrides of keys as a study's file has them, where they are no part of a run's path."""
-    nested: dict[str, dict[str, Any]] = {}
-    for override in overrides:
-        path, _, value = override.partition("=")
-        part, _, key = path.partition(".")
-        nested.setdefault(part, {})[key] = yaml.safe_load(value)
-    return yaml.safe_dump(nested)
+    return OmegaConf.to_yaml(OmegaConf.from_dotlist([*overrides]))
 
 
 Cli = Callable[..., int]

@@ -16,6 +16,8 @@ EPOCH = {
 }
 EPOCH["translation"] |= EPOCH["common"]
 EPOCH["questions"] = EPOCH["common"]
+EPOCH["forecasting"] = {"mse", "mae", "crps", "interval_coverage", "interval_width"}
+EPOCH["forecasting"] |= {"entropy", "relative_entropy", "largest_weight", "monotonicity"}
 
 MINE = """\
 from attnlab.evaluation.metric import Ratio

@@ -29,7 +29,6 @@ defaults: [train, override /logger: none, _self_]
 name: {name}
 threads: 1
 batches: {{size: 32}}
-callbacks: {{saboteur: {{_target_: saboteur.Saboteur}}}}
 study: {{question: 'Which?', tune: {tune}, match: {match}, variants: {variants}}}
 hydra: {{sweeper: {{params: {{{params}}}}}}}
 """
@@ -40,7 +39,7 @@ def write(folder: Path, **parts: str) -> None:
     path = folder / "experiments" / f"{parts['name']}.yaml"
     path.parent.mkdir(exist_ok=True)
     given = {"tune": TUNE, "match": "null", "variants": "null", "params": "attention: 'none,dot', seed: '1'"} | parts
-    path.write_text(STUDY.format(**given) + settings(TINY))
+    path.write_text(STUDY.format(**given) + settings([*TINY, "callbacks.saboteur._target_=saboteur.Saboteur"]))
 
 
 def test_trials_are_made_once_chosen_on_validation_and_given_to_the_runs(
