@@ -14,7 +14,7 @@ import pytest
 
 from attnlab import config
 from commands import TINY, Cli, cli
-from conftest import CONF, ROOT, options
+from conftest import CONF, ROOT, exhaustive_but, options
 from test_architecture import FLOORS
 
 __all__ = ["cli"]
@@ -44,7 +44,7 @@ def test_every_licence_is_one_that_a_project_under_mit_can_depend_on() -> None:
     assert {(name, term) for name, term in terms if term not in LICENCES["SPDX"]} == set()
 
 
-@pytest.mark.parametrize("group", [group for group in MADE["SECTIONS"] if group != "metrics"])
+@pytest.mark.parametrize("group", exhaustive_but(["decoder"], [group for group in MADE["SECTIONS"] if group != "metrics"]))
 def test_every_component_tells_what_it_computes(group: str) -> None:
     """A class whose docstring gives no equation, or an option that is left out, would make an empty cell."""
     for option in options(group):

@@ -163,6 +163,7 @@ def test_every_mistake_shown_is_what_is_said(cli: Cli, capsys: pytest.CaptureFix
         assert capsys.readouterr().err.split() == message.split()
 
 
+@pytest.mark.exhaustive
 def test_a_study_of_ones_own(
     cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def test_an_ensemble_is_evaluated(runs: dict[str, Path], cli: Cli) -> None:
     assert RunFolder(runs["plain-1"]).read_evaluation("both")["others"] == [both[1]]
 
 
+@pytest.mark.exhaustive
 def test_an_evaluation_is_added_to_and_not_lost(
     runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

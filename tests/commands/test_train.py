@@ -262,6 +262,7 @@ def test_the_config_of_a_sweep_is_that_of_its_first_run(cli: Cli, tmp_path: Path
     assert not list(tmp_path.glob("runs/*/*/seed=*"))
 
 
+@pytest.mark.exhaustive
 def test_what_other_code_made_is_kept_on_request(
     cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_disk_too_small_for_a_checkpoint_ends_its_run_in_a_line(tmp_path: Path
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_report_that_cannot_be_written_is_one_line(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ def identified(*overrides: str) -> Identity:
     return identify(config, build_task(config))
 
 
+@pytest.mark.exhaustive
 def test_what_decides_the_numbers_decides_the_identity() -> None:
     same = [[], ["logger=none"], ["cache_dir=/elsewhere"], ["trainer.enable_progress_bar=false"], ["batches.num_workers=1"]]
     same += [["resume=false"], ["keep_results=true"], ["callbacks.samples.examples=2"]]

@@ -135,6 +135,7 @@ def test_claims_are_judged_with_one_seed_as_of_these_models(tmp_path: Path) -> N
     assert "| interval, at 95 % |" in comparison.markdown()
 
 
+@pytest.mark.exhaustive
 def test_a_study_keeps_its_claims_for_its_report(tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     claim = "study.claims=['1 > 2 on test bleu']"
     assert cli("train", "-m", "seed=1", "search.width=1,2", claim, *TINY, "logger=none") == 0

@@ -54,6 +54,7 @@ def test_what_no_size_can_meet_is_refused() -> None:
         nearest_size(lambda size: 100 + size, 10, 4, 1)
 
 
+@pytest.mark.exhaustive
 def test_every_variant_and_its_trials_have_the_nearest_size_that_can_be(tmp_path: Path) -> None:
     tune = "{trials: 2, keys: {optimizer.lr: [0.1, 0.2]}}"
     study = planned(tmp_path, "{parameters: baseline, key: model.embedding_size, multiple: 4}", tune=tune)
@@ -105,6 +106,7 @@ def test_nonsense_is_refused(match: str, told: str, tmp_path: Path) -> None:
     assert told in str(refused.value)
 
 
+@pytest.mark.exhaustive
 def test_a_tuning_that_changes_the_count_is_refused(tmp_path: Path) -> None:
     tune = "{trials: 2, keys: {encoder.num_layers: [1, 2]}}"
     match = "{parameters: 20000, key: model.embedding_size}"

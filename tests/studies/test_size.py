@@ -112,6 +112,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_study(tmp_path_factory.mktemp("runs") / "crowd", skills=skills, seeds=(1,), states={}, baseline="attention=v1")
 
 
+@pytest.mark.exhaustive
 def test_of_many_variants_the_baseline_and_the_best_are_shown_in_full(crowd: Path) -> None:
     study = collect(crowd)
     comparison = compare_variants(study)

@@ -291,6 +291,7 @@ def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.exhaustive
 def test_a_recorded_run_comes_out_the_same_and_a_changed_figure_is_told(
     cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

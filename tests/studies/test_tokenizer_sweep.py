@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+import pytest
+
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import collect
 from attnlab.studies.page.charts import lengths
@@ -14,6 +16,7 @@ from commands import TINY, Cli, cli
 __all__ = ["cli"]
 
 
+@pytest.mark.exhaustive
 def test_variants_with_different_tokenizers_are_compared_on_the_same_examples(cli: Cli, tmp_path: Path) -> None:
     sweep = ["train", "-m", "name=tokens", "tokenizer=spacy,characters", "study.baseline=spacy", "logger=none"]
     assert cli(*sweep, *TINY, "trainer.limit_train_batches=1", "search.max_length_factor=0.1") == 0

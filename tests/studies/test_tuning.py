@@ -42,6 +42,7 @@ def write(folder: Path, **parts: str) -> None:
     path.write_text(STUDY.format(**given) + settings([*TINY, "callbacks.saboteur._target_=saboteur.Saboteur"]))
 
 
+@pytest.mark.exhaustive
 def test_trials_are_made_once_chosen_on_validation_and_given_to_the_runs(
     cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
