@@ -64,17 +64,18 @@ def write_statistics(
     """Write what each example adds to each metric, the length of its source, and its number in the test set."""
     path.parent.mkdir(exist_ok=True)
     beside = {name: np.asarray(row, dtype=np.float64)[:, None] for name, row in ((LENGTHS, lengths), (NUMBERS, numbers))}
-    # Two arrays are read many times faster than one for each metric. Most metrics add small whole numbers, which need an eighth
-    # of the bytes; columns one after another pack better than rows.
-    order = sorted({**beside, **statistics}.items(), key=lambda item: not _are_counts(item[1]))
-    columns = {kind: [rows.T for _, rows in order if _are_counts(rows) == kind] for kind in (True, False)}
+    # A few arrays are read many times faster than one for each metric. Most metrics add small whole numbers, which need a
+    # quarter of the bytes; columns one after another pack better than rows.
+    every = {**beside, **statistics}
+    counts = {name: rows for name, rows in every.items() if _are_counts(rows)}
+    values = {name: rows for name, rows in every.items() if name not in counts}
     none = np.empty((0, len(lengths)))
     with replacement(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,
-            names=np.array([name for name, rows in order for _ in range(rows.shape[1])], dtype=str),
-            counts=np.concatenate([none, *columns[True]]).astype(np.int16),
-            values=np.concatenate([none, *columns[False]]),
+            names=np.array([name for name, rows in (counts | values).items() for _ in range(rows.shape[1])], dtype=str),
+            counts=np.concatenate([none, *(rows.T for rows in counts.values())]).astype(np.int16),
+            values=np.concatenate([none, *(rows.T for rows in values.values())]),
         )
 
 
