@@ -17,6 +17,10 @@ USUAL = 16
 """Letters of a label that every picture has room for."""
 
 
+LEAST_ROWS = 5
+"""As high as the labels beside a picture are long; fewer rows are higher instead."""
+
+
 def heatmap(
     weights: "Tensor",
     source: Sequence[str],
@@ -35,7 +39,9 @@ def heatmap(
         gold: known links (source position, hypothesis position), marked by a ring.
     """
     rows, columns = len(hypothesis), len(source)
-    figure = Figure(figsize=(1.8 + 0.32 * columns, 1.6 + 0.27 * rows + label_height(source)), layout="constrained")
+    figure = Figure(
+        figsize=(1.8 + 0.32 * columns, 1.6 + 0.27 * max(rows, LEAST_ROWS) + label_height(source)), layout="constrained"
+    )
     axes = figure.add_subplot()
     image = draw(axes, weights, source, hypothesis, gold=gold)
     if title:

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 from attnlab.errors import UserError
-from attnlab.evaluation.heatmaps import draw, label_height
+from attnlab.evaluation.heatmaps import LEAST_ROWS, draw, label_height
 from attnlab.evaluation.measurement import Bucket
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def plot_side_by_side(
     rows = max(len(hypothesis) for _, _, hypothesis in maps.values())
     columns = max(len(source) for _, source, _ in maps.values())
     width = (1.6 + 0.32 * columns) * len(maps) + 0.8
-    height = 2.0 + 0.27 * rows + max(label_height(source) for _, source, _ in maps.values())
+    height = 2.0 + 0.27 * max(rows, LEAST_ROWS) + max(label_height(source) for _, source, _ in maps.values())
     figure = Figure(figsize=(width, height), layout="constrained")
     panels = figure.subplots(1, len(maps), squeeze=False)[0]
     for axes, (name, (weights, source, hypothesis)) in zip(panels, maps.items(), strict=True):
