@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+import torch
+
 from attnlab.config import build
 from attnlab.data.batches import split_evaluation
 from attnlab.tasks.predictor import Predictor
@@ -14,14 +16,17 @@ from benchmarks.setting import Setting
 OURS = Quantity("beam, attnlab", "beam of 5, attnlab", "sentences/s")
 THEIRS = Quantity("beam, JoeyNMT 2.3", "beam of 5, JoeyNMT 2.3", "sentences/s")
 RATIO = Quantity("beam, attnlab / JoeyNMT 2.3", "beam of 5, attnlab / JoeyNMT 2.3")
+COARSE = Quantity("beam, attnlab, bfloat16", "beam of 5, attnlab, `--precision bfloat16`", "sentences/s")
+COARSE_RATIO = Quantity("beam, attnlab, bfloat16 / float32", "beam of 5, attnlab, `--precision bfloat16` / float32")
+COARSE_PEER = Quantity("beam, attnlab, bfloat16 / JoeyNMT 2.3", "beam of 5, attnlab, `--precision bfloat16` / JoeyNMT 2.3")
 
 
-def our_search(setting: Setting) -> Contestant:
+def our_search(setting: Setting, dtype: torch.dtype) -> Contestant:
     """Return what translates the first sentences of the first test set, every translation of one length."""
     limits = {"max_length_factor": 0.0, "min_length_factor": 0.0, "max_length_offset": LENGTH, "min_length_offset": LENGTH}
     search = replace(build(setting.config["search"], "search"), **limits)
     examples = setting.task.examples(setting.task.test_names[0])
-    predictor: Predictor = setting.task.predictor([setting.model().eval()], search)
+    predictor: Predictor = setting.task.predictor([setting.model().to(dtype).eval()], search)
     rows = examples.source.lengths[: setting.sentences].argsort(kind="stable")
     size = setting.config["batches"]["eval_size"]
     batches = split_evaluation(rows, examples.source.lengths, examples.target.lengths, size)
@@ -36,7 +41,7 @@ def our_search(setting: Setting) -> Contestant:
 
 def measure(setting: Setting) -> Iterator[Figure]:
     """Let both take turns."""
-    contestants = {OURS.name: our_search(setting)}
+    contestants = {OURS.name: our_search(setting, torch.float32), COARSE.name: our_search(setting, torch.bfloat16)}
     fixed = f"untrained weights, every translation {LENGTH} tokens long"
     reason, note = absence(), ""
     if reason:
@@ -50,6 +55,9 @@ def measure(setting: Setting) -> Iterator[Figure]:
     yield rounds.figure(OURS, OURS.name, fixed)
     yield rounds.figure(THEIRS, THEIRS.name, note)
     yield rounds.ratio(RATIO, OURS.name, THEIRS.name)
+    yield rounds.figure(COARSE, COARSE.name, fixed)
+    yield rounds.ratio(COARSE_RATIO, COARSE.name, OURS.name)
+    yield rounds.ratio(COARSE_PEER, COARSE.name, THEIRS.name)
 
 
-PART = Part([OURS, THEIRS, RATIO], measure)
+PART = Part([OURS, THEIRS, RATIO, COARSE, COARSE_RATIO, COARSE_PEER], measure)

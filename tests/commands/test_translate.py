@@ -77,6 +77,25 @@ def test_in_python_scores_are_those_of_forced_decoding(name: str, runs: dict[str
     assert [t.text for t in alone.translate(source)] == [t.text for t in found]
 
 
+def test_in_bfloat16_scores_are_close_to_those_in_float32(runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attnlab.runs.loading.CPU_HAS_BFLOAT16", True)
+    coarse: Any = attnlab.load(runs["plain-1"], precision="bfloat16")
+    assert {parameter.dtype for parameter in coarse.models[0].parameters()} == {torch.bfloat16}
+    exact: Any = attnlab.load(runs["plain-1"])
+    source = ["The old man runs .", "The woman who sings sees Xanthippe ."]
+    lines = [translation.text for translation in exact.translate(source)]
+    pairs = list(zip(coarse.score(source, lines), exact.score(source, lines), strict=True))
+    for rough, fine in pairs:
+        assert rough.log_probability == pytest.approx(fine.log_probability, rel=0.03)
+    assert any(rough.log_probability != fine.log_probability for rough, fine in pairs)
+    assert len(coarse.translate(source)) == 2
+    with pytest.raises(UserError, match="precision is float32 or bfloat16, not 'int4'"):
+        attnlab.load(runs["plain-1"], precision="int4")
+    monkeypatch.setattr("attnlab.runs.loading.CPU_HAS_BFLOAT16", False)
+    with pytest.raises(UserError, match="this CPU has no bfloat16"):
+        attnlab.load(runs["plain-1"], precision="bfloat16")
+
+
 def test_an_ensemble_of_runs_translates(
     runs: dict[str, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

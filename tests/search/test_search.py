@@ -127,6 +127,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "width must be 1 or more, not 0": lambda: BeamSearch(width=0),
     "max_length_offset be 1 or more, not 2.0 and 0": lambda: GreedySearch(max_length_offset=0),
     "must not be negative": lambda: GreedySearch(min_length_offset=-1),
+    "relative_threshold must not be negative": lambda: BeamSearch(relative_threshold=-0.5),
+    "relative_threshold has no effect": lambda: BeamSearch(width=1, relative_threshold=1.0),
     "must not be above those of the longest": lambda: GreedySearch(min_length_offset=11),
     "a min_length_offset of 1 would have no effect": lambda: GreedySearch(min_length_offset=1),
     "no 4 tokens twice": lambda: GreedySearch(max_length_factor=0, max_length_offset=4, no_repeat_ngram=4),
@@ -174,6 +176,39 @@ def test_no_ngram_comes_twice(kind: type[Search], size: int) -> None:
 
     assert kind is SamplingSearch or repeats(search_sentences(kind(**long)))
     assert not repeats(search_sentences(kind(**long, no_repeat_ngram=size)))
+
+
+def beam_of_one(made: Seq2Seq, source: Tensor, length: int, width: int, threshold: float, longest: int) -> dict[str, float]:
+    """Beam search of one sentence, prefix by prefix, every prefix read from its start: what ends, and its log-probability."""
+    prefixes, finished = {(): 0.0}, {}
+    for size in range(1, longest + 1):
+        extensions = {}
+        for prefix in prefixes:
+            for token in [EOS] if size == longest else range(VOCABULARY):
+                extensions[*prefix, token] = score_output(made, source[:length], [*prefix, token])
+        best = sorted(extensions.items(), key=lambda item: -item[1])[: width - len(finished)]
+        best = [(tokens, score) for tokens, score in best if score >= best[0][1] - threshold]
+        finished |= {str(list(tokens)): score for tokens, score in best if tokens[-1] == EOS}
+        prefixes = {tokens: score for tokens, score in best if tokens[-1] != EOS}
+    return finished
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3, 100.0])
+def test_relative_threshold_drops_what_is_far_below_the_best(threshold: float) -> None:
+    made = model("decoder=luong_feeding", "attention=general", seed=5)
+    with torch.no_grad():
+        made.head.projection.weight.mul_(2.0)
+    source, lengths = sentences([6, 2, 4, 3])
+    limits = {"max_length_factor": 0.0, "max_length_offset": 5}
+    found = BeamSearch(width=4, relative_threshold=threshold, **limits)(made, source, lengths, bos=BOS, eos=EOS)
+    for row, length in enumerate(lengths.tolist()):
+        expected = beam_of_one(made, source[row], length, 4, threshold, 5)
+        assert {str(h.tokens): h.log_probability for h in found[row]} == pytest.approx(expected, abs=1e-4)
+    counts = [len(hypotheses) for hypotheses in found]
+    assert max(counts) == 1 if threshold == 0.0 else min(counts) >= 1
+    if threshold == 100.0:
+        every = BeamSearch(width=4, **limits)(made, source, lengths, bos=BOS, eos=EOS)
+        assert [[h.tokens for h in hs] for hs in found] == [[h.tokens for h in hs] for hs in every]
 
 
 def test_coverage_penalty_is_its_equation() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 from attnlab.commands._complete import complete_run_or_search
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
-from attnlab.runs.names import BEST, LAST, SHAPE, WEIGHTS
+from attnlab.runs.names import BEST, LAST, PRECISIONS, SHAPE, WEIGHTS
 
 if TYPE_CHECKING:
     from attnlab.runs.folder import RunFolder
@@ -31,6 +31,7 @@ class ModelOptions:
         search: overrides of the search of the first.
         checkpoint: name of the file.
         device: for the models.
+        precision: that they compute in.
         batch_size: sources at a time.
         replace_unknown: of the task; None is as in the run's own test.
     """
@@ -39,6 +40,7 @@ class ModelOptions:
     search: list[str]
     checkpoint: str
     device: str
+    precision: str
     batch_size: int
     replace_unknown: bool | None
 
@@ -56,7 +58,7 @@ class ModelOptions:
             if "=" in str(run).partition("/")[0] and not run.exists():
                 known = "search=OPTION, search/PART=OPTION and search.KEY=VALUE"
                 raise UserError(f"{run} is no folder of a run, and all that can be set is {known}")
-        return cls(runs, search, *(given.pop(name) for name in ("checkpoint", "device", "batch_size", "replace_unknown")))
+        return cls(runs, search, **{field.name: given.pop(field.name) for field in fields(cls)[2:]})
 
     def load(self) -> "Predictor":
         """Open the models.
@@ -82,6 +84,7 @@ class ModelOptions:
             search=search,
             checkpoint=self.checkpoint,
             device=self.device,
+            precision=self.precision,
             batch_size=self.batch_size,
             replace_unknown=self.replace_unknown,
         )
@@ -94,6 +97,13 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
         checkpoint_option,
         trust_option,
         click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps."),
+        click.option(
+            "--precision",
+            type=click.Choice(list(PRECISIONS)),
+            default="float32",
+            show_default=True,
+            help="Of the weights and of what is computed from them; sums of log-probabilities stay in float64.",
+        ),
         click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Sources at a time."),
         click.option(
             "--replace-unknown/--no-replace-unknown",

@@ -47,6 +47,7 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
         "others": [str(run.resolve()) for run in models.runs[1:]],
         "search": models.search,
         "checkpoint": models.checkpoint,
+        "precision": models.precision,
         "replace_unknown": models.replace_unknown,
         **describe_origin(folders, predictor.task),
     }

@@ -15,7 +15,10 @@ class Frontend(nn.Module, ABC):
     Attributes:
         size: of a vector.
         input_size: how many ids there are, or how many numbers an element has; None where that is not fixed.
+        reads_numbers: whether an element is numbers, and not an id.
     """
+
+    reads_numbers: ClassVar[bool] = False
 
     size: int
     input_size: int | None = None

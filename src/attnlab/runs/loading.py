@@ -10,11 +10,12 @@ import torch
 from attnlab.config import build
 from attnlab.config import trust as trust_all
 from attnlab.errors import UserError, brief
+from attnlab.layers.lstm import CPU_HAS_BFLOAT16
 from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_task
 from attnlab.runs.building import read_trusted_config, report_damage
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.names import BEST, SHAPE, WEIGHTS
+from attnlab.runs.names import BEST, PRECISIONS, SHAPE, WEIGHTS
 from attnlab.runs.weights import load_weights
 from attnlab.search import Search
 from attnlab.tasks.predictor import Predictor
@@ -26,6 +27,7 @@ def load(
     search: Search | None = None,
     checkpoint: str = WEIGHTS,
     device: str | torch.device = "cpu",
+    precision: str = "float32",
     batch_size: int = 64,
     trust: bool = False,
     **task_options: Any,
@@ -37,6 +39,8 @@ def load(
         search: finds predictions; None is what the first run was tested with.
         checkpoint: which weights: ``weights.safetensors``, those that the run was tested with, ``best.ckpt`` or ``last.ckpt``.
         device: where the models shall be.
+        precision: of their weights and of what is computed from them: float32, or bfloat16, which is faster where the device
+            has it, and rounds to three digits; log-probabilities are made and summed in float32 and more.
         batch_size: sources in a batch, fewer if they are very long.
         trust: also use classes that are not attnlab's, as the runs may name: their code is executed.
         task_options: settings of the first run's task to be changed, such as ``replace_unknown=True``.
@@ -46,18 +50,19 @@ def load(
 
     Raises:
         UserError: a folder that holds no finished run, a file in it that is damaged or not of this model, a run of another
-            version of attnlab, one that names a class which is not trusted, or runs whose targets are others than those of the
-            first.
+            version of attnlab, one that names a class which is not trusted, runs whose targets are others than those of the
+            first, or a precision that is unknown, that the device lacks, or that is too coarse for what the models read.
     """
     with trust_all(None) if trust else nullcontext():
-        return _load(runs, search, checkpoint, device, batch_size, task_options)
+        return _load(runs, search, checkpoint, torch.device(device), precision, batch_size, task_options)
 
 
 def _load(
     runs: Sequence[str | Path],
     search: Search | None,
     checkpoint: str,
-    device: str | torch.device,
+    device: torch.device,
+    precision: str,
     batch_size: int,
     task_options: Mapping[str, Any],
 ) -> Predictor:
@@ -74,7 +79,8 @@ def _load(
             raise UserError(
                 f"{folder.path} was trained on other data than {folders[0].path}: only models of the same data make an ensemble"
             )
-        models.append(_load_model(folder, task, checkpoint).to(device).eval())
+        model = _load_model(folder, task, checkpoint)
+        models.append(model.to(device, _dtype(precision, device, model)).eval())
     with report_damage(folders[0].path):
         search = search or build(read_trusted_config(folders[0])["search"], "search")
     if models[0].needs_copy_ids:
@@ -114,6 +120,18 @@ def _require(folder: RunFolder, checkpoint: str) -> None:
             is_trained = path == folder.weights_file and folder.best_checkpoint.is_file()
             hint = f", or add --checkpoint {BEST}" if is_trained else ""
             raise UserError(f"{folder.path} holds no {path.name}: name the folder of a finished run, {SHAPE}{hint}")
+
+
+def _dtype(precision: str, device: torch.device, model: Seq2Seq) -> torch.dtype:
+    if precision not in PRECISIONS:
+        raise UserError(f"precision is {' or '.join(PRECISIONS)}, not {precision!r}")
+    if precision != PRECISIONS[0]:
+        if model.source_frontend.reads_numbers:
+            raise UserError(f"the model reads numbers, for which {precision} is too coarse: use {PRECISIONS[0]}")
+        if device.type == "cpu" and not CPU_HAS_BFLOAT16:
+            raise UserError(f"this CPU has no {precision}, which would be slower than {PRECISIONS[0]}: use that")
+    dtype: torch.dtype = getattr(torch, precision)
+    return dtype
 
 
 def _load_model(folder: RunFolder, task: Task, checkpoint: str) -> Seq2Seq:

@@ -7,3 +7,5 @@ RECORD = "run.json"
 BEST = "best.ckpt"
 LAST = "last.ckpt"
 WEIGHTS = "weights.safetensors"
+PRECISIONS = ("float32", "bfloat16")
+"""What a trained model may be used in, as torch names them."""

@@ -164,22 +164,22 @@ class Search(ABC):
         """
         next_length = history.shape[1] + 1
         last = bounds.longest == next_length
-        if bounds.shortest is None and not self.no_repeat_ngram:
+        too_short = torch.zeros_like(last) if bounds.shortest is None else next_length < bounds.shortest
+        if not self.no_repeat_ngram and not bool(too_short.any()):
             return force_token(log_probabilities, log_probabilities, eos, last)
-        forbidden = self._repeated(log_probabilities, history)
-        if bounds.shortest is not None:
-            forbidden[:, eos] |= next_length < bounds.shortest
-        allowed = log_probabilities.masked_fill(forbidden, -torch.inf)
-        return force_token(allowed, log_probabilities, eos, last | allowed.isneginf().all(dim=-1))
+        allowed = self._without_repetition(log_probabilities, history)
+        allowed[too_short, eos] = -torch.inf
+        return force_token(allowed, log_probabilities, eos, last | allowed.amax(dim=-1).isneginf())
 
-    def _repeated(self, log_probabilities: Tensor, history: Tensor) -> Tensor:
-        size, forbidden = self.no_repeat_ngram, torch.zeros_like(log_probabilities, dtype=torch.bool)
+    def _without_repetition(self, log_probabilities: Tensor, history: Tensor) -> Tensor:
+        """Return a copy, -inf for what would make an n-gram come twice."""
+        size, allowed = self.no_repeat_ngram, log_probabilities.clone()
         if size and history.shape[1] >= size:
             spans = history.unfold(1, size, 1)
             again = (spans[..., :-1] == history[:, history.shape[1] - size + 1 :].unsqueeze(1)).all(-1)
             rows, where = again.nonzero(as_tuple=True)
-            forbidden[rows, spans[rows, where, -1]] = True
-        return forbidden
+            allowed[rows, spans[rows, where, -1]] = -torch.inf
+        return allowed
 
 
 def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:

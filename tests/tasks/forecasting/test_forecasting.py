@@ -269,3 +269,5 @@ def test_the_next_rows_are_forecast_in_the_units_of_the_data(
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(past.encode())))
         assert cli("forecast", str(run)) == 2
         assert told in capsys.readouterr().err
+    assert cli("evaluate", str(run), "--precision", "bfloat16") == 2
+    assert "the model reads numbers, for which bfloat16 is too coarse" in capsys.readouterr().err

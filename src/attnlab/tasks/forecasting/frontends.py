@@ -17,6 +17,8 @@ class RowFrontend(SourceFrontend, TargetFrontend):
         size: of a vector.
     """
 
+    reads_numbers = True
+
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
         self.input_size = input_size
@@ -35,6 +37,8 @@ class PlainRows(SourceFrontend, TargetFrontend):
     Args:
         input_size: numbers in a row.
     """
+
+    reads_numbers = True
 
     def __init__(self, input_size: int) -> None:
         super().__init__()

@@ -19,6 +19,8 @@ class ElementFrontend(SourceFrontend):
         size: of a vector.
     """
 
+    reads_numbers = True
+
     def __init__(self, element_size: int, size: int) -> None:
         super().__init__()
         self.size = size
