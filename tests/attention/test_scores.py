@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import Query
-from attnlab.attention.scores import Score
+from attnlab.attention.scores import Score, score_within
 from attnlab.errors import UserError
 from conftest import options
 from parts import agree, attention, inputs, parameters, part, score
@@ -110,6 +110,31 @@ def test_every_product_may_be_sharper(name: str, kind: str) -> None:
             parameter.add_(0.3)
     expected = by_loop(made, lambda p, s, h, j: BETAS[kind](p, s, 0.7) * LOOPS[name](p, s, h, j) / usual, query, states)
     agree(made(query, made.project_keys(states)), expected, [query, states, *made.parameters()])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_limit_of_memory_changes_neither_scores_nor_gradients_but_what_is_kept(name: str) -> None:
+    made = score(name)
+    query, _, states = inputs(target=7, query=made.query_size, memory=made.memory_size)
+    keys = made.project_keys(states)
+
+    def within(rows: int) -> tuple[Tensor, int]:
+        """The scores, with room for so many queries at once, and the size of the largest tensor kept for gradients."""
+        kept = [0]
+
+        def keep(tensor: Tensor) -> Tensor:
+            kept.append(tensor.numel())
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            scored = score_within(made, query, keys, rows * keys.shape[:2].numel() * made.pair_size * 8 / 2**20)
+        return scored, max(kept)
+
+    whole, most = within(7)
+    for rows in (3, 1, 0):
+        limited, less = within(rows)
+        agree(limited, whole, [query, states, *made.parameters()])
+        assert less < most if made.pair_size else less == most
 
 
 def test_options_of_scores_are_in_their_equations() -> None:

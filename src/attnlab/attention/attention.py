@@ -1,7 +1,7 @@
 """Attention as the composition of a score, a window, a normalizer, keys and a history."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -13,9 +13,10 @@ from attnlab.attention.kernels import Kernel, KernelName, ProductAttention, Situ
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Normalizer
-from attnlab.attention.scores import Score
+from attnlab.attention.scores import Score, score_within
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError
+from attnlab.hints import Range
 
 QueryPart = Literal["state", "embedding", "context", "language"]
 
@@ -63,6 +64,8 @@ class Attention(AttentionMechanism):
         query: what the query is made of: one of state, embedding, context and language, or several.
         kernel: what computes the context where nobody reads the weights: auto, eager, sdpa or flex; see
             :mod:`attnlab.attention.kernels`.
+        score_memory: MiB that a score may hold of what it makes of each pair of query and key, such as its hidden layer, where
+            all queries are answered at once; see :func:`attnlab.attention.scores.score_within`.
 
     Attributes:
         replacement: of the weights, while somebody intervenes; see :func:`attnlab.attention.interventions.intervene`.
@@ -88,8 +91,10 @@ class Attention(AttentionMechanism):
         history: Callable[[HistorySizes], History],
         query: QueryPart | Sequence[QueryPart] = ("state",),
         kernel: KernelName = "auto",
+        score_memory: Annotated[float, Range(0)] = 1024,
     ) -> None:
         super().__init__()
+        self.score_memory = score_memory
         self.keys = keys(memory_size)
         self.context_size = self.keys.value_size
         self.query_parts = (query,) if isinstance(query, str) else tuple(query)
@@ -177,7 +182,8 @@ class Attention(AttentionMechanism):
         if self.score is None:
             logits = queries.new_zeros(*queries.shape[:2], memory.mask.shape[1])
         else:
-            logits = self.score(queries, self.history.adjust_keys(memory.keys, state.history))
+            keys = self.history.adjust_keys(memory.keys, state.history)
+            logits = score_within(self.score, queries, keys, self.score_memory)
         adjusted = self.history.adjust_logits(logits, state.history)
         region = self.window(queries, memory.mask, state.step)
         if region.bias is not None:

@@ -1,7 +1,7 @@
 """Attention in several heads: the matrices of the heads, and any attention inside them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from attnlab.attention.normalizers import Normalizer, Softmax
 from attnlab.attention.scores import ScaledDot, Score
 from attnlab.attention.windows import Global, Window
 from attnlab.errors import UserError
+from attnlab.hints import Range
 
 
 class HeadProjections(nn.Module):
@@ -120,6 +121,7 @@ class MultiHeadAttention(AttentionMechanism):
         history: makes what is remembered over time from (sizes) of a head.
         query: what a head's query is made of; the decoder's state is that of the head's subspace.
         kernel: what computes the contexts where nobody reads the weights; see :class:`Attention`.
+        score_memory: MiB that the score may hold of each pair of query and key; see :class:`Attention`.
 
     Raises:
         UserError: the heads do not divide the query, a score that does not look at keys, or a kernel that cannot compute this.
@@ -138,6 +140,7 @@ class MultiHeadAttention(AttentionMechanism):
         history: Callable[[HistorySizes], History],
         query: QueryPart | Sequence[QueryPart] = ("state",),
         kernel: KernelName = "auto",
+        score_memory: Annotated[float, Range(0)] = 1024,
     ) -> None:
         super().__init__()
         comparison, parts = f"{heads} heads", (query,) if isinstance(query, str) else query
@@ -155,6 +158,7 @@ class MultiHeadAttention(AttentionMechanism):
             history=history,
             query=query,
             kernel=kernel,
+            score_memory=score_memory,
         )
         validate_composition(Composition(self.head.score, normalizer=self.head.normalizer, comparison=comparison))
         self.head.fused_on_cpu = self._is_plain()

@@ -55,6 +55,7 @@ class HiddenLayer(Score, ABC):
     def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None) -> None:
         super().__init__(query_size, memory_size)
         self.v = nn.Linear(hidden_size or query_size, 1, bias=False)
+        self.pair_size = self.v.in_features
 
     @abstractmethod
     def project_query(self, query: Tensor) -> Tensor:
@@ -234,6 +235,7 @@ class Network(Score):
         layers: list[nn.Module] = [activation()]
         for below, size in pairwise(hidden_sizes):
             layers += [nn.Linear(below, size), activation()]
+        self.pair_size = 2 * sum(hidden_sizes)  # before and after φ
         self.rest = nn.Sequential(*layers, nn.Linear(hidden_sizes[-1], 1, bias=False))
 
     @override

@@ -3,7 +3,9 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from attnlab.attention.mechanism import Part
 from attnlab.errors import UserError
@@ -20,8 +22,10 @@ class Score(Part, ABC):
         linear_keys: whether :meth:`project_keys` is linear, so that a history may add to the keys after it.
         content_based: whether it compares the query with the keys; if not, it sees their number alone.
         is_product: whether it is a product of query and key, so that :meth:`as_product` may be called.
+        pair_size: numbers that it makes of each pair of query and key on the way to their score.
     """
 
+    pair_size: int = 0
     linear_keys: ClassVar[bool] = True
     content_based: ClassVar[bool] = True
     is_product: ClassVar[bool] = False
@@ -42,6 +46,34 @@ class Score(Part, ABC):
     def as_product(self, query: Tensor) -> tuple[Tensor, float]:
         """Return vectors (batch, target_len, key_size) and a number: e is the number times their products with the keys."""
         raise TypeError(f"a {type(self).__name__} score is no product of query and key")
+
+
+MEBIBYTE = 2**20
+
+
+def score_within(score: Score, query: Tensor, keys: Tensor, mebibytes: float) -> Tensor:
+    """Score queries against keys with a limit on what is held at a time of the numbers made of each pair.
+
+    Beyond the limit the queries are scored some at a time, one at least, and what was made of their pairs is made again for the
+    gradients (Chen et al. 2016, "Training deep nets with sublinear memory cost"). Scores and gradients stay what they are.
+
+    Args:
+        score: scores each query by itself.
+        query: (batch, target_len, query_size).
+        keys: (batch, source_len, key_size).
+        mebibytes: the limit.
+
+    Returns:
+        (batch, target_len, source_len).
+    """
+    row = len(query) * keys.shape[1] * score.pair_size * query.element_size()
+    rows = max(int(mebibytes * MEBIBYTE) // row, 1) if row else query.shape[1]
+    if rows >= query.shape[1]:
+        logits: Tensor = score(query, keys)
+        return logits
+    parts = torch.split(query, rows, dim=1)
+    # Nothing is drawn at random, so that no state of a generator has to be kept.
+    return torch.cat([checkpoint(score, part, keys, use_reentrant=False, preserve_rng_state=False) for part in parts], dim=1)
 
 
 class EqualSizes(Score, ABC):
