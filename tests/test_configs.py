@@ -34,6 +34,7 @@ STUDIES = sorted(path for path in EXPERIMENTS.rglob("*.yaml") if path.parent.nam
 DIAGNOSTICS = [
     name for name in options("data") if ".diagnostics." in (CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8")
 ]
+POINTING = [name for name in options("data") if ".pointing." in (CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8")]
 WINDOWS = ["data.look_back=24", "data.horizon=3"]
 NEEDS = {
     "data=multi30k": ["data.root=corpus", "data.tests=[test]"],
@@ -53,7 +54,8 @@ NEEDS = {
     "decoder/readout=maxout": ["decoder=bahdanau"],
     "decoder/readout=tanh": ["decoder=bahdanau"],
     "trainer=ddp": ["trainer.devices=1"],
-    "data=sort": ["task=pointing"],
+    **{f"data={name}": ["task=pointing"] for name in POINTING},
+    "metrics=pointing": ["task=pointing"],
     **{f"data={name}": ["task=diagnostics"] for name in DIAGNOSTICS},
     "data=lags": ["task=forecasting"],
     "data=csv": ["task=forecasting", "data.path=corpus/series.csv", "data.time=date", *WINDOWS],

@@ -203,10 +203,9 @@ class Pointing(Task):
         right = None if reference is None else read_positions(reference, len(problem.elements), "reference")
         if right is not None and self.problems.is_correct(problem._replace(answer=right), problem.answer):
             right = None
-        for answer, style in ((right, "--"), (problem.answer, "-")):
-            for corners in self.problems.polygons(answer or []) or ():
-                closed = problem.elements[[*corners, *corners[:1]]]
-                axes.plot(*closed.T, style, color="0.5" if style == "--" else "#0072B2", linewidth=1.2)
+        for answer, style, color in ((right, "--", "0.5"), (problem.answer, "-", "#0072B2")):
+            for corners in (answer and self.problems.polygons(answer)) or ():
+                axes.plot(*problem.elements[[*corners, *corners[:1]]].T, style, color=color, linewidth=1.2)
         axes.plot(*problem.elements.T, "o", color="black", markersize=3)
         for position, (x, y) in enumerate(problem.elements.tolist()):
             axes.annotate(str(position), (x, y), xytext=(3, 3), textcoords="offset points", fontsize="x-small")
