@@ -237,6 +237,7 @@ def test_the_same_commands_train_report_evaluate_predict_and_draw(
     assert "done" in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_hulls_are_measured_and_drawn(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
