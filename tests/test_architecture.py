@@ -3,12 +3,14 @@
 import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
 from attnlab.runs.names import RUNS
+from attnlab.source import GENERATORS
 from conftest import CONF, ROOT
 
 PACKAGE = ROOT / "src" / "attnlab"
@@ -65,6 +67,25 @@ def test_imports_point_downwards(path: Path) -> None:
         assert all(
             name.split(".")[2] in (task, "task", "predictor") for name in imports(path) if name.startswith("attnlab.tasks.")
         )
+
+
+GENERATED = [path for path in MODULES if path.parent.name == GENERATORS and path.name != "__init__.py"]
+
+
+@pytest.mark.parametrize("path", GENERATED, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_generator_imports_no_other_but_its_base_classes(path: Path) -> None:
+    """They alone count with it, so that a result would not notice a change of anything else."""
+    own = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    classes = [cls for cls in vars(import_module(own)).values() if isinstance(cls, type) and cls.__module__ == own]
+    bases = {base.__module__ for cls in classes for base in cls.__mro__}
+    package = own.rpartition(".")[0]
+    modules = {
+        name
+        for name in imports(path)
+        if name.startswith(package) and (PACKAGE.parent / f"{name.replace('.', '/')}.py").is_file()
+    }
+    assert modules <= bases
+    assert package not in imports(path)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=IDS)

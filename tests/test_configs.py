@@ -34,6 +34,7 @@ STUDIES = sorted(path for path in EXPERIMENTS.rglob("*.yaml") if path.parent.nam
 DIAGNOSTICS = [
     name for name in options("data") if ".diagnostics." in (CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8")
 ]
+POINTING = [name for name in options("data") if ".pointing." in (CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8")]
 WINDOWS = ["data.look_back=24", "data.horizon=3"]
 NEEDS = {
     "data=multi30k": ["data.root=corpus", "data.tests=[test]"],
@@ -53,7 +54,8 @@ NEEDS = {
     "decoder/readout=maxout": ["decoder=bahdanau"],
     "decoder/readout=tanh": ["decoder=bahdanau"],
     "trainer=ddp": ["trainer.devices=1"],
-    "data=sort": ["task=pointing"],
+    **{f"data={name}": ["task=pointing"] for name in POINTING},
+    "metrics=pointing": ["task=pointing"],
     **{f"data={name}": ["task=diagnostics"] for name in DIAGNOSTICS},
     "data=lags": ["task=forecasting"],
     "data=csv": ["task=forecasting", "data.path=corpus/series.csv", "data.time=date", *WINDOWS],
@@ -65,7 +67,7 @@ NEEDS = {
     **{f"model={name}": ["task=forecasting", "attention=none", *WINDOWS] for name in options("model") if name != "seq2seq"},
     "model=seasonal_repeat": ["task=forecasting", "attention=none", "model.control.period=7", *WINDOWS],
     "head=pointing": ["task=pointing"],
-    "metrics=common": ["task=pointing"],
+    "metrics=common": ["task=diagnostics"],
     "tokenizer=bpe": ["tokenizer.vocab_size=300"],
     "tokenizer=unigram": ["tokenizer.vocab_size=300"],
 }
@@ -158,13 +160,19 @@ def series() -> Task:
     return build_task(settled("task=forecasting", "data.train_size=20", "data.val_size=3", "data.test_size=3"))
 
 
+@pytest.fixture(scope="module")
+def points() -> Task:
+    """The same of pointing."""
+    return build_task(settled("task=pointing", "data=convex_hull", *(one for one in CORPUS if "deep" not in one)))
+
+
 def planned(path: Path) -> Plan:
     """What ``attnlab study`` would do; it writes files of variants below the working directory."""
     return plan(path.parent, path.stem, NEEDED_BY_STUDIES.get(path.stem, []), [EXPERIMENTS, CONF], command=["attnlab", "study"])
 
 
 @pytest.mark.parametrize("path", exhaustive_but([EXPERIMENTS / "demo.yaml"], STUDIES), ids=study_name)
-def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task, series: Task) -> None:
+def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task, series: Task, points: Task) -> None:
     study = planned(path)
     variants = {tuple(variant_overrides(run.overrides)): run for run in study.runs}
     for run in variants.values():
@@ -173,7 +181,7 @@ def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task,
         assert config["threads"] == 1 or path.parent == EXPERIMENTS
         assert set(study.settings["metrics"]) <= set(config["metrics"])
         build(config["data"], "data")
-        own = series if ".forecasting." in config["task"]["_target_"] else task
+        own = {"Forecasting": series, "Pointing": points}.get(config["task"]["_target_"].rpartition(".")[2], task)
         build_module(config, own, build_model(config, own))
     _, names = variant_labels(list(variants))
     assert study.settings["question"]

@@ -11,23 +11,31 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent
+GENERATORS = "generators"
+"""Name of a folder whose modules count one by one, where a class of theirs is used: what generates one kind of data decides
+nothing about another kind."""
 
 
 def hash_code(places: Iterable[Path]) -> str:
     """Return a hash of all Python files in some places, each a file or a folder; what they are called counts too.
 
-    The package's own files count as they were when they were first hashed.
+    The package's own files count as they were when they were first hashed. In a folder of the package, those in a folder
+    :data:`GENERATORS` do not count, unless they are given themselves: :func:`foreign_files` finds those that are used.
     """
     lines: set[str] = set()
     for place in (place.resolve() for place in places):
         if place.is_relative_to(PACKAGE):
             known = hash_package()
-            own = [place] if place in known else [file for file in known if file.is_relative_to(place)]
+            own = [place] if place in known else [file for file in known if file.is_relative_to(place) and not _is_one_of(file)]
             lines |= {f"{file.relative_to(PACKAGE).as_posix()} {known[file]}\n" for file in own}
         else:
             files = [place] if place.is_file() else place.rglob("*.py")
             lines |= {f"{file.name} {_hash_file(file)}\n" for file in files}
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()[:16]
+
+
+def _is_one_of(file: Path) -> bool:
+    return GENERATORS in file.relative_to(PACKAGE).parts
 
 
 @cache
@@ -67,9 +75,12 @@ def _is_docstring(node: ast.AST, first: ast.AST) -> bool:
 
 
 def foreign_files(classes: Iterable[Any]) -> set[Path]:
-    """Return the files of classes and functions, and of what the classes inherit from, that belong to no installed package."""
+    """Return the files of classes and functions, and of what the classes inherit from, that belong to no installed package, and
+    those in a folder :data:`GENERATORS` of this one.
+    """
     parts = (part for made in classes for part in (inspect.getmro(made) if inspect.isclass(made) else (made,)))
     modules = {getattr(part, "__module__", "") for part in parts}
     files = {Path(file).resolve() for name in modules if (file := getattr(sys.modules.get(name), "__file__", None))}
     roots = {PACKAGE, *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
-    return {file for file in files if not any(file.is_relative_to(root) for root in roots)}
+    one_by_one = {file for file in files if file.is_relative_to(PACKAGE) and _is_one_of(file)}
+    return one_by_one | {file for file in files if not any(file.is_relative_to(root) for root in roots)}

@@ -56,7 +56,7 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
         ("runs/evaluation.py", True),
         ("training/loggers.py", False),
         ("evaluation/plots.py", False),
-        ("tasks/pointing/sort.py", False),
+        ("tasks/pointing/generators/sort.py", False),
         ("studies/comparison.py", False),
         ("commands/train.py", False),
         ("runs/folder.py", False),
@@ -71,6 +71,31 @@ def test_code_of_the_package_that_decides_numbers_counts(module: str, counts: bo
     after = identified.__wrapped__()
     assert (after.id != before.id) == (after.code != before.code) == counts
     assert after.settings == before.settings
+
+
+@pytest.mark.parametrize(
+    ("module", "counts"),
+    [
+        ("generators/sort.py", False),
+        ("generators/tours.py", False),
+        ("generators/__init__.py", False),
+        ("generators/convex_hull.py", True),
+        ("generators/points.py", True),
+        ("geometry.py", True),
+    ],
+)
+def test_a_generator_counts_where_it_is_used(module: str, counts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does with the modules of its base classes, and with no other generator; the rest of the task counts for all."""
+    path = source.PACKAGE / "tasks" / "pointing" / module
+    assert path.is_file()
+    hulls = ("task=pointing", "data=convex_hull")
+    fingerprint = build_task(settled(*hulls)).fingerprint
+    before, edited = identified(*hulls), {**source.hash_package(), path: "edited"}
+    for room in (source, identity):
+        monkeypatch.setattr(room, "hash_package", lambda: edited)
+    after = identified.__wrapped__(*hulls)
+    assert (after.code != before.code) == (after.recipe != before.recipe) == counts
+    assert (build_task(settled(*hulls)).fingerprint != fingerprint) == counts
 
 
 def test_every_room_whose_code_counts_is_there() -> None:

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 ENDINGS = (".png", ".svg", ".pdf")
 
 
-@click.command(short_help="Draw heatmaps, quality by length, or learning curves.")
-@click.argument("what", type=click.Choice(["heatmaps", "lengths", "curves"]))
+@click.command(short_help="Draw heatmaps, quality by length, learning curves, or predictions.")
+@click.argument("what", type=click.Choice(["heatmaps", "lengths", "curves", "predictions"]))
 @click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN...", shell_complete=complete_run_or_variant)
 @click.option("--output", type=FILE, required=True, metavar="FILE", help="Ending in .png, .svg or .pdf.")
-@click.option("--source", metavar="TEXT", help="Of heatmaps: what the models read.")
+@click.option("--source", metavar="TEXT", help="Of heatmaps and predictions: what the models read.")
 @click.option("--target", metavar="TEXT", help="Of heatmaps: what they are made to write.  [default: what they predict]")
 @click.option("--links", default="", metavar="'I-J ...'", help="Of heatmaps: known links of tokens from 0, ringed.")
-@click.option("--test", default="test", show_default=True, metavar="NAME", help="Of lengths: the test set.")
+@click.option("--test", default="test", show_default=True, metavar="NAME", help="Of lengths and predictions: the test set.")
+@click.option("--examples", type=click.IntRange(1, 20), default=4, show_default=True, help="Of predictions: how many.")
 @click.option("--label", help="Of lengths: of an evaluation.  [default: each run's own test]")
 @click.option(
     "--metric",
@@ -42,13 +43,15 @@ def command(
     target: str | None,
     links: str,
     test: str,
+    examples: int,
     label: str | None,
     metric: str | None,
 ) -> int:
     """Draw what trained models do, those of several runs together.
 
-    heatmaps: attention on one example; lengths: a metric by the length of the source; curves: a metric by epoch. Each RUN
-    is the folder of a run, or of a variant: lengths and curves are then the means over its seeds, heatmaps those of the first.
+    heatmaps: attention on one example; lengths: a metric by the length of the source; curves: a metric by epoch; predictions:
+    of the first examples of a test set, in tasks that can be drawn, such as points. Each RUN is the folder of a run, or of a
+    variant: lengths and curves are then the means over its seeds, heatmaps and predictions those of the first.
     """
     if output.suffix not in ENDINGS:
         raise UserError(f"--output ends in .png, .svg or .pdf, not {output.suffix!r}")
@@ -63,6 +66,8 @@ def command(
         figure = _heatmaps(names, str(source), target, links)
     elif what == "lengths":
         figure = _lengths(names, test, label, metric)
+    elif what == "predictions":
+        figure = _predictions(names, test, examples, source)
     else:
         figure = _curves(names, metric)
     plots.save(figure, output)
@@ -78,13 +83,39 @@ def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links:
     known = parse_links(links, place="--links").possible
     maps = {}
     for name, folder in names.items():
-        seeds = list_seeds(folder, lambda run: run.config_file.is_file())
-        run = seeds[0].path if seeds else folder
+        run = _first_seed(folder)
         predictor = load(run)
         shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
         check_inside(known, len(shown.source), len(shown.tokens), place=f"--links, {run}")
         maps[name] = (shown.weights, shown.source, shown.tokens)
     return plot_side_by_side(maps, gold=known)
+
+
+def _first_seed(folder: Path) -> Path:
+    seeds = list_seeds(folder, lambda run: run.config_file.is_file())
+    return seeds[0].path if seeds else folder
+
+
+def _predictions(names: Mapping[str, Path], test: str, count: int, source: str | None) -> "Figure":
+    from attnlab.evaluation.plots import Illustration, Illustrator, plot_predictions
+    from attnlab.runs.loading import load
+
+    rows = {}
+    for name, folder in names.items():
+        predictor = load(_first_seed(folder))
+        task = predictor.task
+        if not isinstance(task, Illustrator):
+            raise UserError(
+                f"predictions of the task {task.name} have no picture: draw heatmaps, lengths or curves of {folder}"
+            )
+        sources, references = [source] if source else [], list[str | None]([None])
+        if not source:
+            examples = task.examples(test)
+            sources, references = list(examples.sources[:count]), list(examples.references[:count])
+        found = predictor.predict(sources)
+        each = zip(sources, found, references, strict=True)
+        rows[name] = [Illustration(task, line, one.text, reference) for line, one, reference in each]
+    return plot_predictions(rows)
 
 
 def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: str | None) -> "Figure":

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -19,6 +19,7 @@ from attnlab.evaluation.heatmaps import LEAST_ROWS, draw, label_height
 from attnlab.evaluation.measurement import Bucket
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from torch import Tensor
 
 log = logging.getLogger(__name__)
@@ -107,6 +108,39 @@ def _finish(axes: Any, title: str) -> None:
         label.set_parse_math(False)
     if title:
         axes.set_title(title, parse_math=False)
+
+
+@runtime_checkable
+class Illustrator(Protocol):
+    """A task whose predictions can be drawn."""
+
+    def draw_prediction(self, axes: "Axes", source: str, prediction: str, reference: str | None = None) -> None:
+        """Draw a prediction, and what is right where that is known; all three are lines of text."""
+
+
+class Illustration(NamedTuple):
+    """A prediction that is to be drawn."""
+
+    task: Illustrator
+    source: str
+    prediction: str
+    reference: str | None
+
+
+def plot_predictions(rows: Mapping[str, Sequence[Illustration]]) -> Figure:
+    """Draw predictions of several systems, one below the other, an example in each column.
+
+    Args:
+        rows: of each system, the same examples.
+    """
+    columns = max(map(len, rows.values()))
+    figure = Figure(figsize=(2.6 * columns, 2.8 * len(rows)), layout="constrained")
+    for line, (name, found) in zip(figure.subplots(len(rows), columns, squeeze=False), rows.items(), strict=True):
+        for axes, one in zip(line, found, strict=True):
+            one.task.draw_prediction(axes, one.source, one.prediction, one.reference)
+            axes.tick_params(labelsize="x-small")
+        line[0].set_title(name, loc="left", fontsize="small", parse_math=False)
+    return figure
 
 
 def plot_side_by_side(

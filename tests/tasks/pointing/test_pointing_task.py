@@ -15,11 +15,16 @@ from attnlab.data import BatchOptions
 from attnlab.data.symbols import BOS, EOS, RESERVED
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding
-from attnlab.search import Hypothesis
+from attnlab.search import GreedySearch, Hypothesis
 from attnlab.tasks.pointing import Pointing, Sort
-from commands import Cli, cli
+from commands import OF_ANY_TASK, Cli, cli
 
 __all__ = ["cli"]
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 def task(**options: object) -> Pointing:
@@ -52,6 +57,16 @@ def test_lines_come_back_as_they_were_written() -> None:
     one, other = examples[[3, 0]], again[[3, 0]]
     for name in ("source", "target", "labels", "source_lengths", "target_lengths"):
         assert torch.equal(getattr(one, name), getattr(other, name)), name
+
+
+def test_problems_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = task(seed=7).examples("train")
+    monkeypatch.setattr(Sort, "draw", None)
+    again = task(seed=7).examples("train")
+    assert again.sources == first.sources
+    assert again.references == first.references
+    with pytest.raises(TypeError):
+        task(seed=8)
 
 
 def test_numbers_are_written_exactly_and_shown_briefly() -> None:
@@ -88,10 +103,15 @@ def test_a_hypothesis_is_read_as_positions() -> None:
     assert len(cut_short.tokens) == 2
 
 
+class Nothing(GreedySearch):
+    def __call__(self, model: object, source: object, lengths: torch.Tensor, **_: object) -> list[list[Hypothesis]]:
+        return [[] for _ in lengths]
+
+
 def test_where_a_search_finds_nothing_nothing_is_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     made: Any = task()
     model = SimpleNamespace(parameters=lambda: iter([torch.zeros(1)]), max_source_length=None)
-    predictor = made.predictor([model], lambda model, source, lengths, **_: [[] for _ in lengths])
+    predictor = made.predictor([model], Nothing())
     monkeypatch.setattr(predictor, "force_batch", lambda batch, examples: [None] * len(batch.indices))
     assert [(one.index, one.text) for one in predictor.predict(["0.5 0.1", "", "0.2"])] == [(0, ""), (1, ""), (2, "")]
     assert [one.prediction.text for one in predictor.examine(made.examples("val"), "test")] == [""] * 5
@@ -128,7 +148,7 @@ def test_lines_that_are_no_problems_are_refused(source: str, target: str | None,
         task().parse([source], None if target is None else [target])
 
 
-@pytest.mark.parametrize("options", [{"train_size": 0}, {"min_length": 9}, {"max_length_long": 8}, {"min_length": 0}])
+@pytest.mark.parametrize("options", [{"min_length": 9}, {"max_length_long": 8}])
 def test_sizes_that_leave_nothing_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(UserError):
         Sort(**options)
@@ -166,6 +186,12 @@ def test_content_is_what_decides_the_problems(tmp_path: Path) -> None:
         (["task=pointing", "objective.label_smoothing=0.1"], "label smoothing"),
         (["task=pointing", "model.tied_embeddings=target"], "leave them untied"),
         (["task=pointing", "data.min_length=9"], "min_length <= max_length"),
+        (["task=pointing", "data.train_size=0"], "data.train_size must be a whole number, 1 or more, not 0"),
+        (["task=pointing", "data=convex_hull", "data.min_length=2"], "data.min_length must be a whole number, from 3 to 1000"),
+        (["task=pointing", "data=convex_hull", "data.test_lengths=[2]"], "data.test_lengths must be a list, each"),
+        (["task=pointing", "data=convex_hull", "data.test_lengths=[7,7]"], "test_lengths has a number of points twice"),
+        (["task=pointing", "data=delaunay", "data.max_length=4"], "3 <= min_length <= max_length must hold: they are 5 and 4"),
+        (["task=pointing", "data=tsp", "data.max_length=13"], "data.max_length must be a whole number, from 3 to 12, not 13"),
     ],
 )
 def test_what_does_not_go_with_the_task_is_told_in_one_line(
@@ -186,7 +212,7 @@ def test_the_same_commands_train_report_evaluate_predict_and_draw(
     command = ["train", "-m", "task=pointing", "name=points", "attention=none,dot", *sizes, *small, *budget, *quiet]
     assert cli(*command) == 0
     table = (tmp_path / "runs" / "points" / "comparison.md").read_text()
-    assert "test exact match" in table
+    assert "test correct" in table
     assert "test AER" in table
     assert "BLEU" not in table
     (run,) = map(str, tmp_path.glob("runs/points/*dot*/seed=1"))
@@ -201,9 +227,35 @@ def test_the_same_commands_train_report_evaluate_predict_and_draw(
     assert cli("translate", run) == 0
     answers = capsys.readouterr().out.split("\n")
     assert answers[1] == answers[3] == ""
-    assert all(set(answer.split()) <= {"0", "1", "2"} for answer in answers)
+    assert [sorted(answer.split()) for answer in answers if answer] == [["0", "1", "2"]] * 2, "every element is visited once"
     assert cli("draw", "heatmaps", run, "--source", "0.5 0.25 0.75", "--target", "1 0 2", "--output", "h.svg") == 0
     assert cli("draw", "lengths", run, "--output", "l.svg") == 0
     assert cli("draw", "curves", run, "--output", "c.svg") == 0
+    assert cli("draw", "predictions", run, "--output", "p.svg") == 2
+    assert "a problem of sort has no points" in capsys.readouterr().err
     assert cli(*command, "--dry-run") == 0
     assert "done" in capsys.readouterr().out
+
+
+@pytest.mark.exhaustive
+def test_hulls_are_measured_and_drawn(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", "task=pointing", "data=convex_hull", "attention=none", "data.test_lengths=[6]", *OF_ANY_TASK]
+    assert cli(*command, "logger=none") == 0
+    (run,) = map(str, tmp_path.glob("runs/train/*/seed=1"))
+    tests = json.loads((Path(run) / "result.json").read_text())["tests"]
+    assert {"correct", "simple", "accuracy"} <= set(tests["test_6"]["metrics"])
+    assert not {"tour_excess", "triangles"} & set(tests["test"]["metrics"])
+    hypotheses = [line.split() for line in (Path(run) / "hypotheses" / "test_6.txt").read_text().splitlines()]
+    assert all(3 <= len(line) == len(set(line)) <= 6 for line in hypotheses)
+    capsys.readouterr()
+    assert cli("draw", "predictions", run, "--test", "test_6", "--examples", "2", "--output", "p.svg") == 0
+    assert cli("draw", "predictions", run, "--source", "0,0 1,0 0,1 0.2,0.2", "--output", "q.png") == 0
+    assert (tmp_path / "p.svg").stat().st_size > 1000 < (tmp_path / "q.png").stat().st_size
+    assert cli("draw", "predictions", run, "--test", "test_7", "--output", "p.svg") == 2
+    assert "no test set 'test_7': there is train, val, test, test_6" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0,0 1,0 0,1\n0,0 1,1\n")))
+    assert cli("translate", run) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "source 2 has too few elements (2): a problem of convex_hull has 3 or more" in line

@@ -1,19 +1,21 @@
-"""Problems whose answer is a list of positions, and their form as lines of text and as tensors."""
+"""Problems whose answer is a list of positions."""
 
-import re
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
-from attnlab.data.examples import Examples
-from attnlab.data.links import GoldLinks
+from attnlab.data.cache import StoredFolder
 from attnlab.data.ragged import Ragged
-from attnlab.data.symbols import BOS, END, EOS, RESERVED
-from attnlab.errors import UserError
+from attnlab.hints import Range
+from attnlab.seeding import derive_seed
+
+Size = Annotated[int, Range(1)]
+Visits = int | Literal["all", "any"]
 
 
 class Problem(NamedTuple):
@@ -25,133 +27,122 @@ class Problem(NamedTuple):
     """Positions of elements, in the order in which they are to be pointed at."""
 
 
+class Split(NamedTuple):
+    """The problems of a training, validation or test set."""
+
+    size: int
+    """How many there are."""
+    shortest: int
+    """Elements of the smallest problem."""
+    longest: int
+    """Elements of the largest."""
+
+
 class Problems(ABC):
     """Problems with the splits "train", "val" and any number of test sets.
 
     Attributes:
+        name: of the problem.
         element_size: numbers in an element.
-        test_names: names of the test sets.
+        least: elements that a problem has at least.
+        visits: of how many elements the end may come at the earliest, in a search that visits no element twice: a number, or
+            "all"; "any" where everything may be pointed at at any time.
+        tokens_per_element: tokens of the longest answer for each element and the end of the source.
+        seed: of what is drawn; not the run's.
     """
 
-    element_size: int
-    test_names: tuple[str, ...]
+    name: ClassVar[str]
+    element_size: ClassVar[int]
+    least: ClassVar[int] = 1
+    visits: ClassVar[Visits] = "all"
+    tokens_per_element: ClassVar[float] = 1.0
+    seed: int
+
+    @property
+    @abstractmethod
+    def splits(self) -> Mapping[str, Split]:
+        """The splits by name, the first test set being the one that ranks."""
 
     @abstractmethod
+    def draw(self, generator: np.random.Generator, lengths: Sequence[int]) -> list[Problem]:
+        """Return random problems of some numbers of elements."""
+
     def fingerprint(self) -> str:
-        """Return a hash of everything that decides the problems, options and files; not paths."""
+        """Return a hash of everything that decides the problems but code."""
+        return hashlib.sha256(repr((self.name, self.splits, self.seed)).encode()).hexdigest()
 
-    @abstractmethod
-    def load(self) -> dict[str, list[Problem]]:
-        """Return the problems of every split."""
+    def load(self, split: str) -> list[Problem]:
+        """Draw the problems of a split."""
+        generator = np.random.Generator(np.random.PCG64(derive_seed(self.seed, f"{self.name}, {split}")))
+        size, shortest, longest = self.splits[split]
+        return self.draw(generator, generator.integers(shortest, longest + 1, size).tolist())
 
+    def is_correct(self, problem: Problem, answer: Sequence[int]) -> bool:
+        """Tell whether positions mean what the answer to a problem means."""
+        return list(answer) == problem.answer
 
-class ProblemExamples(Examples):
-    """The problems of one split.
-
-    An element is its numbers and a 0; the end element, which every source has at its end, is zeros and a 1, so that pointing
-    there can be learned.
-
-    Args:
-        problems: of the split.
-    """
-
-    unit = "elements"
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = list(problems)
-        sources = [_with_end(problem.elements) for problem in self.problems]
-        targets = ([BOS, *(RESERVED + position for position in p.answer), EOS] for p in self.problems)
-        super().__init__(Ragged.of_vectors(sources), Ragged.of_ids(targets))
-
-    @override
-    def source_tokens(self, index: int) -> list[str]:
-        return [*map(show_element, self.problems[index].elements), END]
-
-    @override
-    def target_tokens(self, index: int) -> list[str]:
-        elements, answer = self.problems[index]
-        return [*(show_element(elements[position]) for position in answer), END]
-
-    @property
-    @override
-    def sources(self) -> Sequence[str]:
-        return [" ".join(map(write_element, problem.elements)) for problem in self.problems]
-
-    @property
-    @override
-    def references(self) -> Sequence[str]:
-        return [write_positions(problem.answer) for problem in self.problems]
-
-    @override
-    def gold_links(self) -> GoldLinks:
-        return GoldLinks.of([[(t, t + 1, j, j + 1) for t, j in enumerate(problem.answer)] for problem in self.problems])
+    def polygons(self, answer: Sequence[int]) -> list[list[int]] | None:
+        """Return the corners of what an answer draws; None where elements are no points in a plane."""
+        return None
 
 
-def _with_end(elements: NDArray[np.float32]) -> NDArray[np.float32]:
-    extended = np.zeros((len(elements) + 1, elements.shape[1] + 1), dtype=np.float32)
-    extended[:-1, :-1] = elements
-    extended[-1, -1] = 1.0
-    return extended
-
-
-def write_element(element: NDArray[np.float32]) -> str:
-    """Return an element as text that is read back as it was, its numbers joined by commas."""
-    return ",".join(map(str, element))
-
-
-def show_element(element: NDArray[np.float32]) -> str:
-    """Return an element as text to be looked at, of four digits a number."""
-    return ",".join(f"{number:.4g}" for number in element.tolist())
-
-
-def write_positions(positions: Sequence[int]) -> str:
-    """Return positions, counted from 0, as a line of text."""
-    return " ".join(map(str, positions))
-
-
-def read_elements(line: str, size: int, place: str) -> NDArray[np.float32]:
-    """Read the elements of one problem, at white space, the numbers of each joined by commas.
+class ProblemList(Sequence[Problem]):
+    """Problems in a few arrays.
 
     Args:
-        line: such as ``0.5 0.25``, or ``0.5,0.1 0.25,0.3`` for elements of two numbers.
-        size: numbers in an element.
-        place: of the line, for the message.
-
-    Raises:
-        UserError: something that is no number, or an element of another size.
+        elements: of all problems.
+        answers: of all problems.
     """
-    elements = []
-    for token in line.split():
-        numbers = token.split(",")
-        if len(numbers) != size:
-            raise UserError(f"{place}: {token!r} is no element of {size} numbers joined by commas")
-        try:
-            if not token.isascii() or "_" in token:  # which Python reads, and no other program
-                raise ValueError(token)
-            with np.errstate(over="ignore"):
-                element = np.array([float(number) for number in numbers], dtype=np.float32)
-        except ValueError as error:
-            raise UserError(f"{place}: {token!r} is no number") from error
-        if not np.isfinite(element).all():
-            raise UserError(f"{place}: {token!r} is no finite number")
-        elements.append(element)
-    return np.asarray(elements, dtype=np.float32).reshape(-1, size)
 
+    def __init__(self, elements: Ragged, answers: Ragged) -> None:
+        self.elements = elements
+        self.answers = answers
 
-def read_positions(line: str, length: int, place: str) -> list[int]:
-    """Read the positions of one answer, at white space, counted from 0.
+    @classmethod
+    def of(cls, problems: Iterable[Problem], element_size: int) -> "ProblemList":
+        """Return problems as a list of this kind."""
+        listed = list(problems)
+        if not listed:
+            return cls(Ragged(np.zeros((0, element_size), np.float32), np.zeros(1, np.int64)), Ragged.of_ids([]))
+        return cls(Ragged.of_vectors([problem.elements for problem in listed]), Ragged.of_ids([p.answer for p in listed]))
 
-    Args:
-        line: such as ``2 0 1``.
-        length: elements of the problem.
-        place: of the line, for the message.
+    def __len__(self) -> int:
+        """Return the number of problems."""
+        return len(self.elements)
 
-    Raises:
-        UserError: something that is no position of an element.
-    """
-    positions = []
-    for token in line.split():
-        if not re.fullmatch(r"\d{1,9}", token, re.ASCII) or int(token) >= length:
-            raise UserError(f"{place}: {token!r} is no position of one of {length} elements, which count from 0")
-        positions.append(int(token))
-    return positions
+    @overload
+    def __getitem__(self, index: int) -> Problem: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Problem]: ...
+
+    def __getitem__(self, index: int | slice) -> Problem | list[Problem]:
+        """Return a problem, or a list of some."""
+        if isinstance(index, slice):
+            return [self[one] for one in range(len(self))[index]]
+        return Problem(self.elements[index], self.answers[index].tolist())
+
+    def __iter__(self) -> Iterator[Problem]:
+        """Yield the problems."""
+        return (self[index] for index in range(len(self)))
+
+    def up_to(self, limit: int) -> "ProblemList":
+        """Return those of which neither the elements nor the answer's positions are more than a limit."""
+        short = (self.elements.lengths <= limit) & (self.answers.lengths <= limit)
+        if short.all():
+            return self
+        return ProblemList.of((self[row] for row in np.flatnonzero(short).tolist()), self.elements.values.shape[1])
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write them into a folder of the cache."""
+        for side, ragged in (("elements", self.elements), ("answers", self.answers)):
+            np.save(folder / f"{name}.{side}.npy", ragged.values[:].ravel())
+            np.save(folder / f"{name}.{side}.offsets.npy", ragged.offsets)
+
+    @classmethod
+    def read(cls, folder: StoredFolder, name: str, element_size: int) -> "ProblemList":
+        """Read what :meth:`write` wrote."""
+        elements = folder.array(f"{name}.elements").reshape(-1, element_size)
+        answers = folder.array(f"{name}.answers")
+        offsets = (folder.array(f"{name}.{side}.offsets") for side in ("elements", "answers"))
+        return cls(Ragged(elements, next(offsets)), Ragged(answers, next(offsets)))

@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from attnlab.data.batches import BatchOptions
+from attnlab.data.cache import StoredFolder, cache_folder, load_or_make
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
@@ -17,40 +19,49 @@ from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
-from attnlab.search import Hypothesis
+from attnlab.model import Seq2Seq
+from attnlab.search import Hypothesis, Search
+from attnlab.tasks.pointing.answers import Answer
+from attnlab.tasks.pointing.examples import ProblemExamples
 from attnlab.tasks.pointing.frontends import ElementFrontend, PointedElement
-from attnlab.tasks.pointing.problems import (
-    Problem,
-    ProblemExamples,
-    Problems,
-    read_elements,
-    read_positions,
-    show_element,
-    write_positions,
-)
+from attnlab.tasks.pointing.lines import read_elements, read_positions, show_element, write_positions
+from attnlab.tasks.pointing.problems import Problem, ProblemList, Problems
+from attnlab.tasks.pointing.visits import PointingPredictor
 from attnlab.tasks.task import Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Pointing(Task):
     """Vectors in, positions of some of them out, by pointing at one after the other (Vinyals et al. 2015).
 
     The decoder is fed the element that it pointed at last. Pointing at the end element, the last of every source, ends the
-    answer.
+    answer. Problems are drawn once, and cached on disk by their options and the code that draws them.
 
     Args:
         data: the problems.
         batches: how problems are put together.
         metrics: what is measured, by name.
         seed: of the batches.
+        cache_dir: where problems are kept; None is ``ATTNLAB_CACHE`` or the user's cache folder.
     """
 
     name = "pointing"
 
-    def __init__(self, data: Problems, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
+    def __init__(
+        self,
+        data: Problems,
+        batches: BatchOptions,
+        metrics: Mapping[str, Metric],
+        seed: int,
+        cache_dir: str | None = None,
+    ) -> None:
         super().__init__(batches=batches, metrics=metrics, seed=seed)
         self.problems = data
-        self.test_names = data.test_names
-        self._loaded: dict[str, list[Problem]] = {}
+        self.test_names = tuple(name for name in data.splits if name not in ("train", "val"))
+        self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
+        self._loaded: dict[str, ProblemList] = {}
         self._splits: dict[str, ProblemExamples] = {}
         self._serves_links = False
 
@@ -75,12 +86,20 @@ class Pointing(Task):
     def prepare(self) -> None:
         if self._loaded:
             return
-        self._loaded = self.problems.load()
+        key = self.hash_with_code(self.problems.fingerprint())
+        self._loaded = load_or_make(self.cache_dir / "problems" / key, make=self._draw, read=self._read)
         limit = self.batches.max_length
         if limit is not None:
-            self._loaded["train"] = [p for p in self._loaded["train"] if max(len(p.elements), len(p.answer)) <= limit]
+            self._loaded["train"] = self._loaded["train"].up_to(limit)
             if not self._loaded["train"]:
                 raise UserError(f"max_length={limit} leaves no training problem: raise it")
+
+    def _draw(self, folder: Path) -> None:
+        for split in self.problems.splits:
+            ProblemList.of(self.problems.load(split), self.problems.element_size).write(folder, split)
+
+    def _read(self, folder: StoredFolder) -> dict[str, ProblemList]:
+        return {split: ProblemList.read(folder, split, self.problems.element_size) for split in self.problems.splits}
 
     @override
     def examples(self, split: str) -> ProblemExamples:
@@ -98,11 +117,18 @@ class Pointing(Task):
     def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> ProblemExamples:
         size = self.problems.element_size
         elements = [read_elements(line, size, f"source {number}") for number, line in enumerate(sources, 1)]
+        few = next((number for number, own in enumerate(elements, 1) if 0 < len(own) < self.problems.least), None)
+        if few is not None:
+            raise UserError(
+                f"source {few} has too few elements ({len(elements[few - 1])}): a problem of {self.problems.name} has "
+                f"{self.problems.least} or more"
+            )
         answers: list[list[int]] = [[] for _ in elements]
         if targets is not None:
             lines = zip(targets, elements, strict=True)
             answers = [read_positions(line, len(e), f"target {number}") for number, (line, e) in enumerate(lines, 1)]
-        return ProblemExamples([Problem(e, answer) for e, answer in zip(elements, answers, strict=True)])
+        problems = (Problem(e, answer) for e, answer in zip(elements, answers, strict=True))
+        return ProblemExamples(ProblemList.of(problems, size))
 
     @override
     def serve_links(self) -> None:
@@ -127,7 +153,7 @@ class Pointing(Task):
 
     @override
     def state(self) -> dict[str, Any]:
-        return {"element_size": self.problems.element_size}
+        return {"problem": self.problems.name, "element_size": self.problems.element_size}
 
     @override
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -138,21 +164,52 @@ class Pointing(Task):
 
     # predictions
 
+    @override
+    def predictor(self, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> PointingPredictor:
+        return PointingPredictor(self, models, search, self.problems, batch_size=batch_size)
+
     @property
     @override
     def facts(self) -> Mapping[str, str | bool]:
-        return {"tokens": "positions", "head": "points"}
+        return {"tokens": "positions", "head": "points", "problem": self.problems.name}
 
     @override
     def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
         assert isinstance(examples, ProblemExamples)
-        elements = examples.problems[index].elements
+        problem = examples.problems[index]
         positions = [token - RESERVED for token in hypothesis.tokens if token >= RESERVED]
-        tokens = [*(show_element(elements[position]) for position in positions), END]
+        tokens = [*(show_element(problem.elements[position]) for position in positions), END]
         source = examples.source_tokens(index)
         weights = hypothesis.weights[: len(tokens), : len(source)]
-        text = write_positions(positions)
-        return Prediction(index, text, tokens, source, weights, hypothesis.log_probability, hypothesis.score)
+        scores = hypothesis.log_probability, hypothesis.score
+        correct = self.problems.is_correct(problem, positions)
+        return Answer(index, write_positions(positions), tokens, source, weights, *scores, problem, positions, correct)
+
+    def draw_prediction(self, axes: "Axes", source: str, prediction: str, reference: str | None = None) -> None:
+        """Draw points with the polygons of an answer, and those of the right one, dashed, where it is another.
+
+        Args:
+            axes: of one picture.
+            source: a problem, as a line of text.
+            prediction: an answer, likewise.
+            reference: the right one; None where it is not known.
+
+        Raises:
+            UserError: elements that are no points in a plane, or a line that is none of this task.
+        """
+        if self.problems.polygons([]) is None:
+            raise UserError(f"a problem of {self.problems.name} has no points in a plane that could be drawn")
+        (problem,) = self.parse([source], [prediction]).problems
+        right = None if reference is None else read_positions(reference, len(problem.elements), "reference")
+        if right is not None and self.problems.is_correct(problem._replace(answer=right), problem.answer):
+            right = None
+        for answer, style, color in ((right, "--", "0.5"), (problem.answer, "-", "#0072B2")):
+            for corners in (answer and self.problems.polygons(answer)) or ():
+                axes.plot(*problem.elements[[*corners, *corners[:1]]].T, style, color=color, linewidth=1.2)
+        axes.plot(*problem.elements.T, "o", color="black", markersize=3)
+        for position, (x, y) in enumerate(problem.elements.tolist()):
+            axes.annotate(str(position), (x, y), xytext=(3, 3), textcoords="offset points", fontsize="x-small")
+        axes.set_aspect("equal")
 
     @override
     def alignments(

@@ -1,0 +1,177 @@
+"""What is predicted in pointing, and its metrics."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from attnlab.evaluation.evidence import Evidence, Prediction
+from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
+from attnlab.evaluation.metrics import statistics_of
+from attnlab.tasks.pointing.geometry import is_simple, perimeter, signed_area, triangles
+from attnlab.tasks.pointing.problems import Problem
+
+
+@dataclass(frozen=True)
+class Answer(Prediction):
+    """What models point at in a problem.
+
+    Attributes:
+        problem: with the right answer.
+        positions: that are pointed at.
+        correct: whether they mean what the right answer means.
+    """
+
+    problem: Problem
+    positions: list[int]
+    correct: bool
+
+
+class AnswerMetric(Metric):
+    """A number about answers, of which each adds something.
+
+    Attributes:
+        problem: which problem it is about; None for every one.
+    """
+
+    problem: ClassVar[str | None] = None
+
+    @abstractmethod
+    def count(self, answer: Answer) -> tuple[float, ...]:
+        """Return what an answer adds."""
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        if self.problem not in (None, evidence.facts.get("problem")):
+            return None
+        answers = [one if isinstance(one, Answer) else None for one in evidence.predictions]
+        return statistics_of(answers, self.count)
+
+
+class Correct(AnswerMetric, Ratio):
+    """Share of the answers that mean what the right one means (the accuracy of Vinyals et al. 2015, section 4).
+
+    It is the same polygon wherever it begins, the same set of triangles, a tour of the least length, the same order.
+    """
+
+    label = "correct"
+    unit = "%"
+    scale = 100.0
+    digits = 1
+    occasion: ClassVar[Occasion] = "epoch"
+
+    @override
+    def count(self, answer: Answer) -> tuple[float, ...]:
+        return answer.correct, 1.0
+
+
+class SimplePolygons(AnswerMetric, Ratio):
+    """Share of the answers to convex hulls that are simple polygons, whose edges neither cross nor touch."""
+
+    label = "simple polygons"
+    unit = "%"
+    scale = 100.0
+    digits = 1
+    problem = "convex_hull"
+
+    @override
+    def count(self, answer: Answer) -> tuple[float, ...]:
+        return is_simple(_corners(answer)), 1.0
+
+
+class MeanOfValid(AnswerMetric):
+    """A mean over the answers that are valid, Σ_i v_i / Σ_i 1; none where too few are.
+
+    Attributes:
+        least_valid: share of the answers that must be valid.
+        scale: 100 for a metric in per cent.
+    """
+
+    least_valid: ClassVar[float] = 1.0
+    scale: ClassVar[float] = 1.0
+
+    @override
+    def count(self, answer: Answer) -> tuple[float, ...]:
+        measured = self.measure(answer)
+        return (0.0, 0.0, 1.0) if measured is None else (measured, 1.0, 1.0)
+
+    @abstractmethod
+    def measure(self, answer: Answer) -> float | None:
+        """Return what is averaged; None for an answer that is not valid."""
+
+    @override
+    def value(self, total: NDArray[np.float64]) -> float:
+        measured, valid, every = total.tolist()
+        return self.scale * measured / valid if valid and valid >= self.least_valid * every else float("nan")
+
+
+class AreaCovered(MeanOfValid):
+    """Area of the answer over that of the convex hull, averaged over the simple polygons (Vinyals et al. 2015, section 4.2).
+
+    No value where more than 1 % of the answers are no simple polygons, which the paper reports as a failure.
+    """
+
+    label = "area covered"
+    unit = "%"
+    scale = 100.0
+    problem = "convex_hull"
+    least_valid = 0.99
+
+    @override
+    def measure(self, answer: Answer) -> float | None:
+        corners = _corners(answer)
+        return abs(signed_area(corners)) / signed_area(_right_corners(answer)) if is_simple(corners) else None
+
+
+class TourLength(MeanOfValid):
+    """Mean length of the tours, closed (Vinyals et al. 2015, section 4.4); none where an answer is no tour."""
+
+    label = "tour length"
+    higher_is_better = False
+    digits = 3
+    problem = "tsp"
+
+    @override
+    def measure(self, answer: Answer) -> float | None:
+        is_tour = sorted(answer.positions) == list(range(len(answer.problem.elements)))
+        return perimeter(_corners(answer)) if is_tour else None
+
+
+class TourExcess(TourLength):
+    """By how much tours are longer than the shortest: the mean of length / optimum - 1; none where an answer is no tour."""
+
+    label = "excess length of tours"
+    unit = "%"
+    scale = 100.0
+    digits = 2
+
+    @override
+    def measure(self, answer: Answer) -> float | None:
+        length = super().measure(answer)
+        return None if length is None else length / perimeter(_right_corners(answer)) - 1.0
+
+
+class TrianglesFound(AnswerMetric, Ratio):
+    """Share of the triangles of the triangulations that are among the answer's (Vinyals et al. 2015, section 4.3)."""
+
+    label = "triangles found"
+    unit = "%"
+    scale = 100.0
+    digits = 1
+    problem = "delaunay"
+
+    @override
+    def count(self, answer: Answer) -> tuple[float, ...]:
+        right = triangles(answer.problem.answer)
+        return len(right & triangles(answer.positions)), len(right)
+
+
+def _corners(answer: Answer) -> NDArray[np.float64]:
+    return answer.problem.elements[answer.positions].astype(np.float64)
+
+
+def _right_corners(answer: Answer) -> NDArray[np.float64]:
+    return answer.problem.elements[answer.problem.answer].astype(np.float64)
