@@ -33,6 +33,7 @@ class ModelOptions:
         device: for the models.
         batch_size: sources at a time.
         replace_unknown: of the task; None is as in the run's own test.
+        to: the target language of lines of text, where the runs have several.
     """
 
     runs: list[Path]
@@ -41,6 +42,7 @@ class ModelOptions:
     device: str
     batch_size: int
     replace_unknown: bool | None
+    to: str | None
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> "ModelOptions":
@@ -56,7 +58,8 @@ class ModelOptions:
             if "=" in str(run).partition("/")[0] and not run.exists():
                 known = "search=OPTION, search/PART=OPTION and search.KEY=VALUE"
                 raise UserError(f"{run} is no folder of a run, and all that can be set is {known}")
-        return cls(runs, search, *(given.pop(name) for name in ("checkpoint", "device", "batch_size", "replace_unknown")))
+        others = ("checkpoint", "device", "batch_size", "replace_unknown", "to")
+        return cls(runs, search, *(given.pop(name) for name in others))
 
     def load(self) -> "Predictor":
         """Open the models.
@@ -84,6 +87,7 @@ class ModelOptions:
             device=self.device,
             batch_size=self.batch_size,
             replace_unknown=self.replace_unknown,
+            to=self.to,
         )
 
 
@@ -100,6 +104,7 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
             default=None,
             help="Write the source word with the largest weight for an unknown one.  [default: as in the run's own test]",
         ),
+        to_option,
     ]
     for option in reversed(options):
         command = option(command)
@@ -113,6 +118,9 @@ checkpoint_option = click.option(
     metavar="FILE",
     help=f"Of the run: {WEIGHTS}, {BEST} or {LAST}.",
 )
+
+
+to_option = click.option("--to", metavar="LANGUAGE", help="Of a run with several target languages: the one to write.")
 
 
 def check_device(name: str) -> None:

@@ -28,6 +28,7 @@ def load(
     device: str | torch.device = "cpu",
     batch_size: int = 64,
     trust: bool = False,
+    to: str | None = None,
     **task_options: Any,
 ) -> Predictor:
     """Open trained models.
@@ -39,6 +40,7 @@ def load(
         device: where the models shall be.
         batch_size: sources in a batch, fewer if they are very long.
         trust: also use classes that are not attnlab's, as the runs may name: their code is executed.
+        to: the kind of target that lines of text get where the models have several, such as the target language.
         task_options: settings of the first run's task to be changed, such as ``replace_unknown=True``.
 
     Returns:
@@ -46,11 +48,14 @@ def load(
 
     Raises:
         UserError: a folder that holds no finished run, a file in it that is damaged or not of this model, a run of another
-            version of attnlab, one that names a class which is not trusted, or runs whose targets are others than those of the
-            first.
+            version of attnlab, one that names a class which is not trusted, runs whose targets are others than those of the
+            first, or no such kind of target.
     """
     with trust_all(None) if trust else nullcontext():
-        return _load(runs, search, checkpoint, device, batch_size, task_options)
+        predictor = _load(runs, search, checkpoint, device, batch_size, task_options)
+    if to is not None:
+        predictor.task.choose_target(to)
+    return predictor
 
 
 def _load(
@@ -72,7 +77,8 @@ def _load(
     for folder in folders:
         if folder.read_task().get("state") != state:
             raise UserError(
-                f"{folder.path} was trained on other data than {folders[0].path}: only models of the same data make an ensemble"
+                f"{folder.path} was trained on other data than {folders[0].path}, or is told the target language in another "
+                "way: only models of the same data make an ensemble"
             )
         models.append(_load_model(folder, task, checkpoint).to(device).eval())
     with report_damage(folders[0].path):
