@@ -96,8 +96,8 @@ class Seq2Seq(nn.Module):
     def _check_language(self) -> None:
         if self.source_frontend.tells_attention_alone and not self.decoder.attention.asks_language:
             raise UserError(
-                "the target language is told to the query of the attention alone, and this attention does not ask with it: add "
-                "language to its query, such as attention.query=[state,language], or tell the language in another way"
+                "the target language is told to the query of the attention alone, and this attention does not ask with it: let "
+                "its query be made of state and language, or tell the language in another way"
             )
 
     def _tie(self, tied_embeddings: str) -> None:

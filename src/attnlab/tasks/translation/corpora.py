@@ -104,6 +104,11 @@ class Corpus(ABC):
         """The splits; of each, by target language, the name under which :meth:`open` has its pairs."""
         return {split: {self.languages[1]: split} for split in ("train", "val", *self.test_names)}
 
+    @property
+    def part_languages(self) -> dict[str, str]:
+        """The target language of everything that :meth:`open` has."""
+        return {part: code for own in self.parts.values() for code, part in own.items()}
+
     @staticmethod
     def name_tests(names: Iterable[str]) -> tuple[str, ...]:
         """Return the names of the test sets.

@@ -17,7 +17,7 @@ from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.processes import count_processes
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
-from attnlab.errors import UserError, nearest
+from attnlab.errors import UserError
 from attnlab.evaluation.alignment import make_silver
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
@@ -33,7 +33,7 @@ from attnlab.tasks.translation.annotations import Annotation
 from attnlab.tasks.translation.corpora import Corpus, PairStream, ParallelText
 from attnlab.tasks.translation.frontends import LanguageFrontend
 from attnlab.tasks.translation.joined import JoinedPairs
-from attnlab.tasks.translation.languages import SEVERAL, language_symbol
+from attnlab.tasks.translation.languages import SEVERAL, language_missing, language_symbol, unknown_language
 from attnlab.tasks.translation.pairs import SentencePairs
 from attnlab.tasks.translation.targetlanguage import TargetLanguage
 from attnlab.tasks.translation.tokenization import (
@@ -176,10 +176,10 @@ class Translation(Task):
         if split not in texts:
             known = ", ".join({**self.corpus.parts, **texts} if self.is_multilingual else texts)
             raise UserError(f"the corpus has no test set {split!r}: there is {known}")
-        languages = {part: code for own in self.corpus.parts.values() for code, part in own.items()}
+        code = self.corpus.part_languages[split]
         if found is None:
-            return self._encode(ParallelText.collect(texts[split]), split, languages[split])
-        return self._pair(split, found.text[split], found.ids[split], languages[split])
+            return self._encode(ParallelText.collect(texts[split]), split, code)
+        return self._pair(split, found.text[split], found.ids[split], code)
 
     def _pair(self, name: str, text: ParallelText, ids: tuple[Ragged, Ragged], code: str) -> SentencePairs:
         number = self.languages.index(code, 1)
@@ -221,19 +221,13 @@ class Translation(Task):
     def choose_target(self, name: str) -> None:
         _, *known = self.languages
         if name not in known:
-            raise UserError(
-                f"no target language {name!r}: {nearest(name, known)}"
-                if self.is_multilingual
-                else f"the model writes one language, {known[0]}, and no {name!r}: leave out --to"
-            )
+            raise unknown_language(name, known)
         self.target_language = name
 
     @override
     def require_target(self) -> str:
         if self.target_language is None:
-            first, *others = known = self.languages[1:]
-            told = f"{', '.join(known[:-1])} and {others[-1]}"
-            raise UserError(f"the model writes {told}: say which, such as --to {first}, or to={first!r} in Python")
+            raise language_missing(self.languages[1:])
         return self.target_language
 
     def _encode(self, text: ParallelText, name: str, code: str) -> SentencePairs:

@@ -107,7 +107,7 @@ def write_corpus(
     splits = corpus.open()
     train = list(corpus.parts["train"].values())
     of_language = dict(zip(corpus.languages[1:], tokenizers[1:], strict=True))
-    chosen = {part: (tokenizers[0], of_language[code]) for own in corpus.parts.values() for code, part in own.items()}
+    chosen = {part: (tokenizers[0], of_language[code]) for part, code in corpus.part_languages.items()}
     symbols = [language_symbol(code) for code in of_language] if len(of_language) > 1 else []
     for split, stream in splits.items():
         _write_text(folder, split, stream)
