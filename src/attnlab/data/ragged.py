@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -97,13 +98,7 @@ class RaggedView:
             lengths: of the sequences of each.
         """
         starts = np.cumsum([0, *map(len, lengths)])
-
-        def make(index: int) -> NDArray[np.integer]:
-            part = int(np.searchsorted(starts, index, side="right")) - 1
-            row: NDArray[np.integer] = parts[part].padded([index - int(starts[part])])[0][0].numpy()
-            return row
-
-        return cls(np.concatenate(list(lengths)), make)
+        return cls(np.concatenate(list(lengths)), partial(_take, parts, starts))
 
     def __len__(self) -> int:
         """Return the number of sequences."""
@@ -121,6 +116,16 @@ class RaggedView:
         for place, row in enumerate(rows):
             padded[place, : len(row)] = row
         return torch.from_numpy(padded), torch.from_numpy(lengths)
+
+
+def _take(parts: Sequence[Padded], starts: NDArray[np.int64], index: int) -> NDArray[np.integer]:
+    """Return one of the sequences of several, by its position among all."""
+    number = int(np.searchsorted(starts, index, side="right")) - 1
+    part, own = parts[number], index - int(starts[number])
+    if isinstance(part, Ragged | RaggedView):
+        return part[own]
+    row: NDArray[np.integer] = part.padded([own])[0][0].numpy()
+    return row
 
 
 @dataclass(frozen=True)

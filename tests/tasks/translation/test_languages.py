@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 import logging
+import pickle
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -195,6 +196,7 @@ def test_the_symbol_stands_where_it_is_told_and_nowhere_else(way: str, folder: P
         assert pairs.source_tokens(index) == [*shown, *english, "</s>"]
         assert pairs.target_tokens(index) == [*other, "</s>"]
     assert pairs.source.lengths.tolist() == [len(pairs.source[index]) for index in range(len(pairs))]
+    assert torch.equal(pickle.loads(pickle.dumps(pairs))[indices].source, batch.source), "as for processes that load batches"
     made.choose_target("cs")
     assert made.parse(["", "It."]).source.lengths.tolist() == [1, 4 if way == "source" else 3], "what is empty stays empty"
 

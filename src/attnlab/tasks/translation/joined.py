@@ -33,7 +33,7 @@ class JoinedPairs(SentencePairs):
         self.source = RaggedView.join([part.source for part in parts], [part.source.lengths for part in parts])
         self.target = RaggedView.join([part.target for part in parts], [part.target.lengths for part in parts])
 
-    @property
+    @cached_property
     def places(self) -> list[range]:
         """Where the pairs of each language stand."""
         ends = np.cumsum([len(part) for part in self.parts]).tolist()

@@ -132,12 +132,15 @@ class SentencePairs(Examples):
         if self.extensions is not None:
             return
         if len(self) > KEPT:
-            self.copy_ids = RaggedOnDemand(lambda indices: self._mark(self._copies(indices).source))
+            self.copy_ids = RaggedOnDemand(self._copy_sources)
             self.labels = RaggedOnDemand(partial(self._copy, "labels"))
             self.extensions = OnDemand(partial(self._copy, "extensions"), len(self))
         else:
             copies = self._copies(range(len(self)))
             self.copy_ids, self.labels, self.extensions = self._mark(copies.source), copies.labels, copies.extensions
+
+    def _copy_sources(self, indices: Sequence[int]) -> Ragged | RaggedView:
+        return self._mark(self._copies(indices).source)
 
     def _mark(self, copies: Ragged) -> Ragged | RaggedView:
         return copies if self.language is None else self.language.mark_copies(copies)

@@ -1,6 +1,7 @@
 """The target language of sentence pairs, as ids tell it."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,25 +34,26 @@ class TargetLanguage:
         A symbol in the source stands before its tokens, but an empty source stays empty. For the query, an element is (token,
         symbol).
         """
-        symbol = np.array([self.number])
-        if self.token == "source":
-            lengths = ids.lengths
-            return RaggedView(lengths + (lengths > 1), lambda index: _lead(symbol, ids[index]))
+        if self.token == "target":
+            return ids
+        longer = ids.lengths > 1 if self.token == "source" else 0
+        return RaggedView(ids.lengths + longer, partial(self._mark_source, ids))
+
+    def _mark_source(self, ids: Ragged, index: int) -> NDArray[np.integer]:
+        row, symbol = ids[index], np.array([self.number])
         if self.token == "query":
-            return RaggedView(ids.lengths, lambda index: np.stack(np.broadcast_arrays(ids[index], symbol), axis=1))
-        return ids
+            return np.stack(np.broadcast_arrays(row, symbol), axis=1)
+        return np.concatenate([symbol, row]) if len(row) > 1 else row
 
     def mark_targets(self, ids: Ragged) -> Ragged | RaggedView:
         """Return targets that the symbol opens, or the targets themselves where it does not."""
         if self.token != "target":
             return ids
-        symbol = np.array([self.number])
-        return RaggedView(ids.lengths, lambda index: np.concatenate([symbol, ids[index][1:]]))
+        return RaggedView(ids.lengths, partial(self._mark_target, ids))
+
+    def _mark_target(self, ids: Ragged, index: int) -> NDArray[np.integer]:
+        return np.concatenate([np.array([self.number]), ids[index][1:]])
 
     def mark_copies(self, ids: Ragged) -> Ragged | RaggedView:
         """Return the ids under which sources are copied, in the length of :meth:`mark_sources`."""
         return self.mark_sources(ids) if self.token == "source" else ids
-
-
-def _lead(symbol: NDArray[np.integer], ids: NDArray[np.integer]) -> NDArray[np.integer]:
-    return np.concatenate([symbol, ids]) if len(ids) > 1 else ids
