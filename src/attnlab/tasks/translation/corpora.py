@@ -5,7 +5,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, Protocol
@@ -194,8 +194,8 @@ class FileCorpus(Corpus):
         """
 
     @abstractmethod
-    def has(self, split: str, language: str) -> bool:
-        """Tell whether there is a file of a split in a language."""
+    def missing(self, split: str, language: str) -> str:
+        """Return the file that a split lacks in a target language; empty where it lacks none."""
 
     @cached_property
     @override
@@ -205,10 +205,12 @@ class FileCorpus(Corpus):
             return super().parts
         found = {}
         for split in ("train", "val", *self.test_names):
-            own = [code for code in targets if split not in self.test_names or self.has(split, code)] or targets
+            lacking = {code: self.missing(split, code) for code in targets} if split in self.test_names else {}
+            own = [code for code in targets if not lacking.get(code)] or targets
             if len(own) < len(targets):
-                lacking = ", ".join(code for code in targets if code not in own)
-                log.warning("%s has no file in %s: it is measured in %s alone", split, lacking, ", ".join(own))
+                _warn_once(
+                    f"no file {', '.join(filter(None, lacking.values()))}: {split} is measured in {', '.join(own)} alone"
+                )
             found[split] = {code: f"{split}_{code}" for code in own}
         return found
 
@@ -223,6 +225,12 @@ class FileCorpus(Corpus):
     @override
     def open(self) -> Mapping[str, "PairFiles"]:
         return {part: self.files(split, code) for split, own in self.parts.items() for code, part in own.items()}
+
+
+@cache
+def _warn_once(message: str) -> None:
+    """Warn, but not again where a process makes the same corpus many times, as for the runs of a study."""
+    log.warning(message)
 
 
 @dataclass(frozen=True)

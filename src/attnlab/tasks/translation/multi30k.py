@@ -79,10 +79,12 @@ class Multi30k(FileCorpus):
         return PairFiles(source, target, split == "train")
 
     @override
-    def has(self, split: str, language: str) -> bool:
+    def missing(self, split: str, language: str) -> str:
         if self.root is None:
-            return f"{split}.{language}.gz" in CHECKSUMS
-        return has_file(self.root / f"{split}.{language}")
+            name = f"{split}.{language}.gz"
+            return "" if name in CHECKSUMS else name
+        path = self.root / f"{split}.{language}"
+        return "" if has_file(path) else str(path)
 
     def _file(self, split: str, language: str) -> Path:
         if self.root is not None:

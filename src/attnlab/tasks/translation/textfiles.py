@@ -70,8 +70,9 @@ class TextFiles(FileCorpus):
         return PairFiles(source, target, split == "train", self._links(split))
 
     @override
-    def has(self, split: str, language: str) -> bool:
-        return has_file(Path(f"{self._prefixes[split]}.{language}"))
+    def missing(self, split: str, language: str) -> str:
+        path = f"{self._prefixes[split]}.{language}"
+        return "" if has_file(Path(path)) else path
 
     @override
     def place(self, split: str, index: int) -> str:
