@@ -49,7 +49,7 @@ class Seq2Seq(nn.Module):
 
     Raises:
         UserError: frontends, or a head, that cannot share a matrix, or of which one alone deals with positions of the source,
-            or with numbers.
+            or with numbers; or a target language that nothing would read.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Seq2Seq(nn.Module):
         self.decoder = decoder(self.target_frontend.size, self.encoder, attention)
         self.head = head(self.decoder, self.target_frontend.size, targets)
         self._check_targets()
+        self._check_language()
         self.dropout = nn.Dropout(dropout)
         initialize(self, seed)
         self._tie(tied_embeddings)
@@ -90,6 +91,13 @@ class Seq2Seq(nn.Module):
         if reads_source and not self.head.writes_positions:
             raise UserError(
                 f"the targets here are positions of the source, which a {name} does not write: choose one that points"
+            )
+
+    def _check_language(self) -> None:
+        if self.source_frontend.tells_attention_alone and not self.decoder.attention.asks_language:
+            raise UserError(
+                "the target language is told to the query of the attention alone, and this attention does not ask with it: let "
+                "its query be made of state and language, or tell the language in another way"
             )
 
     def _tie(self, tied_embeddings: str) -> None:
@@ -133,6 +141,9 @@ class Seq2Seq(nn.Module):
         """
         vectors = self.source_frontend(source)
         encoded = self.encoder(self.dropout(vectors), lengths)
+        language = self.source_frontend.language(source)
+        if language is not None:
+            encoded = encoded._replace(language=self.dropout(language))
         memory, state = self.decoder.start(encoded)
         own = vectors if self.target_frontend.reads_source else None
         return SourceMemory(memory, self.head.prepare(encoded, copy_ids), own), state

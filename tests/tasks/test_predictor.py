@@ -14,7 +14,8 @@ def test_only_the_best_hypothesis_of_a_batch_is_read() -> None:
     read: list[int] = []
     task = SimpleNamespace(read=lambda hypothesis, examples, index: read.append(index) or hypothesis.tokens)
     predictor = Predictor(cast(Any, task), [cast(Any, torch.nn.Identity())], cast(Any, lambda *_, **__: found))
-    batch: Any = SimpleNamespace(indices=torch.tensor([7, 3]), source=None, source_lengths=None, copy_ids=None)
+    target = torch.tensor([[2, 3], [2, 3]])
+    batch: Any = SimpleNamespace(indices=torch.tensor([7, 3]), source=None, source_lengths=None, copy_ids=None, target=target)
     best: list[Any] = predictor.search_batch(batch, cast(Any, None))
     assert best[0] == [5]
     assert (best[1].index, best[1].tokens) == (3, []), "nothing was found"

@@ -33,7 +33,7 @@ class AttentionState(NamedTuple):
     context: Tensor
     """(batch, context_size): the previous context, or size 0 where the query does not have it."""
     language: Tensor
-    """(batch, embedding_size): the embedding of the first target token, or size 0 where the query does not have it."""
+    """(batch, embedding_size): the embedding of the language token, or size 0 where the query does not have it."""
     normalizer: Any
     history: Any
 
@@ -44,7 +44,8 @@ class Attention(AttentionMechanism):
     The window says which positions are allowed, with a bias or a prior where it has one; a history may change keys and logits.
     Keys k_j and values v_j come from the encoder's states. The query q_t is the concatenation of any of the decoder's state,
     the embedding of the previous target token, the previous context c_{t-1} (c_0 = 0), and a language token, which is the
-    embedding of the token that opens the target: with one target language a learned constant.
+    embedding of the token that opens the target: with one target language a learned constant. Where a source tells the
+    language, the language token is the source's.
 
     Where nothing waits for the target token before, all queries of a sequence are answered at once, else one after another.
     Where nobody reads the weights, and they are a softmax over products, a kernel may compute the context without them.
@@ -168,7 +169,7 @@ class Attention(AttentionMechanism):
         """Answer all queries at once, without weights."""
         assert self.score is not None
         assert self.normalizer.softmax_temperature is not None
-        queries, language = self._compose_queries(query, state)
+        queries, language = self._compose_queries(query, memory, state)
         vectors, scale = self.score.as_product(queries)
         scale /= self.normalizer.softmax_temperature
         numbers = self.window.place(queries, memory.mask, state.step)
@@ -178,7 +179,7 @@ class Attention(AttentionMechanism):
 
     def _attend(self, query: Query, memory: Memory, state: AttentionState) -> AttentionOutput:
         """Answer all queries at once, or one of them where the next one waits for it."""
-        queries, language = self._compose_queries(query, state)
+        queries, language = self._compose_queries(query, memory, state)
         if self.score is None:
             logits = queries.new_zeros(*queries.shape[:2], memory.mask.shape[1])
         else:
@@ -199,11 +200,12 @@ class Attention(AttentionMechanism):
         after = AttentionState(state.step + queries.shape[1], carried_context, language, normalizer, history)
         return AttentionOutput(context, weights, after)
 
-    def _compose_queries(self, query: Query, state: AttentionState) -> tuple[Tensor, Tensor]:
+    def _compose_queries(self, query: Query, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
         """Return the queries (batch, target_len, full query size), and the language token's embedding to be carried on."""
         language = state.language
         if self.carried_language_size:
-            language = torch.where((state.step == 0).unsqueeze(1), query.embedding[:, 0], language)
+            first = query.embedding[:, 0] if memory.language is None else memory.language
+            language = torch.where((state.step == 0).unsqueeze(1), first, language)
         parts = {
             "state": query.state,
             "embedding": query.embedding,

@@ -46,6 +46,8 @@ class Memory(NamedTuple):
     """What the normalizer prepared, a tree of tensors, or None."""
     history: Any = None
     """What the history prepared, a tree of tensors, or None."""
+    language: Tensor | None = None
+    """(batch, embedding_size): the target language, where it is known before the first token; else None."""
 
 
 class AttentionMechanism(nn.Module, ABC):
@@ -66,6 +68,11 @@ class AttentionMechanism(nn.Module, ABC):
     def sums_to_one(self) -> bool:
         """Whether the weights of every query sum to one."""
         return all(part.sums_to_one for part in self.parts)
+
+    @property
+    def asks_language(self) -> bool:
+        """Whether the target language is a part of any query."""
+        return any(getattr(module, "carried_language_size", 0) for module in self.modules())
 
     @property
     def shares(self) -> bool:

@@ -171,7 +171,7 @@ class MultiHeadAttention(AttentionMechanism):
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:
-        """Everything but the mask is (batch, heads, …)."""
+        """Everything but the mask, and a language, is (batch, heads, …)."""
         keys = self.projections.project_keys(states).flatten(0, 1)
         own_values = self.projections.project_values(states if values is None else values).flatten(0, 1)
         memory: Memory = self._unfold(self.head.memory(keys, self._repeat(mask), own_values))
@@ -203,6 +203,9 @@ class MultiHeadAttention(AttentionMechanism):
         return tree_map_only(Tensor, lambda x: torch.unflatten(x, 0, (-1, self.projections.heads)), tree)
 
     def _fold_memory(self, memory: Memory) -> Memory:
-        mask = memory.mask.unsqueeze(1).expand(-1, self.projections.heads, -1)
-        folded: Memory = self._fold(memory._replace(mask=mask))
+        def share(tensor: Tensor) -> Tensor:
+            return tensor.unsqueeze(1).expand(-1, self.projections.heads, -1)
+
+        language = None if memory.language is None else share(memory.language)
+        folded: Memory = self._fold(memory._replace(mask=share(memory.mask), language=language))
         return folded

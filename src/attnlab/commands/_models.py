@@ -34,6 +34,7 @@ class ModelOptions:
         precision: that they compute in.
         batch_size: sources at a time.
         replace_unknown: of the task; None is as in the run's own test.
+        to: the target language of lines of text, where the runs have several.
     """
 
     runs: list[Path]
@@ -43,6 +44,7 @@ class ModelOptions:
     precision: str
     batch_size: int
     replace_unknown: bool | None
+    to: str | None
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> "ModelOptions":
@@ -87,6 +89,7 @@ class ModelOptions:
             precision=self.precision,
             batch_size=self.batch_size,
             replace_unknown=self.replace_unknown,
+            to=self.to,
         )
 
 
@@ -110,6 +113,7 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
             default=None,
             help="Write the source word with the largest weight for an unknown one.  [default: as in the run's own test]",
         ),
+        to_option,
     ]
     for option in reversed(options):
         command = option(command)
@@ -123,6 +127,9 @@ checkpoint_option = click.option(
     metavar="FILE",
     help=f"Of the run: {WEIGHTS}, {BEST} or {LAST}.",
 )
+
+
+to_option = click.option("--to", metavar="LANGUAGE", help="Of a run with several target languages: the one to write.")
 
 
 def check_device(name: str) -> None:

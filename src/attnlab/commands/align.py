@@ -10,7 +10,7 @@ import click
 from attnlab.commands._complete import complete_run
 from attnlab.commands._io import check_input, check_output, open_output
 from attnlab.commands._links import Alignment, Pairs, anchors, in_every_way, read_gold, show
-from attnlab.commands._models import FILE, checkpoint_option
+from attnlab.commands._models import FILE, checkpoint_option, to_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 
@@ -43,6 +43,7 @@ BASES = click.Choice(["0", "1"])
 @click.option("--train", nargs=2, type=FILE, metavar="SOURCE TARGET", help="Without a RUN: learn from these, not from --files.")
 @click.option("--train-words", nargs=2, metavar="LANG LANG", help="Split --train by spaCy, not at white space, such as en de.")
 @click.option("--train-too", is_flag=True, help="Learn from --train and from --files.")
+@to_option
 @checkpoint_option
 @trust_option
 def command(
@@ -62,6 +63,7 @@ def command(
     train: tuple[Path, Path] | None,
     train_words: tuple[str, str] | None,
     train_too: bool,
+    to: str | None,
     checkpoint: str,
 ) -> int:
     """Align the words of two line-aligned files, at white space, by what a trained model looks at when it is made to write the
@@ -75,6 +77,7 @@ def command(
     if gold and silver:
         raise UserError("--silver takes an aligner's links for known ones: leave it out, or --gold")
     of_run = {"--shift": shift, "--reverse": reverse, "--null": null, "--heads": heads, "--silver": silver}
+    of_run["--to"] = to
     of_aligner = {"--train": train, "--train-words": train_words, "--train-too": train_too}
     if without := [name for name, value in (of_aligner if run else of_run).items() if value]:
         raise UserError(
@@ -100,7 +103,7 @@ def command(
         found = in_every_way(own)
         chosen = found[f"aligner, {symmetrise}"]
     else:
-        predictor = load(run, checkpoint=checkpoint)
+        predictor = load(run, checkpoint=checkpoint, to=to)
         other = load(reverse, checkpoint=checkpoint) if reverse else None
         found = _align(predictor, run, pairs, shift, null=null, heads=heads)
         if other and reverse:
@@ -161,7 +164,7 @@ def _find_aligner(predictor: "Predictor", run: Path, pairs: Pairs) -> dict[str, 
 
 
 def _check_direction(predictor: "Predictor", run: Path, other: "Predictor", reverse: Path) -> None:
-    forward, back = (getattr(one.task, "languages", ()) for one in (predictor, other))
+    forward, back = (getattr(one.task, "direction", ()) for one in (predictor, other))
     if back != forward[::-1]:
         told = f"{' to '.join(back)}, and {run} from {' to '.join(forward)}"
         raise UserError(f"--reverse {reverse} goes from {told}: name a run of the other direction")

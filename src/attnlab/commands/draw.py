@@ -9,7 +9,7 @@ import click
 
 from attnlab.commands._complete import complete_run_or_variant
 from attnlab.commands._io import check_output
-from attnlab.commands._models import FILE, check_label, finished_runs, list_seeds, name_runs
+from attnlab.commands._models import FILE, check_label, finished_runs, list_seeds, name_runs, to_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 
@@ -34,6 +34,7 @@ ENDINGS = (".png", ".svg", ".pdf")
     metavar="NAME",
     help="Of lengths and curves.  [default: what chose the checkpoint of the first run]",
 )
+@to_option
 @trust_option
 def command(
     what: str,
@@ -46,6 +47,7 @@ def command(
     examples: int,
     label: str | None,
     metric: str | None,
+    to: str | None,
 ) -> int:
     """Draw what trained models do, those of several runs together.
 
@@ -63,7 +65,7 @@ def command(
     from attnlab.evaluation import plots
 
     if what == "heatmaps":
-        figure = _heatmaps(names, str(source), target, links)
+        figure = _heatmaps(names, str(source), target, links, to)
     elif what == "lengths":
         figure = _lengths(names, test, label, metric)
     elif what == "predictions":
@@ -75,7 +77,7 @@ def command(
     return 0
 
 
-def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links: str) -> "Figure":
+def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links: str, to: str | None) -> "Figure":
     from attnlab.data.pharaoh import check_inside, parse_links
     from attnlab.evaluation.plots import plot_side_by_side
     from attnlab.runs.loading import load
@@ -84,7 +86,7 @@ def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links:
     maps = {}
     for name, folder in names.items():
         run = _first_seed(folder)
-        predictor = load(run)
+        predictor = load(run, to=to)
         shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
         check_inside(known, len(shown.source), len(shown.tokens), place=f"--links, {run}")
         maps[name] = (shown.weights, shown.source, shown.tokens)

@@ -32,16 +32,21 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
     models = ModelOptions.of(options)
     if files and test is not None:
         raise UserError("--files are a test set of their own: leave out --test, or --files")
+    if models.to is not None and not files:
+        raise UserError("--to is the language of --files; a test set has its own, such as --test test_fr: leave it out")
     check_label(label)
     check_input(*(files or ()))
     predictor = models.load()
-    from attnlab.runs.evaluation import REPORTED, choose_shifts, evaluate
+    from attnlab.runs.evaluation import REPORTED, choose_shifts, divide, evaluate
     from attnlab.runs.evaluations import describe_origin, read_earlier_tests, write_tests
     from attnlab.runs.folder import RunFolder
 
     folders = [RunFolder(run) for run in models.runs]
     folder = folders[0]
-    sets = _read_files(predictor.task, files) if files else _read_tests(predictor.task, test)
+    task = predictor.task
+    tests = _read_files(task, files) if files else _read_tests(task, test)
+    divisions = {} if files else {part: task.examples(part) for name in tests for part in task.divisions(name)}
+    sets = {**tests, **divisions}
     paths = dict.fromkeys(sets, [str(path.resolve()) for path in files] if files else None)
     settings = {
         "others": [str(run.resolve()) for run in models.runs[1:]],
@@ -49,17 +54,19 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
         "checkpoint": models.checkpoint,
         "precision": models.precision,
         "replace_unknown": models.replace_unknown,
-        **describe_origin(folders, predictor.task),
+        **({} if models.to is None else {"to": models.to}),
+        **describe_origin(folders, task),
     }
     read_earlier_tests(folder, label, settings, paths)
     attends = bool(predictor.models[0].decoder.attention.context_size)
     shift = choose_shifts(predictor).get(REPORTED) if attends and not files else None
     found: dict[str, TestEvaluation] = {}
-    for name, examples in sets.items():
+    for test_name, examples in tests.items():
         results = predictor.examine(examples, "evaluation")
-        found[name] = evaluate(predictor.task, examples, results, occasion="evaluation", shift=shift, samples=bootstrap)
+        for name, own in ({test_name: results} if files else divide(task, test_name, results)).items():
+            found[name] = evaluate(task, sets[name], own, occasion="evaluation", shift=shift, samples=bootstrap)
     write_tests(folder, label, settings, found, sets, paths)
-    _show(predictor.task.metrics, _monitored(folder), found)
+    _show(task.metrics, _monitored(folder), found)
     print(f"written to {folder.evaluation_file(label)}")
     return 0
 

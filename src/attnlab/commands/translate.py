@@ -40,6 +40,7 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
     if source is None and sys.stdin is None:
         raise UserError("standard input is closed: name a file with --input")
     predictor = models.load()
+    predictor.task.require_target()
     _check_n_best(n_best, predictor.search)
     if source:
         for first, chunk in read_chunks(source, CHUNK):

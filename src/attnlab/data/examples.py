@@ -1,8 +1,9 @@
 """The examples of one split."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch.utils.data import Dataset
 
 from attnlab.data.batches import Batch
 from attnlab.data.links import BatchLinks
-from attnlab.data.ragged import Padded, Ragged
+from attnlab.data.ragged import Padded, Ragged, RaggedView
 
 
 class Examples(Dataset[Batch], ABC):
@@ -26,11 +27,13 @@ class Examples(Dataset[Batch], ABC):
         copy_ids: of each source the ids under which its tokens are copied.
         links: gold links, where batches are to have them.
         unit: what lengths are counted in.
+        facts: what these examples have instead of what their task says of all; see :attr:`attnlab.tasks.task.Task.facts`.
     """
 
     unit: str = "items"
+    facts: Mapping[str, str | bool] = MappingProxyType({})
 
-    def __init__(self, source: Ragged, target: Ragged) -> None:
+    def __init__(self, source: Ragged | RaggedView, target: Ragged | RaggedView) -> None:
         self.source = source
         self.target = target
         self.labels: Padded | None = None

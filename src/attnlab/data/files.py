@@ -31,6 +31,12 @@ def find_file(path: Path, remedy: str) -> Path:
     raise UserError(f"no file {path} (or {path.name}.gz): {remedy}")
 
 
+def has_file(path: Path) -> bool:
+    """Tell whether :func:`find_file` would find one."""
+    path = path.expanduser()
+    return path.is_file() or path.with_name(f"{path.name}.gz").is_file()
+
+
 def read_bytes(path: Path) -> bytes:
     """Return a file's content, unpacked if its name ends in ``.gz``.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -77,6 +78,57 @@ class Ragged:
 
 
 @dataclass(frozen=True)
+class RaggedView:
+    """Sequences of ids that are made of others when they are asked for, but whose lengths are known.
+
+    Attributes:
+        lengths: elements in each sequence.
+        make: returns one sequence, ids (n,) or (n, size).
+    """
+
+    lengths: NDArray[np.int64]
+    make: Callable[[int], NDArray[np.integer]]
+
+    @classmethod
+    def join(cls, parts: Sequence[Padded], lengths: Sequence[NDArray[np.int64]]) -> "RaggedView":
+        """Return the sequences of several one after another.
+
+        Args:
+            parts: of which each has one sequence or more.
+            lengths: of the sequences of each.
+        """
+        starts = np.cumsum([0, *map(len, lengths)])
+        return cls(np.concatenate(list(lengths)), partial(_take, parts, starts))
+
+    def __len__(self) -> int:
+        """Return the number of sequences."""
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> NDArray[np.integer]:
+        """Return one sequence."""
+        return self.make(index)
+
+    def padded(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Return some sequences as one padded tensor, and their lengths; see :meth:`Ragged.padded`."""
+        rows = [self.make(int(index)) for index in indices]
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        padded = np.full((len(rows), int(lengths.max()), *rows[0].shape[1:]), PAD, dtype=np.int64)
+        for place, row in enumerate(rows):
+            padded[place, : len(row)] = row
+        return torch.from_numpy(padded), torch.from_numpy(lengths)
+
+
+def _take(parts: Sequence[Padded], starts: NDArray[np.int64], index: int) -> NDArray[np.integer]:
+    """Return one of the sequences of several, by its position among all."""
+    number = int(np.searchsorted(starts, index, side="right")) - 1
+    part, own = parts[number], index - int(starts[number])
+    if isinstance(part, Ragged | RaggedView):
+        return part[own]
+    row: NDArray[np.integer] = part.padded([own])[0][0].numpy()
+    return row
+
+
+@dataclass(frozen=True)
 class RaggedOnDemand:
     """Sequences that are made when they are asked for, and not kept.
 
@@ -84,7 +136,7 @@ class RaggedOnDemand:
         make: returns those at some positions.
     """
 
-    make: Callable[[Sequence[int]], Ragged]
+    make: Callable[[Sequence[int]], Padded]
 
     def padded(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return some sequences as one padded tensor, and their lengths; see :meth:`Ragged.padded`."""

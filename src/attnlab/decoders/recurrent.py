@@ -73,7 +73,7 @@ class RecurrentDecoder(Decoder):
 
     @override
     def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
-        memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)
+        memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)._replace(language=encoded.language)
         feedback = encoded.states.new_zeros(len(encoded.states), self.feedback_size)
         return memory, DecoderState(self.initial_state(encoded), feedback, self.attention.start(memory))
 

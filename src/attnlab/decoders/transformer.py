@@ -88,7 +88,8 @@ class TransformerDecoder(Decoder):
 
     @override
     def start(self, encoded: EncoderOutput) -> tuple[tuple[Memory, ...], DecoderState]:
-        memories = tuple(layer.attention.memory(encoded.states, encoded.mask, encoded.values) for layer in self._stack)
+        made = (layer.attention.memory(encoded.states, encoded.mask, encoded.values) for layer in self._stack)
+        memories = tuple(memory._replace(language=encoded.language) for memory in made)
         pasts = tuple(layer.self_attention.start(len(encoded.mask), encoded.states) for layer in self._stack)
         states = tuple(layer.attention.start(memory) for layer, memory in zip(self._stack, memories, strict=True))
         nothing = encoded.states.new_zeros(len(encoded.mask), 0)

@@ -20,6 +20,8 @@ class EncoderOutput(NamedTuple):
     a recurrence it is the mean of the states (:class:`ParallelEncoder`)."""
     values: Tensor | None = None
     """(batch, source_len, output_size): what an attention averages, where that is not the states themselves."""
+    language: Tensor | None = None
+    """(batch, size): the target language, where the source tells it; no encoder reads it from here."""
 
 
 class Encoder(nn.Module, ABC):

@@ -1,7 +1,7 @@
 """Evidence: what a model made of a test set, from which every metric is computed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from attnlab.data.pharaoh import Gold, Links
@@ -76,6 +76,24 @@ class ExampleResult:
     prediction: Prediction
     forced: ForcedDecoding | None
     of_reference_length: Prediction | None = None
+
+
+def take_division(results: Sequence[ExampleResult], places: range) -> list[ExampleResult]:
+    """Return the results of some neighbouring examples, which count from the first of them.
+
+    Args:
+        results: of a split, or of some of its examples.
+        places: of the neighbours in the split.
+    """
+
+    def move(prediction: Prediction) -> Prediction:
+        return replace(prediction, index=prediction.index - places.start)
+
+    return [
+        ExampleResult(move(one.prediction), one.forced, one.of_reference_length and move(one.of_reference_length))
+        for one in results
+        if one.prediction.index in places
+    ]
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,21 @@ class Frontend(nn.Module, ABC):
 
 
 class SourceFrontend(Frontend):
-    """Makes the vectors that an encoder reads."""
+    """Makes the vectors that an encoder reads.
+
+    Attributes:
+        tells_attention_alone: whether a source tells the target language where nothing but an attention can read it.
+    """
+
+    tells_attention_alone: bool = False
 
     @abstractmethod
     def forward(self, source: Tensor, /) -> Tensor:
         """Return (batch, source_len, size) for a source (batch, source_len, …), padding included."""
+
+    def language(self, source: Tensor) -> Tensor | None:
+        """Return vectors (batch, size) of the target languages that sources tell; None where they tell none."""
+        return None
 
 
 class TargetFrontend(Frontend):

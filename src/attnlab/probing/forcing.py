@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from attnlab.attention import collect_head_weights, find_attentions
 from attnlab.data.batches import Batch, split_evaluation
 from attnlab.data.examples import Examples
-from attnlab.data.symbols import BOS, EOS, PAD
+from attnlab.data.symbols import EOS, PAD
 from attnlab.model import Seq2Seq
 from attnlab.seeding import derive_seed
 from attnlab.tasks.predictor import Predictor
@@ -70,7 +70,8 @@ def with_hypotheses(predictor: Predictor, batch: Batch) -> Batch | None:
     """Return a batch whose targets are what the model itself finds, token by token; without the sources for which it finds
     nothing, and None where that is all of them.
     """
-    found = predictor.search(predictor.models[0], batch.source, batch.source_lengths, bos=BOS, eos=EOS, copy_ids=batch.copy_ids)
+    model, first = predictor.models[0], batch.target[:, 0]
+    found = predictor.search(model, batch.source, batch.source_lengths, bos=first, eos=EOS, copy_ids=batch.copy_ids)
     rows = [row for row, hypotheses in enumerate(found) if hypotheses]
     if not rows:
         return None
@@ -78,11 +79,11 @@ def with_hypotheses(predictor: Predictor, batch: Batch) -> Batch | None:
     width = int(lengths.max())
     written = [torch.tensor(found[row][0].tokens, device=device) for row in rows]
     labels = pad_sequence(written, batch_first=True, padding_value=PAD)
-    target = torch.cat([labels.new_full((len(rows), 1), BOS), labels], dim=1)
+    target = torch.cat([first[rows].unsqueeze(1), labels], dim=1)
     return Batch(
         source=batch.source[rows, :width],
         source_lengths=lengths,
-        target=predictor.models[0].head.read(target),
+        target=model.head.read(target),
         target_lengths=torch.tensor([len(tokens) + 1 for tokens in written]),
         labels=labels,
         indices=batch.indices[rows],

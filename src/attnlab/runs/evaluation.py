@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.data.examples import Examples
 from attnlab.evaluation.alignment import score
-from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding
+from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, take_division
 from attnlab.evaluation.measurement import Measurement, measure
 from attnlab.evaluation.metric import Occasion, Statistics
 from attnlab.runs.files import write_lines, write_statistics
@@ -90,7 +90,7 @@ def evaluate(
     aligned = task.aligner_links(examples, indices) if asked and linked and not silver else None
     evidence = collect_evidence(
         task,
-        examples.references,
+        examples,
         results,
         alignments=alignments,
         alignment_sizes=sizes,
@@ -108,6 +108,12 @@ def evaluate(
         [result.prediction.text for result in results],
         None if alignments is None else shift or 0,
     )
+
+
+def divide(task: Task, test: str, results: Sequence[ExampleResult]) -> dict[str, list[ExampleResult]]:
+    """Return the results of a test set and of each of its divisions, by name."""
+    parts = {name: take_division(results, places) for name, places in task.divisions(test).items()}
+    return {test: list(results), **parts}
 
 
 REPORTED = "the attention that is reported"
@@ -158,14 +164,17 @@ def write_test(folder: RunFolder, name: str, examples: Examples, evaluation: Tes
 def map_attention(predictor: Predictor, test: str) -> list[dict[str, Any]]:
     """Return what the attention looks at while the right targets of some examples are written, and the gold links if known.
 
-    The first examples of the test set whose lines of text are short enough to be read: the same ones whatever the tokens of a
-    model are. One of which it has no token is left out.
+    The first examples of the test set, or of each of its divisions, whose lines of text are short enough to be read: the same
+    ones whatever the tokens of a model are. One of which it has no token is left out.
     """
     examples = predictor.task.examples(test)
+    divisions = list(predictor.task.divisions(test).values()) or [range(len(examples))]
     short = (examples.lengths.min(axis=1) > 0) & (examples.lengths.max(axis=1) <= SHOWN_LENGTH)
     # The source's end element, and the target's start and end symbols, are not counted.
     known = (examples.source.lengths > 1) & (examples.target.lengths > 2)
-    chosen = [index for index in np.flatnonzero(short)[:SHOWN].tolist() if known[index]]
+    each = -(-SHOWN // len(divisions))
+    first = (places.start + np.flatnonzero(short[places.start : places.stop])[:each] for places in divisions)
+    chosen = [index for places in first for index in places.tolist() if known[index]]
     if not chosen:
         return []
     device = next(predictor.models[0].parameters()).device

@@ -26,6 +26,7 @@ from attnlab.runs.evaluation import (
     REPORTED,
     TestEvaluation,
     choose_shifts,
+    divide,
     evaluate,
     flatten_metrics,
     map_attention,
@@ -292,7 +293,8 @@ def _evaluate(module: SequenceModule, folder: RunFolder, *, write: bool) -> dict
     attends = bool(module.model.decoder.attention.context_size)
     shifts = choose_shifts(predictor) if attends and write and task.test_names else {}
     tests = {}
-    for name, results in module.results.items():
+    measured = {name: own for test, results in module.results.items() for name, own in divide(task, test, results).items()}
+    for name, results in measured.items():
         examples = task.examples(name)
         shift = shifts.get(REPORTED)
         tests[name] = evaluate(task, examples, results, occasion="test", shift=shift)

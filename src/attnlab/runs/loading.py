@@ -30,6 +30,7 @@ def load(
     precision: str = "float32",
     batch_size: int = 64,
     trust: bool = False,
+    to: str | None = None,
     **task_options: Any,
 ) -> Predictor:
     """Open trained models.
@@ -43,6 +44,7 @@ def load(
             has it, and rounds to three digits; log-probabilities are made and summed in float32 and more.
         batch_size: sources in a batch, fewer if they are very long.
         trust: also use classes that are not attnlab's, as the runs may name: their code is executed.
+        to: the kind of target that lines of text get where the models have several, such as the target language.
         task_options: settings of the first run's task to be changed, such as ``replace_unknown=True``.
 
     Returns:
@@ -51,10 +53,14 @@ def load(
     Raises:
         UserError: a folder that holds no finished run, a file in it that is damaged or not of this model, a run of another
             version of attnlab, one that names a class which is not trusted, runs whose targets are others than those of the
-            first, or a precision that is unknown, that the device lacks, or that is too coarse for what the models read.
+            first, no such kind of target, or a precision that is unknown, that the device lacks, or that is too coarse for what
+            the models read.
     """
     with trust_all(None) if trust else nullcontext():
-        return _load(runs, search, checkpoint, torch.device(device), precision, batch_size, task_options)
+        predictor = _load(runs, search, checkpoint, torch.device(device), precision, batch_size, task_options)
+    if to is not None:
+        predictor.task.choose_target(to)
+    return predictor
 
 
 def _load(
@@ -77,7 +83,8 @@ def _load(
     for folder in folders:
         if folder.read_task().get("state") != state:
             raise UserError(
-                f"{folder.path} was trained on other data than {folders[0].path}: only models of the same data make an ensemble"
+                f"{folder.path} was trained on other data than {folders[0].path}, or is told the target language in another "
+                "way: only models of the same data make an ensemble"
             )
         model = _load_model(folder, task, checkpoint)
         models.append(model.to(device, _dtype(precision, device, model)).eval())

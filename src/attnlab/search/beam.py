@@ -9,7 +9,7 @@ from typing_extensions import override
 from attnlab.errors import UserError
 from attnlab.layers.trees import move, select
 from attnlab.search.penalties import AveragePenalty, LengthPenalty
-from attnlab.search.search import Count, Hypothesis, Model, Search, score_dtype, unbatch
+from attnlab.search.search import Count, Hypothesis, Model, Search, first_tokens, score_dtype, unbatch
 
 
 @dataclass(kw_only=True, eq=False)
@@ -74,7 +74,7 @@ class BeamSearch(Search):
         source: Tensor,
         lengths: Tensor,
         *,
-        bos: int,
+        bos: int | Tensor,
         eos: int,
         copy_ids: Tensor | None = None,
         target_lengths: Tensor | None = None,
@@ -87,7 +87,7 @@ class BeamSearch(Search):
         # A row of the model is a hypothesis that is open. Until the first step each source has one, in the first of its places.
         sources = torch.arange(len(source), device=device)
         cells, open_width = sources, 1
-        tokens = torch.full((len(source),), bos, device=device)
+        tokens = first_tokens(bos, len(source), device)
         history = torch.empty(len(source), 0, dtype=torch.long, device=device)
         scores = torch.zeros(len(source), 1, dtype=score_dtype(device), device=device)
         places = torch.full((len(source),), width, device=device)

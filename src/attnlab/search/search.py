@@ -112,7 +112,7 @@ class Search(ABC):
         source: Tensor,
         lengths: Tensor,
         *,
-        bos: int,
+        bos: int | Tensor,
         eos: int,
         copy_ids: Tensor | None = None,
         target_lengths: Tensor | None = None,
@@ -123,7 +123,7 @@ class Search(ABC):
             model: in evaluation mode.
             source: (batch, source_len, …), as the model reads it.
             lengths: (batch,), on the CPU.
-            bos: id of the start symbol.
+            bos: id of the start symbol, or of that of each source (batch,).
             eos: id of the end symbol.
             copy_ids: see :meth:`Seq2Seq.encode`; ids that go beyond the vocabulary come back in hypotheses.
             target_lengths: (batch,), on the CPU: every hypothesis of a source has exactly this length, whatever the limits are,
@@ -195,6 +195,11 @@ def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:
     whose = torch.cat(list(owners))
     order = whose.argsort(stable=True)
     return list(torch.split(torch.cat(list(steps))[order].cpu(), whose.bincount().tolist()))
+
+
+def first_tokens(bos: int | Tensor, count: int, device: torch.device) -> Tensor:
+    """Return the token that opens each of so many targets (count,)."""
+    return torch.as_tensor(bos, device=device).expand(count).clone()
 
 
 def score_dtype(device: torch.device) -> torch.dtype:

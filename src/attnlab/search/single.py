@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.layers.trees import move, select
-from attnlab.search.search import Count, Hypothesis, Model, Search, score_dtype, unbatch
+from attnlab.search.search import Count, Hypothesis, Model, Search, first_tokens, score_dtype, unbatch
 from attnlab.seeding import derive_seed
 
 
@@ -43,7 +43,7 @@ class SinglePathSearch(Search):
         source: Tensor,
         lengths: Tensor,
         *,
-        bos: int,
+        bos: int | Tensor,
         eos: int,
         copy_ids: Tensor | None = None,
         target_lengths: Tensor | None = None,
@@ -58,7 +58,7 @@ class SinglePathSearch(Search):
         bounds = select(move(bounds, source.device), rows // paths)
         if paths > 1:
             memory, state = select(memory, rows // paths), select(state, rows // paths)
-        tokens = torch.full((len(rows),), bos, device=source.device)
+        tokens = first_tokens(bos, len(source), source.device)[rows // paths]
         chosen = torch.full((len(rows), longest), eos, device=source.device)
         scores = torch.zeros(len(rows), dtype=score_dtype(source.device), device=source.device)
         weights: list[Tensor] = []

@@ -67,7 +67,7 @@ def check_tests_of_claims(plan: Plan) -> None:
     """
     claims = parse_claims(plan.settings["claims"])
     if claims and plan.runs:
-        check_test_sets(claims, build_task(plan.config(plan.runs[0])).test_names)
+        check_test_sets(claims, build_task(plan.config(plan.runs[0])).measured_tests)
 
 
 def _describe(folder: RunFolder, config: Mapping[str, Any], record: RunRecord) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 from attnlab.attention import collect_head_weights
 from attnlab.data.batches import Batch, memory_errors, split_evaluation
 from attnlab.data.examples import Examples
-from attnlab.data.symbols import BOS, EOS, PAD, UNK
+from attnlab.data.symbols import EOS, PAD, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Occasion
@@ -139,7 +139,7 @@ class Predictor:
                 self.model,
                 batch.source,
                 batch.source_lengths,
-                bos=BOS,
+                bos=batch.target[:, 0],
                 eos=EOS,
                 copy_ids=batch.copy_ids,
                 target_lengths=target_lengths,

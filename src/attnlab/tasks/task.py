@@ -105,6 +105,32 @@ class Task(ABC):
     def examples(self, split: str) -> Examples:
         """Return the examples of "train", "val" or a test set."""
 
+    def divisions(self, split: str) -> Mapping[str, range]:
+        """Return the divisions of a split that are measured each on its own too: where each has its examples, by names that
+        :meth:`examples` knows."""
+        return {}
+
+    @property
+    def measured_tests(self) -> Sequence[str]:
+        """The names of all that is measured in a test: of the test sets and of their divisions."""
+        return self.test_names
+
+    def choose_target(self, name: str) -> None:
+        """Choose the kind of target that lines of text are to get, where the task has several.
+
+        Raises:
+            UserError: it has no such kind, or one kind alone.
+        """
+        raise UserError(f"the task {self.name} has one kind of target, and no {name!r} to choose: leave out --to")
+
+    def require_target(self) -> str:
+        """Return the kind of target that lines of text get; empty where there is but one.
+
+        Raises:
+            UserError: there are several, and none is chosen.
+        """
+        return ""
+
     def place(self, split: str, index: int) -> str:
         """Say where an example comes from, for a message."""
         return f"example {index + 1} of {split}"

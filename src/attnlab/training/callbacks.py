@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -321,7 +322,7 @@ class Samples(Callback):
 
     Args:
         context: of the run.
-        examples: how many, the first of the validation set.
+        examples: how many, the first of the validation set, or of each of its divisions in turn.
         heatmaps: of how many of them the attention is drawn, at the end of training.
     """
 
@@ -338,7 +339,9 @@ class Samples(Callback):
             return
         assert isinstance(pl_module, SequenceModule)
         examples = pl_module.data.examples("val")
-        batch = examples[range(min(self.examples, len(examples)))].to(pl_module.device)
+        divisions = list(pl_module.task.divisions("val").values()) or [range(len(examples))]
+        in_turn = (index for row in zip_longest(*divisions) for index in row if index is not None)
+        batch = examples[list(islice(in_turn, self.examples))].to(pl_module.device)
         self.last = pl_module.predictor.search_batch(batch, examples)
         rows = [[trainer.current_epoch, *row] for row in self._rows(pl_module)]
         for logger in trainer.loggers:

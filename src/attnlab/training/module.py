@@ -15,7 +15,7 @@ from attnlab.data.datamodule import SequenceDataModule
 from attnlab.data.examples import Examples
 from attnlab.decoders import DecoderOutput, DecoderState
 from attnlab.errors import UserError, unknown_key
-from attnlab.evaluation.evidence import Evidence, ExampleResult
+from attnlab.evaluation.evidence import Evidence, ExampleResult, take_division
 from attnlab.evaluation.metric import Metric
 from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.search import GreedySearch, Search
@@ -32,7 +32,8 @@ class SequenceModule(LightningModule):
 
     Logged: ``train/loss`` (with label smoothing, in nats a token, without auxiliary losses, which have names of their own);
     ``val/NAME`` for every metric of the task whose occasion is "epoch": those of predictions by greedy search, the others by
-    forced decoding. Test sets are measured from :attr:`results`.
+    forced decoding; likewise ``DIVISION/NAME`` where the validation set has divisions. Test sets are measured from
+    :attr:`results`.
 
     Args:
         model: what to train.
@@ -74,7 +75,9 @@ class SequenceModule(LightningModule):
         self.greedy_predictor = task.predictor([model], GreedySearch())
         self.results: dict[str, list[ExampleResult]] = {}
         self.epoch_metrics = {name: metric for name, metric in task.metrics.items() if metric.is_due("epoch")}
-        self.statistics = nn.ModuleDict({name: CatMetric(nan_strategy="disable") for name in self.epoch_metrics})
+        self.measured = ["val", *task.divisions("val")]
+        names = (f"{measured}/{name}" for measured in self.measured for name in self.epoch_metrics)
+        self.statistics = nn.ModuleDict({name: CatMetric(nan_strategy="disable") for name in names})
 
     @override
     def configure_optimizers(self) -> Any:
@@ -176,31 +179,37 @@ class SequenceModule(LightningModule):
     @override
     def validation_step(self, batch: Batch, batch_index: int) -> None:
         """Add up what the epoch's metrics are computed from."""
-        examples = self.data.examples("val")
-        self._count(examples, self.greedy_predictor.examine_batch(batch, examples, "epoch"))
+        self._count(self.greedy_predictor.examine_batch(batch, self.data.examples("val"), "epoch"))
 
-    def _count(self, examples: Examples, results: Sequence[ExampleResult]) -> None:
-        evidence = collect_evidence(self.task, examples.references, results)
+    def _count(self, results: Sequence[ExampleResult]) -> None:
+        self._count_measured("val", results)
+        for name, places in self.task.divisions("val").items():
+            if own := take_division(results, places):
+                self._count_measured(name, own)
+
+    def _count_measured(self, measured: str, results: Sequence[ExampleResult]) -> None:
+        evidence = collect_evidence(self.task, self.data.examples(measured), results)
         for name, metric in self.epoch_metrics.items():
             rows = metric.statistics(evidence)
             if rows is not None:
-                part = self.statistics[name]
+                part = self.statistics[f"{measured}/{name}"]
                 assert isinstance(part, CatMetric)
                 part.update(torch.as_tensor(rows, dtype=torch.float32, device=self.device))
 
     @override
     def on_validation_epoch_end(self) -> None:
         """Log the metrics of the validation set, of which no batch holds an empty source."""
-        examples = self.data.examples("val")
-        empty = self.greedy_predictor.empty_results(examples)
+        empty = self.greedy_predictor.empty_results(self.data.examples("val"))
         if empty and self.global_rank == 0:
-            self._count(examples, empty)
+            self._count(empty)
         for name, metric in self.epoch_metrics.items():
-            part = self.statistics[name]
-            assert isinstance(part, CatMetric)
-            if part.update_called:
-                self.log(f"val/{name}", metric.value(_total(part.compute())), prog_bar=metric.computed_from == "predictions")
-            part.reset()
+            for measured in self.measured:
+                part = self.statistics[f"{measured}/{name}"]
+                assert isinstance(part, CatMetric)
+                if part.update_called:
+                    shown = measured == "val" and metric.computed_from == "predictions"
+                    self.log(f"{measured}/{name}", metric.value(_total(part.compute())), prog_bar=shown)
+                part.reset()
 
     @override
     def on_test_epoch_start(self) -> None:
@@ -225,21 +234,22 @@ class SequenceModule(LightningModule):
             self.results[name] = sorted(results, key=lambda result: result.prediction.index)
 
 
-def collect_evidence(task: Task, references: Sequence[str], results: Sequence[ExampleResult], **more: Any) -> Evidence:
+def collect_evidence(task: Task, examples: Examples, results: Sequence[ExampleResult], **more: Any) -> Evidence:
     """Put together what metrics are computed from.
 
     Args:
         task: whose predictions they are.
-        references: of the whole split.
-        results: of some of its examples.
+        examples: of the whole split.
+        results: of some of these examples.
         more: further fields of :class:`Evidence`.
     """
     predictions = [result.prediction for result in results]
-    right = [references[prediction.index] for prediction in predictions]
+    right = [examples.references[prediction.index] for prediction in predictions]
     if any(result.of_reference_length is not None for result in results):
         # of an empty source nothing is predicted, whatever the length
         more["of_reference_length"] = [result.of_reference_length or result.prediction for result in results]
-    return Evidence(predictions, right, [result.forced for result in results], task.facts, **more)
+    facts = {**task.facts, **examples.facts}
+    return Evidence(predictions, right, [result.forced for result in results], facts, **more)
 
 
 def monitored_metric(monitor: str, metrics: Mapping[str, Metric]) -> Metric:

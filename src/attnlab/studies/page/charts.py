@@ -64,7 +64,7 @@ def curves(study: Study) -> list[Chart]:
     names = {name for runs in shown.values() for run in runs for line in run.curve for name in line}
     charts = []
     for name in sorted(names, key=lambda name: (name != study.monitor, not name.startswith("val/"), name)):
-        if name.startswith(("val/", "train/")):
+        if name.startswith(("val/", "val_", "train/")):
             lines = [(label, _by_epoch(runs, name)) for label, runs in shown.items()]
             charts.append(Chart(name, "epoch", name, [line for label, found in lines if (line := _series(label, found))], []))
     return [chart for chart in charts if chart.series]

@@ -1,9 +1,11 @@
 """What a parallel corpus is, and how text files are read."""
 
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, Protocol
@@ -14,6 +16,7 @@ from attnlab.data.files import LineReader
 from attnlab.data.pharaoh import Gold, check_inside, parse_links
 from attnlab.errors import UserError
 from attnlab.tasks.translation.annotations import Annotation
+from attnlab.tasks.translation.languages import LanguageToken, check_token
 
 log = logging.getLogger(__name__)
 
@@ -87,12 +90,24 @@ class Corpus(ABC):
     """A parallel corpus with the splits "train", "val" and any number of test sets.
 
     Attributes:
-        languages: codes of the source and the target language.
+        languages: codes of the source language and of the target language, or of each target language.
         test_names: names of the test sets.
+        language_token: where the target language is told, if there are several.
     """
 
-    languages: tuple[str, str]
+    languages: tuple[str, ...]
     test_names: tuple[str, ...]
+    language_token: LanguageToken = "source"
+
+    @property
+    def parts(self) -> Mapping[str, Mapping[str, str]]:
+        """The splits; of each, by target language, the name under which :meth:`open` has its pairs."""
+        return {split: {self.languages[1]: split} for split in ("train", "val", *self.test_names)}
+
+    @property
+    def part_languages(self) -> dict[str, str]:
+        """The target language of everything that :meth:`open` has."""
+        return {part: code for own in self.parts.values() for code, part in own.items()}
 
     @staticmethod
     def name_tests(names: Iterable[str]) -> tuple[str, ...]:
@@ -136,15 +151,72 @@ class Corpus(ABC):
 
 
 class FileCorpus(Corpus):
-    """A corpus of line-aligned files, which are read pair by pair."""
+    """A corpus of line-aligned files, which are read pair by pair; with several target languages their pairs are joined.
+
+    Args:
+        source: code of the source language.
+        target: code of the target language, or a list of such codes.
+        tests: names of test sets.
+        language_token: where the target language is told, if there are several; see :data:`LanguageToken`.
+
+    Raises:
+        UserError: no test set, or one with the name of another split or division; no target language, one twice, or one whose
+            code cannot be part of a symbol; a ``language_token`` that is unknown, or without effect.
+    """
+
+    def __init__(
+        self, source: str, target: str | Sequence[str], tests: Iterable[str], language_token: LanguageToken = "source"
+    ) -> None:
+        targets = (target,) if isinstance(target, str) else tuple(target)
+        if not targets or len({*targets}) < len(targets):
+            raise UserError(f"target names one language or several, each once, not [{','.join(targets)}]")
+        check_token(language_token)
+        if len(targets) == 1 and language_token != "source":
+            raise UserError(
+                f"one target language is told nowhere, so that language_token={language_token} would have no effect: leave it "
+                "out, or name several languages as target"
+            )
+        if len(targets) > 1 and (odd := next((code for code in targets if not re.fullmatch(r"[\w-]+", code)), None)):
+            raise UserError(f"target: of several languages each has a code of letters and digits, such as fr, not {odd!r}")
+        self.languages = (source, *targets)
+        self.language_token = language_token
+        self.test_names = self.name_tests(tests)
+        divisions = {f"{split}_{code}" for split in ("train", "val", *self.test_names) for code in targets}
+        if len(targets) > 1 and (taken := sorted(divisions & {*self.test_names})):
+            raise UserError(f"tests: {taken[0]} is what a division by language is called: choose another name")
 
     @abstractmethod
-    def files(self, split: str) -> "PairFiles":
-        """Return the files of a split.
+    def files(self, split: str, language: str) -> "PairFiles":
+        """Return the files of a split in one target language.
 
         Raises:
             UserError: one is missing.
         """
+
+    @abstractmethod
+    def missing(self, split: str, language: str) -> str:
+        """Return the file that a split lacks in a target language; empty where it lacks none."""
+
+    @cached_property
+    @override
+    def parts(self) -> Mapping[str, Mapping[str, str]]:
+        _, *targets = self.languages
+        if len(targets) == 1:
+            return super().parts
+        found = {}
+        for split in ("train", "val", *self.test_names):
+            lacking = {code: self.missing(split, code) for code in targets} if split in self.test_names else {}
+            own = [code for code in targets if not lacking.get(code)] or targets
+            if len(own) < len(targets):
+                _warn_once(
+                    f"no file {', '.join(filter(None, lacking.values()))}: {split} is measured in {', '.join(own)} alone"
+                )
+            found[split] = {code: f"{split}_{code}" for code in own}
+        return found
+
+    def origin(self, part: str) -> tuple[str, str]:
+        """Return the split and the target language of what :meth:`open` has under a name."""
+        return next((split, code) for split, own in self.parts.items() for code, name in own.items() if name == part)
 
     @override
     def load(self) -> dict[str, ParallelText]:
@@ -152,7 +224,13 @@ class FileCorpus(Corpus):
 
     @override
     def open(self) -> Mapping[str, "PairFiles"]:
-        return {split: self.files(split) for split in ("train", "val", *self.test_names)}
+        return {part: self.files(split, code) for split, own in self.parts.items() for code, part in own.items()}
+
+
+@cache
+def _warn_once(message: str) -> None:
+    """Warn, but not again where a process makes the same corpus many times, as for the runs of a study."""
+    log.warning(message)
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ TOKENS = 2**21
 
 
 def encode_parts(
-    texts: Mapping[str, Sequence[StoredLines]], tokenizers: Sequence[Tokenizer], processes: int
+    texts: Mapping[str, Sequence[StoredLines]], tokenizers: Mapping[str, Sequence[Tokenizer]], processes: int
 ) -> Iterator[tuple[TextPart, Encoded]]:
     """Tokenize the source sides of all splits and then their target sides, part by part.
 
     Args:
         texts: of each split, (source, target).
-        tokenizers: (source, target), which have learned whatever there is to learn.
+        tokenizers: of each split, (source, target), which have learned whatever there is to learn.
         processes: that may work at once.
     """
     parts = [TextPart(side, split, *part) for side in (0, 1) for split in texts for part in texts[split][side].parts()]

@@ -1,18 +1,22 @@
 """Known alignments, from words to the tokens of whatever tokenizer there is."""
 
 import logging
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 from attnlab.data.links import GoldLinks
 from attnlab.data.pharaoh import Gold
+from attnlab.tasks.translation.languages import language_symbol
 from attnlab.tasks.translation.tokenizers import SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 
 log = logging.getLogger(__name__)
 
 WORDS: dict[str, Callable[[str], Tokenizer]] = {"spacy": SpacyTokenizer, "whitespace": WhitespaceTokenizer}
 """What splits a text into the words that its alignments count."""
+
+SYMBOL = re.compile(language_symbol(r"\S+"))
 
 
 def link_tokens(
@@ -47,7 +51,7 @@ def link_tokens(
 
 
 def token_spans(words: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Find the tokens that share a character with each word.
+    """Find the tokens that share a character with each word; before them a symbol of the target language may stand.
 
     Returns:
         For each word the positions of the first token and after the last; None if words and tokens spell different text.
@@ -57,7 +61,10 @@ def token_spans(words: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, 
     spelled, pieces = [_letters(word) for word in words], [_letters(token) for token in tokens]
     text, other = "".join(spelled), "".join(pieces)
     if len(text) != len(other) or text.casefold() != other.casefold():
-        return None
+        if not (tokens and SYMBOL.fullmatch(tokens[0])):
+            return None
+        spans = token_spans(words, tokens[1:])
+        return None if spans is None else [(start + 1, end + 1) for start, end in spans]
     ends = list(accumulate(map(len, pieces)))
     bounds = pairwise(accumulate(map(len, spelled), initial=0))
     return [(bisect_right(ends, start), bisect_left(ends, end) + (start < end)) for start, end in bounds]

@@ -11,11 +11,12 @@ from typing_extensions import override
 from attnlab.data.examples import Examples
 from attnlab.data.links import BatchLinks, GoldLinks, LinksOnDemand
 from attnlab.data.ondemand import KEPT, PART, OnDemand, on_demand
-from attnlab.data.ragged import Ragged, RaggedOnDemand
+from attnlab.data.ragged import Ragged, RaggedOnDemand, RaggedView
 from attnlab.data.symbols import END, UNK
 from attnlab.tasks.translation.copying import CopyIds
 from attnlab.tasks.translation.corpora import ParallelText
 from attnlab.tasks.translation.links import WORDS, link_tokens
+from attnlab.tasks.translation.targetlanguage import TargetLanguage
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.vocabulary import Vocabulary
 
@@ -33,8 +34,10 @@ class SentencePairs(Examples):
         ids: of (source, target).
         vocabularies: that the ids are of.
         tokenizers: of (source, target).
+        language: of the targets, where the model has several.
 
     Attributes:
+        ids: of (source, target), without a symbol of the language.
         extensions: where tokens are copied, for each pair the types that extend the target vocabulary.
     """
 
@@ -45,8 +48,12 @@ class SentencePairs(Examples):
         ids: tuple[Ragged, Ragged],
         vocabularies: tuple[Vocabulary, Vocabulary],
         tokenizers: tuple[Tokenizer, Tokenizer],
+        language: TargetLanguage | None = None,
     ) -> None:
-        super().__init__(*ids)
+        super().__init__(*(ids if language is None else (language.mark_sources(ids[0]), language.mark_targets(ids[1]))))
+        self.ids = ids
+        self.language = language
+        self.facts = {} if language is None else {"language": language.code}
         self.name = name
         self.unit = "characters" if _is_unspaced(tokenizers[0]) else "words"
         self.text = text
@@ -57,7 +64,7 @@ class SentencePairs(Examples):
     @cached_property
     def tokens(self) -> tuple[Sequence[list[str]], Sequence[list[str]]]:
         """The sentences as tokens: those that the ids name, but of a sentence with an unknown one what its tokenizer makes."""
-        sides = zip((self.source, self.target), self.vocabularies, self.tokenizers, self._sides, strict=True)
+        sides = zip(self.ids, self.vocabularies, self.tokenizers, self._sides, strict=True)
         source, target = (on_demand(partial(_read_tokens, *side), len(self)) for side in sides)
         return source, target
 
@@ -77,11 +84,16 @@ class SentencePairs(Examples):
 
     @override
     def source_tokens(self, index: int) -> list[str]:
-        return [*self.tokens[0][index], END]
+        tokens = self.tokens[0][index]
+        return [*(self.language.lead() if self.language and tokens else ()), *tokens, END]
 
     @override
     def target_tokens(self, index: int) -> list[str]:
         return [*self.tokens[1][index], END]
+
+    def target_tokenizer(self, index: int) -> Tokenizer:
+        """Return the tokenizer of an example's target."""
+        return self.tokenizers[1]
 
     @property
     @override
@@ -120,12 +132,18 @@ class SentencePairs(Examples):
         if self.extensions is not None:
             return
         if len(self) > KEPT:
-            self.copy_ids = RaggedOnDemand(partial(self._copy, "source"))
+            self.copy_ids = RaggedOnDemand(self._copy_sources)
             self.labels = RaggedOnDemand(partial(self._copy, "labels"))
             self.extensions = OnDemand(partial(self._copy, "extensions"), len(self))
         else:
             copies = self._copies(range(len(self)))
-            self.copy_ids, self.labels, self.extensions = copies.source, copies.labels, copies.extensions
+            self.copy_ids, self.labels, self.extensions = self._mark(copies.source), copies.labels, copies.extensions
+
+    def _copy_sources(self, indices: Sequence[int]) -> Ragged | RaggedView:
+        return self._mark(self._copies(indices).source)
+
+    def _mark(self, copies: Ragged) -> Ragged | RaggedView:
+        return copies if self.language is None else self.language.mark_copies(copies)
 
     def _copy(self, name: str, indices: Sequence[int]) -> Any:
         return getattr(self._copies(indices), name)

@@ -15,6 +15,7 @@ from attnlab.data.cache import cache_folder, load_or_make
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.processes import count_processes
+from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.alignment import make_silver
@@ -30,7 +31,11 @@ from attnlab.tasks.translation.aligner import WordAligner
 from attnlab.tasks.translation.alignment import link_words_of_text
 from attnlab.tasks.translation.annotations import Annotation
 from attnlab.tasks.translation.corpora import Corpus, PairStream, ParallelText
+from attnlab.tasks.translation.frontends import LanguageFrontend
+from attnlab.tasks.translation.joined import JoinedPairs
+from attnlab.tasks.translation.languages import SEVERAL, language_missing, language_symbol, unknown_language
 from attnlab.tasks.translation.pairs import SentencePairs
+from attnlab.tasks.translation.targetlanguage import TargetLanguage
 from attnlab.tasks.translation.tokenization import (
     TokenizedCorpus,
     VocabularyOptions,
@@ -47,7 +52,11 @@ log = logging.getLogger(__name__)
 
 
 class Translation(Task):
-    """Sentences of one language into sentences of another.
+    """Sentences of one language into sentences of another, or of one of several.
+
+    With several target languages one model is trained on the union of the pairs (source, x), with one target vocabulary; each
+    language has a symbol in both vocabularies, and the corpus' ``language_token`` says where it stands. The validation set and
+    every test set are measured as a whole and in each language, under names such as ``test_fr``.
 
     The tokenized corpus is cached on disk by content: text, tokenizers, vocabularies and the code that makes them.
 
@@ -83,8 +92,9 @@ class Translation(Task):
         super().__init__(batches=batches, metrics=metrics, seed=seed)
         self.corpus = data
         self.languages = data.languages
+        self.target_language = None if self.is_multilingual else data.languages[1]
         self.test_names = data.test_names
-        self.tokenizers = (tokenizer(data.languages[0]), tokenizer(data.languages[1]))
+        self.tokenizers = tuple(map(tokenizer, data.languages))
         self.vocabulary_options = vocabulary
         self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
         self.replace_unknown = replace_unknown
@@ -108,6 +118,13 @@ class Translation(Task):
     @cached_property
     @override
     def content(self) -> str:
+        if not self.is_multilingual:
+            return self._text_content
+        return hashlib.sha256(f"{self._text_content} {self.corpus.language_token}".encode()).hexdigest()[:32]
+
+    @cached_property
+    def _text_content(self) -> str:
+        """A hash of what decides the tokenized corpus."""
         described = [tokenizer.describe() for tokenizer in self.tokenizers]
         options = sorted(asdict(self.vocabulary_options).items())
         decisive = (self._corpus_fingerprint, described, options, self.batches.max_length)
@@ -122,7 +139,8 @@ class Translation(Task):
     def prepare(self) -> None:
         if self._tokenized is not None:
             return
-        self._tokenized = load_or_make(self.cache_dir / "corpora" / self.fingerprint, make=self._write, read=read_corpus)
+        folder = self.cache_dir / "corpora" / self.hash_with_code(self._text_content)
+        self._tokenized = load_or_make(folder, make=self._write, read=read_corpus)
         for tokenizer, state in zip(self.tokenizers, self._tokenized.tokenizer_states, strict=True):
             tokenizer.load_state(state)
         self._vocabularies = self._tokenized.vocabularies
@@ -139,14 +157,7 @@ class Translation(Task):
     @override
     def examples(self, split: str) -> SentencePairs:
         if split not in self._splits:
-            found = self._tokenized
-            texts = self._streams if found is None else found.text
-            if split not in texts:
-                raise UserError(f"the corpus has no test set {split!r}: there is {', '.join(texts)}")
-            if found is None:
-                pairs = self._encode(ParallelText.collect(texts[split]), split)
-            else:
-                pairs = SentencePairs(split, found.text[split], found.ids[split], self.vocabularies, self.tokenizers)
+            pairs = self._join(split) if self.is_multilingual and split in self.corpus.parts else self._read(split)
             if self._serves_copy_ids:
                 pairs.extend()
             self._splits[split] = pairs
@@ -155,8 +166,46 @@ class Translation(Task):
             pairs.links = pairs.gold_links()
         return pairs
 
+    def _join(self, split: str) -> JoinedPairs:
+        return JoinedPairs(split, [self.examples(part) for part in self.corpus.parts[split].values()])
+
+    def _read(self, split: str) -> SentencePairs:
+        """Return the pairs of a split, or of its division by language."""
+        found = self._tokenized
+        texts = self._streams if found is None else found.text
+        if split not in texts:
+            known = ", ".join({**self.corpus.parts, **texts} if self.is_multilingual else texts)
+            raise UserError(f"the corpus has no test set {split!r}: there is {known}")
+        code = self.corpus.part_languages[split]
+        if found is None:
+            return self._encode(ParallelText.collect(texts[split]), split, code)
+        return self._pair(split, found.text[split], found.ids[split], code)
+
+    def _pair(self, name: str, text: ParallelText, ids: tuple[Ragged, Ragged], code: str) -> SentencePairs:
+        number = self.languages.index(code, 1)
+        language = TargetLanguage(code, RESERVED + number - 1, self.corpus.language_token) if self.is_multilingual else None
+        return SentencePairs(name, text, ids, self.vocabularies, (self.tokenizers[0], self.tokenizers[number]), language)
+
+    @override
+    def divisions(self, split: str) -> Mapping[str, range]:
+        if not self.is_multilingual or split not in self.corpus.parts:
+            return {}
+        pairs = self.examples(split)
+        assert isinstance(pairs, JoinedPairs)
+        return dict(zip(self.corpus.parts[split].values(), pairs.places, strict=True))
+
+    @property
+    @override
+    def measured_tests(self) -> Sequence[str]:
+        if not self.is_multilingual:
+            return self.test_names
+        return [name for test in self.test_names for name in (test, *self.corpus.parts[test].values())]
+
     @override
     def place(self, split: str, index: int) -> str:
+        for part, places in self.divisions(split).items():
+            if index in places:
+                return self.place(part, index - places.start)
         return self.corpus.place(split, index) or super().place(split, index)
 
     @cached_property
@@ -166,12 +215,26 @@ class Translation(Task):
     @override
     def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> SentencePairs:
         text = ParallelText(list(sources), [""] * len(sources) if targets is None else list(targets))
-        return self._encode(text, "the given text")
+        return self._encode(text, "the given text", self.require_target())
 
-    def _encode(self, text: ParallelText, name: str) -> SentencePairs:
-        tokens = self.tokenizers[0].tokenize(text.source), self.tokenizers[1].tokenize(text.target)
+    @override
+    def choose_target(self, name: str) -> None:
+        _, *known = self.languages
+        if name not in known:
+            raise unknown_language(name, known)
+        self.target_language = name
+
+    @override
+    def require_target(self) -> str:
+        if self.target_language is None:
+            raise language_missing(self.languages[1:])
+        return self.target_language
+
+    def _encode(self, text: ParallelText, name: str, code: str) -> SentencePairs:
+        target = self.tokenizers[self.languages.index(code, 1)]
+        tokens = self.tokenizers[0].tokenize(text.source), target.tokenize(text.target)
         ids = encode_sources(tokens[0], self.vocabularies[0]), encode_targets(tokens[1], self.vocabularies[1])
-        pairs = SentencePairs(name, text, ids, self.vocabularies, self.tokenizers)
+        pairs = self._pair(name, text, ids, code)
         pairs.tokens = tokens
         if self._serves_copy_ids:
             pairs.extend()
@@ -195,6 +258,16 @@ class Translation(Task):
     # model
 
     @property
+    def is_multilingual(self) -> bool:
+        """Whether there are several target languages."""
+        return len(self.languages) > 2
+
+    @property
+    def direction(self) -> tuple[str, ...]:
+        """The source language, and the target language if it is chosen."""
+        return (self.languages[0], *([self.target_language] if self.target_language else ()))
+
+    @property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """Of source and target, once the task is prepared or its state is loaded."""
         assert self._vocabularies is not None, "prepare the task first, or load its state"
@@ -207,6 +280,8 @@ class Translation(Task):
 
     @override
     def source_frontend(self, size: int) -> SourceFrontend:
+        if self.is_multilingual and self.corpus.language_token != "target":
+            return LanguageFrontend(self.corpus.language_token, len(self.vocabularies[0]), PAD, size)
         return TokenFrontend(len(self.vocabularies[0]), PAD, size)
 
     @override
@@ -217,20 +292,26 @@ class Translation(Task):
 
     @override
     def state(self) -> dict[str, Any]:
+        told = {"language_token": self.corpus.language_token} if self.is_multilingual else {}
         return {
             "languages": list(self.languages),
+            **told,
             "vocabularies": [vocabulary.tokens for vocabulary in self.vocabularies],
             "tokenizers": [tokenizer.state() for tokenizer in self.tokenizers],
         }
 
     @override
     def load_state(self, state: Mapping[str, Any]) -> None:
-        sides = {len(state[name]) for name in ("languages", "vocabularies", "tokenizers")}
-        if sides != {2} or any(tuple(tokens[:RESERVED]) != SPECIAL for tokens in state["vocabularies"]):
+        known = [language_symbol(code) for code in self.languages[1:]] if self.is_multilingual else []
+        special = [*SPECIAL, *known]
+        sizes = [len(state[name]) for name in ("vocabularies", "languages", "tokenizers")]
+        if sizes != [2, *[len(self.languages)] * 2] or any(
+            tokens[: len(special)] != special for tokens in state["vocabularies"]
+        ):
             raise ValueError("it does not hold the languages, vocabularies and tokenizers of two sides")
         for tokenizer, learned in zip(self.tokenizers, state["tokenizers"], strict=True):
             tokenizer.load_state(learned)
-        source, target = (Vocabulary(tokens) for tokens in state["vocabularies"])
+        source, target = (Vocabulary(tokens, len(known)) for tokens in state["vocabularies"])
         self._vocabularies = (source, target)
 
     # predictions
@@ -246,7 +327,7 @@ class Translation(Task):
         kind = type(target).__name__.removesuffix("Tokenizer").lower()
         types = self.vocabularies[1]
         return {
-            "language": self.languages[1],
+            "language": SEVERAL if self.is_multilingual else self.languages[1],
             "lowercase": target.lowercase,
             "tokens": f"{kind}-{'lc' if target.lowercase else 'mixed'}-{len(types)}-{types.digest}",
             "head": "copies" if self._serves_copy_ids else "generates",
@@ -261,11 +342,14 @@ class Translation(Task):
         tokens = [types[token] if token < len(types) else extension[token - len(types)] for token in hypothesis.tokens]
         weights = hypothesis.weights[:, : len(source)]
         if self.replace_unknown and len(source) > 1 and bool(weights.any()):
-            largest = weights[:, :-1].argmax(dim=-1).tolist()  # not the end symbol, which is no word
+            first = len(source) - 1 - len(examples.tokens[0][index])
+            words_alone = weights[:, first:-1]  # not the end symbol, nor one of a language, which are no words
+            largest = [first + place for place in words_alone.argmax(dim=-1).tolist()]
             pairs = zip(tokens, hypothesis.tokens, largest, strict=True)
             tokens = [source[position] if number == UNK else token for token, number, position in pairs]
-        words = [token for token, number in zip(tokens, hypothesis.tokens, strict=True) if number not in (PAD, BOS, EOS)]
-        text = self.tokenizers[1].detokenize(words)
+        symbols = {PAD, BOS, EOS, *range(RESERVED, self.vocabularies[1].reserved)}
+        words = [token for token, number in zip(tokens, hypothesis.tokens, strict=True) if number not in symbols]
+        text = examples.target_tokenizer(index).detokenize(words)
         return Prediction(index, text, tokens, source, weights, hypothesis.log_probability, hypothesis.score)
 
     @override
@@ -301,7 +385,7 @@ class Translation(Task):
             UserError: data that cannot be read.
         """
         # A limit of length leaves out pairs by their tokens.
-        content = self._corpus_fingerprint if self.batches.max_length is None else self.content
+        content = self._corpus_fingerprint if self.batches.max_length is None else self._text_content
         key = self.hash_with_code(f"aligner {content}", PACKAGE / "evaluation" / "aligner.py")
 
         def make(folder: Path) -> None:

@@ -1,15 +1,16 @@
 """Any pair of line-aligned text files."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from typing_extensions import override
 
 from attnlab.data.contents import hash_content
-from attnlab.data.files import find_file
+from attnlab.data.files import find_file, has_file
 from attnlab.errors import UserError
 from attnlab.tasks.translation.corpora import FileCorpus, PairFiles
+from attnlab.tasks.translation.languages import LanguageToken
 
 
 class TextFiles(FileCorpus):
@@ -26,46 +27,64 @@ class TextFiles(FileCorpus):
         val: the validation set.
         tests: test sets by name.
         source: code of the source language, the suffix of its files.
-        target: code of the target language.
+        target: code of the target language, or a list of several, each the suffix of its files; a test set that one of them
+            lacks is measured in the others.
+        language_token: where the target language is told, if there are several; see :class:`FileCorpus`.
         alignments: suffix of the alignments' files, which training must have and other splits may; None is no alignments.
 
     Raises:
-        UserError: no test set, or one with the name of another split; from reading, a file that is missing or damaged,
-            files of unequal length, or a link between words that are not there.
+        UserError: names that :class:`FileCorpus` refuses, or alignments of several languages; from reading, a file that is
+            missing or damaged, files of unequal length, or a link between words that are not there.
     """
 
     def __init__(
-        self, train: str, val: str, tests: Mapping[str, str], *, source: str, target: str, alignments: str | None = None
+        self,
+        train: str,
+        val: str,
+        tests: Mapping[str, str],
+        *,
+        source: str,
+        target: str | Sequence[str],
+        language_token: LanguageToken = "source",
+        alignments: str | None = None,
     ) -> None:
-        self.languages = (source, target)
-        self.test_names = self.name_tests(tests)
+        super().__init__(source, target, tests, language_token)
+        if alignments is not None and len(self.languages) > 2:
+            raise UserError("alignments are those of one target language: leave them out, or name one language as target")
         self.alignments = alignments
         self._prefixes = {"train": train, "val": val, **tests}
 
     @override
     def fingerprint(self) -> str:
         digest = hashlib.sha256(f"text {self.languages} {self.test_names}".encode())
-        for split, prefix in self._prefixes.items():
-            for path in self._files(prefix):
-                digest.update(hash_content(path))
+        for split, parts in self.parts.items():
+            for language in (self.languages[0], *parts):
+                digest.update(hash_content(self._file(split, language)))
             if links := self._links(split):
                 digest.update(f"alignments of {split}".encode() + hash_content(links))
         return digest.hexdigest()
 
     @override
-    def files(self, split: str) -> PairFiles:
-        source, target = self._files(self._prefixes[split])
+    def files(self, split: str, language: str) -> PairFiles:
+        source, target = (self._file(split, code) for code in (self.languages[0], language))
         return PairFiles(source, target, split == "train", self._links(split))
 
     @override
-    def place(self, split: str, index: int) -> str:
-        if split == "train":  # some of whose pairs were left out
-            return ""
-        return f"{self._files(self._prefixes[split])[0]}, line {index + 1}"
+    def missing(self, split: str, language: str) -> str:
+        path = f"{self._prefixes[split]}.{language}"
+        return "" if has_file(Path(path)) else path
 
-    def _files(self, prefix: str) -> list[Path]:
-        remedy = f"{prefix} stands for {prefix}.{self.languages[0]} and {prefix}.{self.languages[1]}"
-        return [find_file(Path(f"{prefix}.{language}"), remedy) for language in self.languages]
+    @override
+    def place(self, split: str, index: int) -> str:
+        origin, _ = self.origin(split)
+        if origin == "train":  # some of whose pairs were left out
+            return ""
+        return f"{self._file(origin, self.languages[0])}, line {index + 1}"
+
+    def _file(self, split: str, language: str) -> Path:
+        prefix = self._prefixes[split]
+        *others, last = (f"{prefix}.{code}" for code in self.languages)
+        return find_file(Path(f"{prefix}.{language}"), f"{prefix} stands for {', '.join(others)} and {last}")
 
     def _links(self, split: str) -> Path | None:
         if self.alignments is None:

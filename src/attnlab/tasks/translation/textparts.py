@@ -43,9 +43,11 @@ class TextPart(NamedTuple):
     stop: int
 
 
-def encode(texts: Mapping[str, Sequence[StoredLines]], tokenizers: Sequence[Tokenizer], part: TextPart) -> Encoded:
+def encode(
+    texts: Mapping[str, Sequence[StoredLines]], tokenizers: Mapping[str, Sequence[Tokenizer]], part: TextPart
+) -> Encoded:
     """Tokenize consecutive sentences, and number their types."""
-    sentences = tokenizers[part.side].tokenize(texts[part.split][part.side].read(part.start, part.stop))
+    sentences = tokenizers[part.split][part.side].tokenize(texts[part.split][part.side].read(part.start, part.stop))
     lengths = np.fromiter(map(len, sentences), np.int64, count=len(sentences))
     types: defaultdict[str, int] = defaultdict()
     types.default_factory = types.__len__

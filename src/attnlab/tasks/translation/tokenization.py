@@ -2,10 +2,10 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -18,11 +18,12 @@ from attnlab.data.lines import OFFSETS, TEXT, LineWriter, StoredLines
 from attnlab.data.pharaoh import Gold, parse_links
 from attnlab.data.progress import progress
 from attnlab.data.ragged import Ragged
-from attnlab.data.symbols import BOS, EOS, RESERVED
+from attnlab.data.symbols import BOS, EOS
 from attnlab.errors import UserError
 from attnlab.tasks.translation.annotations import format_annotations, parse_annotations
 from attnlab.tasks.translation.corpora import SIDES, Corpus, PairStream, ParallelText
 from attnlab.tasks.translation.encoding import NumberedText, TypeNumbers, encode_parts, sample_sentences
+from attnlab.tasks.translation.languages import language_symbol
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.vocabulary import Vocabulary
 
@@ -42,7 +43,7 @@ class VocabularyOptions:
     Attributes:
         min_frequency: leave out types that are rarer in training.
         max_size: keep at most so many types, special ones not counted; None keeps all.
-        shared: one vocabulary for both languages and, if it learns its pieces, one tokenizer.
+        shared: one vocabulary for both sides and, if it learns its pieces, one tokenizer.
 
     Raises:
         UserError: a number that is not positive.
@@ -67,20 +68,20 @@ class TokenizedCorpus:
         text: sentences of each split, in the order of the ids.
         ids: of each split, (source, target); a source sentence ends with the end symbol, a target sentence has both.
         vocabularies: (source, target).
-        tokenizer_states: what the tokenizers learned, (source, target).
+        tokenizer_states: what the tokenizers learned, that of the source and that of each target language.
         overlap: how many pairs of each other split stand in training too; see :func:`count_overlap`.
     """
 
     text: dict[str, ParallelText]
     ids: dict[str, tuple[Ragged, Ragged]]
     vocabularies: tuple[Vocabulary, Vocabulary]
-    tokenizer_states: tuple[dict[str, Any], dict[str, Any]]
+    tokenizer_states: Sequence[dict[str, Any]]
     overlap: dict[str, int]
 
 
 def write_corpus(
     corpus: Corpus,
-    tokenizers: tuple[Tokenizer, Tokenizer],
+    tokenizers: Sequence[Tokenizer],
     options: VocabularyOptions,
     max_length: int | None,
     folder: Path,
@@ -93,7 +94,7 @@ def write_corpus(
 
     Args:
         corpus: the text.
-        tokenizers: (source, target), not yet fitted.
+        tokenizers: of the source and of each target language, not yet fitted.
         options: of the vocabularies.
         max_length: leave out training pairs with a side of more tokens; None keeps all.
         folder: that is written into.
@@ -104,37 +105,42 @@ def write_corpus(
             enough, or no type frequent enough.
     """
     splits = corpus.open()
+    train = list(corpus.parts["train"].values())
+    of_language = dict(zip(corpus.languages[1:], tokenizers[1:], strict=True))
+    chosen = {part: (tokenizers[0], of_language[code]) for part, code in corpus.part_languages.items()}
+    symbols = [language_symbol(code) for code in of_language] if len(of_language) > 1 else []
     for split, stream in splits.items():
         _write_text(folder, split, stream)
     texts = {split: _sides(folder, split) for split in splits}
-    _fit(tokenizers, texts["train"], together=options.shared and tokenizers[0].learns_pieces)
+    _fit(tokenizers, [texts[part] for part in train], shared=options.shared)
     numbered: tuple[dict[str, NumberedText], ...] = ({}, {})
     numbers = [TypeNumbers()] * 2 if options.shared else [TypeNumbers(), TypeNumbers()]
     with progress("tokenizing", 2 * sum(len(lines) for lines, _ in texts.values())) as advance:
-        encoded = encode_parts(texts, tokenizers, processes)
+        encoded = encode_parts(texts, chosen, processes)
         for (side, split), own in groupby(encoded, key=lambda item: (item[0].side, item[0].split)):
             parts = (part for _, part in own)
             numbered[side][split] = NumberedText.write(folder / f"{split}.{side}.npy", parts, numbers[side], advance)
-    kept = None if max_length is None else _find_short(numbered, max_length)
-    vocabularies = _build_vocabularies([side["train"] for side in numbered], numbers, kept, options)
+    kept = {} if max_length is None else _find_short(numbered, train, max_length)
+    counted = [[(side[part], kept.get(part)) for part in train] for side in numbered]
+    vocabularies = _build_vocabularies(counted, numbers, options, symbols)
     for side, of_split, types, vocabulary in zip(SIDES, numbered, numbers, vocabularies, strict=True):
         table = np.array(vocabulary.encode(types), dtype=np.int32)
         for split, text in of_split.items():
-            text.write_ids(folder, f"{split}.{side}", table, kept if split == "train" else None, starts=side == "target")
+            text.write_ids(folder, f"{split}.{side}", table, kept.get(split), starts=side == "target")
             text.path.unlink()
-    if kept is not None:
-        train = splits["train"]
-        known = {"alignments": train.is_aligned, "annotations": train.annotations is not None}
+    for split, is_kept in kept.items():
+        known = {"alignments": splits[split].is_aligned, "annotations": splits[split].annotations is not None}
         for part in [*SIDES, *(name for name, is_known in known.items() if is_known)]:
-            _write_kept(folder, f"train.{part}", kept)
+            _write_kept(folder, f"{split}.{part}", is_kept)
     index = {
         "splits": list(splits),
+        "symbols": len(symbols),
         "vocabularies": [vocabulary.tokens for vocabulary in vocabularies],
         "tokenizers": [tokenizer.state() for tokenizer in tokenizers],
         "aligned": {split: stream.is_aligned for split, stream in splits.items()},
         "annotated": {split: stream.annotations is not None for split, stream in splits.items()},
         "words": {split: stream.words for split, stream in splits.items()},
-        "overlap": count_overlap({split: ParallelText(*_sides(folder, split)) for split in splits}),
+        "overlap": count_overlap({split: ParallelText(*_sides(folder, split)) for split in splits}, train),
     }
     (folder / "index.json").write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
 
@@ -164,35 +170,49 @@ def _write_text(folder: Path, split: str, stream: PairStream) -> None:
             writer.append(list(map(format_annotations, stream.annotations)))
 
 
-def _fit(tokenizers: tuple[Tokenizer, Tokenizer], train: tuple[StoredLines, StoredLines], *, together: bool) -> None:
-    if together:
-        tokenizers[0].fit(sample_sentences(train, SAMPLE))
-        tokenizers[1].load_state(tokenizers[0].state())
+def _fit(tokenizers: Sequence[Tokenizer], train: Sequence[tuple[StoredLines, StoredLines]], *, shared: bool) -> None:
+    """Let tokenizers learn from the training pairs of each target language; those that learn pieces learn them together."""
+    sources, targets = zip(*train, strict=True)
+    source, *others = tokenizers
+    if not source.learns_pieces:
+        together = [([source], sources), *(([one], [lines]) for one, lines in zip(others, targets, strict=True))]
+    elif shared:
+        together = [([source, *others], [*sources, *targets])]
     else:
-        for tokenizer, lines in zip(tokenizers, train, strict=True):
-            tokenizer.fit(sample_sentences([lines], SAMPLE))
+        together = [([source], sources), (others, targets)]
+    for (first, *rest), lines in together:
+        first.fit(sample_sentences(lines, SAMPLE))
+        for tokenizer in rest:
+            tokenizer.load_state(first.state())
 
 
-def _find_short(numbered: Sequence[Mapping[str, NumberedText]], max_length: int) -> NDArray[np.bool_] | None:
-    """Return which training pairs are short enough; None where all are."""
-    longer = np.maximum(*(side["train"].lengths for side in numbered))
-    kept: NDArray[np.bool_] = longer <= max_length
-    count = int(kept.sum())
-    if not count:
-        raise UserError(f"max_length={max_length} leaves no training pair: raise it")
-    log.info("left out %d of %d training pairs: longer than %d tokens", len(kept) - count, len(kept), max_length)
-    return None if count == len(kept) else kept
+def _find_short(
+    numbered: Sequence[Mapping[str, NumberedText]], train: Sequence[str], max_length: int
+) -> dict[str, NDArray[np.bool_]]:
+    """Return of the training pairs of each target language which are short enough; nothing where all are."""
+    kept = {part: np.maximum(*(side[part].lengths for side in numbered)) <= max_length for part in train}
+    count, total = sum(int(own.sum()) for own in kept.values()), sum(map(len, kept.values()))
+    if not all(own.any() for own in kept.values()):
+        of_part = "" if len(train) == 1 else f" of {next(part for part, own in kept.items() if not own.any())}"
+        raise UserError(f"max_length={max_length} leaves no training pair{of_part}: raise it")
+    log.info("left out %d of %d training pairs: longer than %d tokens", total - count, total, max_length)
+    return {} if count == total else kept
 
 
 def _build_vocabularies(
-    train: Sequence[NumberedText], numbers: Sequence[TypeNumbers], kept: NDArray[np.bool_] | None, options: VocabularyOptions
+    train: Sequence[Sequence[tuple[NumberedText, NDArray[np.bool_] | None]]],
+    numbers: Sequence[TypeNumbers],
+    options: VocabularyOptions,
+    symbols: Sequence[str],
 ) -> tuple[Vocabulary, Vocabulary]:
+    """Make the vocabularies of both sides; of each there are training texts, and which of their sentences are kept."""
     made = []
-    for side, types, texts in zip(SIDES, numbers, [train] if options.shared else [[text] for text in train], strict=False):
-        counts = sum((text.count(len(types), kept) for text in texts), np.zeros(len(types), dtype=np.int64))
+    least, most = options.min_frequency, options.max_size
+    for side, types, texts in zip(SIDES, numbers, [[*train[0], *train[1]]] if options.shared else train, strict=False):
+        counts = sum((text.count(len(types), kept) for text, kept in texts), np.zeros(len(types), dtype=np.int64))
         each = zip(types, map(int, counts), strict=True)
-        made.append(Vocabulary.of_counts(each, min_frequency=options.min_frequency, max_size=options.max_size))
-        if len(made[-1]) == RESERVED:
+        made.append(Vocabulary.of_counts(each, min_frequency=least, max_size=most, symbols=symbols))
+        if len(made[-1]) == made[-1].reserved:
             raise UserError(f"min_frequency={options.min_frequency} leaves no type of the {side} side: lower it")
     return made[0], made[-1]
 
@@ -205,11 +225,11 @@ def _write_kept(folder: Path, name: str, kept: NDArray[np.bool_]) -> None:
         (folder / form.format("kept")).replace(folder / form.format(name))
 
 
-def count_overlap(text: Mapping[str, ParallelText]) -> dict[str, int]:
+def count_overlap(text: Mapping[str, ParallelText], training: Collection[str] = ("train",)) -> dict[str, int]:
     """Count the pairs of each other split that stand in training too, word by word the same; empty ones do not count."""
-    others = {split: own for split, own in text.items() if split != "train"}
+    others = {split: own for split, own in text.items() if split not in training}
     sought = {hash(pair) for own in others.values() for pair in zip(own.source, own.target, strict=True) if any(pair)}
-    train = zip(text["train"].source, text["train"].target, strict=True)
+    train = chain.from_iterable(zip(text[split].source, text[split].target, strict=True) for split in training)
     found = {pair for pair in train if hash(pair) in sought}
     return {
         split: sum(any(pair) and pair in found for pair in zip(own.source, own.target, strict=True))
@@ -242,8 +262,8 @@ def read_corpus(folder: StoredFolder) -> TokenizedCorpus:
         annotations = None if lines is None else ParsedLines(lines, parse_annotations)
         text[split] = ParallelText(source, target, alignments, index["words"][split], annotations)
         ids[split] = (folder.ragged(f"{split}.source"), folder.ragged(f"{split}.target"))
-    vocabularies, states = list(map(Vocabulary, index["vocabularies"])), index["tokenizers"]
-    return TokenizedCorpus(text, ids, (vocabularies[0], vocabularies[1]), (states[0], states[1]), index["overlap"])
+    made = [Vocabulary(tokens, index["symbols"]) for tokens in index["vocabularies"]]
+    return TokenizedCorpus(text, ids, (made[0], made[1]), index["tokenizers"], index["overlap"])
 
 
 class ParsedLines(Sequence[T]):

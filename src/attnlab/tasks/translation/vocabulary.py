@@ -12,14 +12,17 @@ class Vocabulary:
     """A list of types; a type's id is its position.
 
     Args:
-        tokens: all types, the special ones first.
+        tokens: all types, the special ones first and then the symbols.
+        symbols: how many symbols of target languages there are, which no text contains either.
 
     Attributes:
         tokens: all types, by id.
+        reserved: the first id that text may have.
     """
 
-    def __init__(self, tokens: Sequence[str]) -> None:
+    def __init__(self, tokens: Sequence[str], symbols: int = 0) -> None:
         self.tokens = list(tokens)
+        self.reserved = RESERVED + symbols
         self._ids = {token: index for index, token in enumerate(self.tokens)}
 
     @classmethod
@@ -36,20 +39,27 @@ class Vocabulary:
 
     @classmethod
     def of_counts(
-        cls, counts: Iterable[tuple[str, int]], *, min_frequency: int = 1, max_size: int | None = None
+        cls,
+        counts: Iterable[tuple[str, int]],
+        *,
+        min_frequency: int = 1,
+        max_size: int | None = None,
+        symbols: Sequence[str] = (),
     ) -> "Vocabulary":
         """Collect counted types; see :meth:`build`.
 
         Args:
             counts: types and how often each occurs; 0 is not at all.
             min_frequency: leave out types that are rarer.
-            max_size: keep at most so many types, special ones not counted.
+            max_size: keep at most so many types, special ones and symbols not counted.
+            symbols: of target languages.
         """
         least = max(1, min_frequency)
         frequent = [(-count, token) for token, count in counts if count >= least]
-        special = frozenset(SPECIAL)  # a text that spells a special symbol must not turn into it
-        ranked = [token for _, token in sorted(frequent) if token not in special]
-        return cls([*SPECIAL, *ranked][: _cut(max_size)])
+        special = (*SPECIAL, *symbols)
+        known = frozenset(special)  # a text that spells a special symbol must not turn into it
+        ranked = [token for _, token in sorted(frequent) if token not in known]
+        return cls([*special, *ranked[:max_size]], len(symbols))
 
     def __len__(self) -> int:
         """Return the number of types, special ones included."""
@@ -63,7 +73,7 @@ class Vocabulary:
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Return ids; what is not in the vocabulary is ``UNK``, as is a text that spells a special symbol."""
         ids = (self._ids.get(token, UNK) for token in tokens)
-        return [index if index >= RESERVED else UNK for index in ids]
+        return [index if index >= self.reserved else UNK for index in ids]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Return the tokens of one sentence up to the first end symbol, without padding and start symbols."""
@@ -74,7 +84,3 @@ class Vocabulary:
             if index not in (PAD, BOS):
                 tokens.append(self.tokens[index])
         return tokens
-
-
-def _cut(max_size: int | None) -> int | None:
-    return None if max_size is None else max_size + RESERVED
