@@ -101,7 +101,7 @@ def corpus(folder: Path) -> None:
 
 @pytest.mark.parametrize(("group", "option"), exhaustive_but(TASKS, CHOICES), ids=lambda value: value)
 def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) -> None:
-    if option == "gpu" and not torch.cuda.is_available():
+    if option in ("gpu", "fsdp") and not torch.cuda.is_available():
         pytest.skip("no GPU here")
     corpus(tmp_path / "corpus")
     chosen = f"{group}={option}"
