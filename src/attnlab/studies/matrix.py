@@ -83,11 +83,11 @@ def compare_columns(study: Study) -> Comparison:
     Rows are ordered by their mean rank over all columns; the controls of single columns come last.
     """
     columns = {name: found for name, own in split_columns(study).items() if (found := _measure(own)) is not None}
-    told_apart, significance, count = _told_apart(study, columns)
+    equals, significance, count = _find_equals(study, columns)
     shared = set.intersection(*({*rows} for rows in (study.columns or {}).values()))
     rows = _order(columns, shared)
     header = ["variant", *(f"{name}: {one.metric.label}" for name, one in columns.items())]
-    cells = {name: _cells(one, told_apart[name], shared) for name, one in columns.items()}
+    cells = {name: _cells(one, equals[name], shared) for name, one in columns.items()}
     return Comparison(
         study.name,
         header,
@@ -107,15 +107,26 @@ def _measure(study: Study) -> MatrixColumn | None:
     return MatrixColumn(study, study.tests[0], metric, tested) if tested.runs else None
 
 
-def _told_apart(study: Study, columns: Mapping[str, MatrixColumn]) -> tuple[dict[str, set[str]], Significance, int]:
-    """Compare all rows with the best of their column; return those that are significantly worse, the test, and its count."""
+def _find_equals(study: Study, columns: Mapping[str, MatrixColumn]) -> tuple[dict[str, set[str]], Significance, int]:
+    """Compare all rows with the best of their column.
+
+    Returns:
+        By column the best and those that a test did not find to be worse; the test that was made; how often.
+    """
     sets = {name: one.tested for name, one in columns.items()}
     significance = choose_significance(study.significance, sets, None)
     pairs = [Pair(name, best, row) for name, one in columns.items() for best, *others in [one.means] for row in others]
     found = {pair: made for pair, made in compare(significance, sets, pairs).items() if isinstance(made, Contrast)}
     p_values = holm({pair: contrast.p for pair, contrast in found.items()})
-    apart = {name: {pair.other for pair, p in p_values.items() if pair.test == name and p < LEVEL} for name in columns}
-    return apart, significance, len(found)
+    equals = {}
+    for name, one in columns.items():
+        values = one.means
+        best = next(iter(values.values()))
+        equals[name] = {row for row, value in values.items() if value == best}
+    for pair, p in p_values.items():
+        if not p < LEVEL:
+            equals[pair.test].add(pair.other)
+    return equals, significance, len(found)
 
 
 def _order(columns: Mapping[str, MatrixColumn], shared: set[str]) -> list[str]:
@@ -131,7 +142,7 @@ def _is_shared(row: str, shared: set[str]) -> bool:
     return row.partition(" ")[0] in shared
 
 
-def _cells(one: MatrixColumn, worse: set[str], shared: set[str]) -> dict[str, Cell]:
+def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, Cell]:
     """Return the cells of a column, shaded from the worst to the best of the rows that all columns have."""
     means = one.means
     form = f"{{:.{one.metric.digits}f}}"
@@ -142,8 +153,13 @@ def _cells(one: MatrixColumn, worse: set[str], shared: set[str]) -> dict[str, Ce
     losses = {row: one.sign * value for row, value in means.items()}
     bounds = [loss for row, loss in losses.items() if _is_shared(row, shared)] or [*losses.values()]
     span = max(bounds) - min(bounds)
-    shades = {row: min(1.0, max(0.0, (max(bounds) - loss) / span)) if span else 1.0 for row, loss in losses.items()}
-    return {row: replace(cell, best=row not in worse, shade=shades[row]) for row, cell in made.items()}
+    shades = {row: min(1.0, max(0.0, (max(bounds) - loss) / span)) for row, loss in losses.items()} if span else {}
+    cells = {}
+    for row, cell in made.items():
+        interval = f" [{form.format(cell.more['low'])}, {form.format(cell.more['high'])}]" if cell.more else ""
+        text = f"{form.format(means[row])}{interval}"
+        cells[row] = replace(cell, text=text, short=text, best=row in equals, shade=shades.get(row))
+    return cells
 
 
 def _notes(columns: Mapping[str, MatrixColumn], significance: Significance, count: int) -> Iterator[str]:
@@ -157,9 +173,11 @@ def _notes(columns: Mapping[str, MatrixColumn], significance: Significance, coun
     yield (
         f"bold: the best of its column, and what cannot be told from it. {test}; "
         f"Holm-corrected over all {count} comparisons with the best, in all columns, p < {LEVEL}"
+        if count
+        else "bold: the best of its column; nothing was tested, for too few seeds are finished"
     )
     yield "shade: where a value lies between the worst and the best of its column, controls of single columns left out"
     if any(count > 1 for count in seeds):
-        yield "± is the standard deviation over seeds; [ ] is Student's 95 % confidence interval of the mean over seeds"
+        yield "[ ] is Student's 95 % confidence interval of the mean over seeds"
     yield "rows are ordered by their mean rank over the columns, with controls of single columns below"
     yield "values of one column compare, those of two do not: each column has a report of its own"
