@@ -55,6 +55,7 @@ TRAINER = {
     "max_time": str | dict[str, Any] | None,
 }
 """What Lightning's trainer would refuse in the midst of a run, or fail with; its signature says less."""
+TRAINER_CLASS = ("lightning.pytorch.trainer.trainer", "Trainer")
 
 logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # it would tell of what cannot be imported once more
 
@@ -73,7 +74,16 @@ def settle(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
     for key in KEYS:
         if key not in resolved:
             raise UserError(f"the config has no {key!r}, which every run needs")
+    _check_sharding(resolved["trainer"])
     return resolved
+
+
+def _check_sharding(trainer: Any) -> None:
+    if isinstance(trainer, Mapping) and "fsdp" in str(trainer.get("strategy")) and trainer.get("gradient_clip_val"):
+        raise UserError(
+            "trainer.gradient_clip_val: with FSDP each process has a part of every gradient, and would clip by the norm of "
+            "that: set it to null"
+        )
 
 
 def check(value: Any, hint: Any = Any, path: str = "") -> None:
@@ -123,15 +133,26 @@ def _parameters(target: str, path: str) -> dict[str, Any] | None:
     """Return the names that a target takes and the types it says they have, or None if it takes any."""
     try:
         made = get_object(target)
-        parameters = inspect.signature(made).parameters
+        parameters = dict(inspect.signature(made).parameters)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise UserError(f"{path}._target_: cannot import {target!r} ({brief(error)})") from error
+    trainer = next((base for base in _bases(made) if (base.__module__, base.__qualname__) == TRAINER_CLASS), None)
+    hints = _hints(made)
+    if trainer is not None:  # a subclass passes on to it what it does not name itself
+        own = {name: taken for name, taken in parameters.items() if taken.kind is not inspect.Parameter.VAR_KEYWORD}
+        parameters = {**inspect.signature(trainer).parameters, **own}
+        hints = {**_hints(trainer), **TRAINER, **(hints if trainer is not made else {})}
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return None
-    try:
-        hints = get_type_hints(made.__init__ if inspect.isclass(made) else made, include_extras=True)
-    except (NameError, TypeError):  # names that exist for a type checker alone
-        hints = {}
-    if (made.__module__, made.__qualname__) == ("lightning.pytorch.trainer.trainer", "Trainer"):
-        hints |= TRAINER
     return {name: hints.get(name, Any) for name in parameters}
+
+
+def _bases(made: Any) -> tuple[type, ...]:
+    return inspect.getmro(made) if inspect.isclass(made) else ()
+
+
+def _hints(made: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(made.__init__ if inspect.isclass(made) else made, include_extras=True)
+    except (NameError, TypeError):  # names that exist for a type checker alone
+        return {}

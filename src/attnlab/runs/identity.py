@@ -24,6 +24,7 @@ IDLE = (
     "evaluation/plots.py",
     "evaluation/significance",
     "training/loggers.py",
+    "training/placement.py",
 )
 """Modules and folders of these rooms that decide no number of a run."""
 

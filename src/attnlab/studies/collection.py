@@ -37,6 +37,8 @@ class Study:
         tune: what every variant is tuned by, as :class:`StudyPlan` has it; None where nothing is.
         match: the size that is set for a count of parameters, as :class:`StudyPlan` has it, or None.
         variants: runs of each variant by its label, in the order of the plan, ordered by seed.
+        columns: of a study of several tasks, the variant of every row, by the name of the column, as :class:`StudyPlan` has it.
+        column: of which this is a part; empty for a whole study.
     """
 
     folder: StudyFolder
@@ -51,11 +53,13 @@ class Study:
     tune: Mapping[str, Any] | None = None
     match: Mapping[str, Any] | None = None
     variants: dict[str, list[Run]] = field(default_factory=dict)
+    columns: Mapping[str, Mapping[str, str]] | None = None
+    column: str = ""
 
     @property
     def name(self) -> str:
-        """What the folder is called."""
-        return self.folder.name
+        """What the folder is called, with the column that this is a part of."""
+        return f"{self.folder.name}: {self.column}" if self.column else self.folder.name
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -187,6 +191,7 @@ def collect(folder: str | Path) -> Study:
         claims=tuple(plan.claims),
         tune=plan.tune,
         match=plan.match,
+        columns=plan.columns,
         variants={names[overrides]: sorted(seeds, key=lambda run: run.seed) for overrides, seeds in by_variant.items()},
     )
 

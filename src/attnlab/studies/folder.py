@@ -41,6 +41,7 @@ class StudyPlan(Schema):
         runs: the fields of each :class:`PlannedRun`.
         tune: the ``metric`` (None is what chooses the checkpoints), the ``seed`` and the values of the ``trials`` that every
             variant is tuned by; None where nothing is.
+        columns: of a study of several tasks, the variant of every row, by the name of the column; None where there is one.
         match: the ``key`` of a size, the number of ``parameters`` that it is set for, and what it is a ``multiple`` of; None
             where none is.
     """
@@ -54,6 +55,7 @@ class StudyPlan(Schema):
     runs: list[dict[str, Any]]
     tune: dict[str, Any] | None = None
     match: dict[str, Any] | None = None
+    columns: dict[str, dict[str, str]] | None = None
 
     @property
     def planned_runs(self) -> list[PlannedRun]:
@@ -65,7 +67,7 @@ class StudyPlan(Schema):
         return [PlannedRun.parse(run) for run in self.runs]
 
 
-BEFORE = {"tune": None, "match": None}
+BEFORE = {"tune": None, "match": None, "columns": None}
 """What plans of an earlier version lack."""
 
 
@@ -91,9 +93,13 @@ class StudyFolder:
         """What the study is called."""
         return self.path.absolute().name
 
-    def table_file(self, form: str) -> Path:
-        """Return the file of the comparison as Markdown, CSV or LaTeX, by its ending: "md", "csv" or "tex"."""
-        return self.path / f"comparison.{form}"
+    def table_file(self, form: str, column: str = "") -> Path:
+        """Return the file of the comparison, or of that of a column, as Markdown, CSV or LaTeX: "md", "csv" or "tex"."""
+        return self.path / f"comparison{f'-{column}' if column else ''}.{form}"
+
+    def column_page_file(self, column: str) -> Path:
+        """Return the report of one column."""
+        return self.path / f"report-{column}.html"
 
     def run(self, place: str) -> RunFolder:
         """Return the folder of a run, ``VARIANT/seed=N``."""

@@ -23,6 +23,7 @@ from attnlab.config import (
 )
 from attnlab.errors import UserError, nearest, unknown_key
 from attnlab.studies.claims import check_claims, parse_claims
+from attnlab.studies.columns import check_variants, cross_columns
 from attnlab.studies.files import read_study_file
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
@@ -32,7 +33,9 @@ from attnlab.studies.tuning.search import Tuning, parse_tuning
 
 TRIAL = re.compile(r"\+?trial=t(\d+)$")
 """The override that makes a run one of a study's trials."""
-KEYS = {"question", "baseline", "metrics", "significance", "tune", "match", "claims", "variants"}
+KEYS = {"question", "baseline", "metrics", "significance", "tune", "match", "claims", "variants", "columns", "controls"}
+UNWRITTEN = {"variants", "controls"}
+"""Keys that no report needs: what they hold is in the overrides of the runs."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class Plan:
         runs = {place: run for place, run in earlier.items() if place in places} | runs
         order = sorted(runs, key=lambda place: places.get(place, len(places)))
         commands = list(dict.fromkeys([*(before.commands if before else ()), self.command]))
-        told = {key: value for key, value in self.settings.items() if key != "variants"}
+        told = {key: value for key, value in self.settings.items() if key not in UNWRITTEN}
         self.folder.write_plan(StudyPlan(**told, commands=commands, runs=[runs[place] for place in order]))
 
 
@@ -319,17 +322,7 @@ def _settings(composition: ComposedConfig) -> dict[str, Any]:
     if study["significance"] not in get_args(Significance):
         raise UserError(f"study.significance is one of {', '.join(get_args(Significance))}, not {study['significance']!r}")
     study["claims"] = [claim.text for claim in parse_claims(study["claims"])]
-    variants = study["variants"]
-    if variants is None:
-        return study
-    if not isinstance(variants, dict) or not all(isinstance(overrides, list) for overrides in variants.values()):
-        raise UserError("study.variants names each variant with a list: NAME: [attention=dot, decoder=bahdanau]")
-    for name, overrides in variants.items():
-        if not re.fullmatch(r"[\w.+-]+", str(name)):
-            raise UserError(f"study.variants: {name!r} is to be a folder's name: letters, digits and _ . + - alone")
-        if not all(isinstance(override, str) for override in overrides):
-            raise UserError(f"study.variants.{name}: each item is KEY=VALUE; one with a comma or a colon needs quotes")
-    return {**study, "variants": {str(name): overrides for name, overrides in variants.items()}}
+    return cross_columns({**study, "variants": check_variants(study["variants"], "variants") or None})
 
 
 def _check_claims(planned: Plan, metrics: Iterable[str], *, complete: bool) -> None:
@@ -337,6 +330,9 @@ def _check_claims(planned: Plan, metrics: Iterable[str], *, complete: bool) -> N
 
     labels = _labels(planned) if complete else {}
     claims = parse_claims(planned.settings["claims"])
+    if claims and planned.settings["columns"]:
+        first = {run.variant: run for run in reversed(planned.runs)}
+        metrics = {name for run in first.values() for name in planned.config(run)["metrics"]}
     check_claims(claims, [*metrics], lambda label: find_variant(label, labels), list(labels.values()))
 
 
@@ -349,7 +345,7 @@ def _check_baseline(planned: Plan) -> None:
     from attnlab.studies.collection import find_variant
 
     baseline, labels = planned.settings["baseline"], _labels(planned)
-    if baseline is not None and labels and find_variant(baseline, labels) is None:
+    if planned.settings["columns"] is None and baseline is not None and labels and find_variant(baseline, labels) is None:
         raise UserError(f"study.baseline: there is no variant {baseline!r}: there is {'; '.join(labels.values())}")
 
 

@@ -26,6 +26,7 @@ def publish(study: Study, comparison: Comparison) -> bool:
         return False
     # Weights & Biases would take the texts of spreads for other columns than the numbers; the text is what is read there.
     data: list[list[Any]] = [[cell.text for cell in row] for row in comparison.rows]
+    drawn = {} if study.columns else figures(study)  # of several tasks there is no common curve
     with wandb_session(
         mode=logger.get("mode"),
         project=logger["project"],
@@ -37,7 +38,7 @@ def publish(study: Study, comparison: Comparison) -> bool:
         dir=study.folder.path.resolve(),
     ) as run:
         table = wandb.Table(columns=list[Any](comparison.header), data=data)
-        run.log({"comparison": table, **{name: wandb.Image(figure) for name, figure in figures(study).items()}})
+        run.log({"comparison": table, **{name: wandb.Image(figure) for name, figure in drawn.items()}})
     return True
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from attnlab.runs.files import write_atomically
 from attnlab.studies.collection import Study, check_files, collect
 from attnlab.studies.comparison import compare_variants
+from attnlab.studies.matrix import compare_columns, split_columns
 from attnlab.studies.page import page
 from attnlab.studies.table import Comparison
 from attnlab.studies.tuning.summary import read_selection
@@ -23,10 +24,28 @@ def report(folder: Path) -> tuple[Study, Comparison | None]:
         UserError: no run there, or a plan that is damaged.
     """
     study = check_files(collect(folder))
+    if study.columns:
+        return study, _report_columns(study)
     selection = read_selection(study)
     comparison = compare_variants(study, selection) if study.tests else None
     write_atomically(study.folder.page_file, page(study, comparison, selection))
+    _write_tables(study, comparison)
+    return study, comparison
+
+
+def _report_columns(study: Study) -> Comparison | None:
+    """Write a report of each column, and one of all of them side by side."""
+    for name, own in split_columns(study).items():
+        found = compare_variants(own) if own.tests else None
+        write_atomically(study.folder.column_page_file(name), page(own, found))
+        _write_tables(own, found)
+    comparison = compare_columns(study) if study.tests else None
+    write_atomically(study.folder.page_file, page(study, comparison))
+    _write_tables(study, comparison)
+    return comparison
+
+
+def _write_tables(study: Study, comparison: Comparison | None) -> None:
     if comparison is not None:
         for form, text in {"md": comparison.markdown(), "csv": comparison.csv(), "tex": comparison.latex()}.items():
-            write_atomically(study.folder.table_file(form), text)
-    return study, comparison
+            write_atomically(study.folder.table_file(form, study.column), text)

@@ -24,6 +24,7 @@ class Cell:
         best: whether it is the best value of its column.
         more: further numbers for CSV, by the ending of their columns' names.
         short: the text where there is little room.
+        shade: how good the value is in its column, from 0 to 1; None where a page is not to show that by colour.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Cell:
     best: bool = False
     more: Mapping[str, float] = field(default_factory=dict)
     short: str = ""
+    shade: float | None = None
 
     @property
     def brief(self) -> str:

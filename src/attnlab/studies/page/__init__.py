@@ -29,11 +29,13 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
     Returns:
         HTML with everything that it needs inside.
     """
-    curves, lengths, costs = charts.curves(study), charts.lengths(study), charts.costs(study)
+    # Of several tasks all that is no table stands in the reports of the columns.
+    drawings = (charts.curves, charts.lengths, charts.costs)
+    curves, lengths, costs = ([] if study.columns else draw(study) for draw in drawings)
     budgets = charts.budgets(selection) if selection else []
     shown = contents.select_variants(study, comparison)
-    examples = contents.examples(study, shown)
-    facts = contents.facts(study)
+    examples = contents.examples(study, shown) if not study.columns else []
+    facts = contents.facts(study) if not study.columns else []
     environment = Environment(
         loader=PackageLoader("attnlab.studies", "page"),
         autoescape=True,
@@ -55,10 +57,15 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         tuning=tabulate(study, selection) if selection else None,
         budgets=budgets,
         examples=examples,
-        samples={test: found for test in study.tests if (found := contents.samples(study, test, shown))},
+        samples={
+            test: found
+            for test in (study.tests if not study.columns else ())
+            if (found := contents.samples(study, test, shown))
+        },
         unfinished=contents.unfinished(study),
         recipes=contents.recipes(study),
-        differences=contents.differences(study),
+        differences=contents.differences(study) if not study.columns else ([], {}),
+        columns={name: study.folder.column_page_file(name).name for name in study.columns or {}},
         facts=facts,
         mixed=[fact.name for fact in facts if len(fact.values) > 1],
         data={

@@ -1,0 +1,183 @@
+"""A study of several tasks: attentions by tasks, each column with the metric that its own task ranks by."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from statistics import mean
+
+from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.significance.calibration import LEVEL
+from attnlab.evaluation.significance.multiplicity import holm
+from attnlab.studies.collection import Study
+from attnlab.studies.comparison import column as average
+from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare
+from attnlab.studies.inference import TOLD, choose_significance
+from attnlab.studies.names import Significance
+from attnlab.studies.table import Cell, Comparison
+from attnlab.studies.verdicts import judge_claims
+
+VARIANT = "variant="
+
+
+@dataclass(frozen=True)
+class MatrixColumn:
+    """One column: a study of its own, on the test set and by the metric that rank there.
+
+    Attributes:
+        study: the runs of the column.
+        test: name of the test set.
+        metric: that ranks.
+        tested: the runs that were measured.
+    """
+
+    study: Study
+    test: str
+    metric: Metric
+    tested: MeasuredVariants
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean over seeds of each row, the best first."""
+        found = {row: mean(run.value for run in runs) for row, runs in self.tested.runs.items()}
+        return dict(sorted(found.items(), key=lambda item: self.sign * item[1]))
+
+    @property
+    def sign(self) -> float:
+        """1 where the lower value is the better one, else -1."""
+        return 1.0 if self.metric.higher_is_better is False else -1.0
+
+
+def split_columns(study: Study) -> dict[str, Study]:
+    """Return the study of each column of which anything is planned; its variants are called by their rows."""
+    own = {run.folder.place: _chosen(run.overrides) for run in study.runs}
+    found = {}
+    for name, rows in (study.columns or {}).items():
+        by_variant = {variant: row for row, variant in rows.items()}
+        variants = {
+            _row(by_variant[chosen], label): runs
+            for label, runs in study.variants.items()
+            if (chosen := own[runs[0].folder.place]) in by_variant
+        }
+        baseline = str(study.wanted_baseline) if study.wanted_baseline in variants else None
+        if variants:
+            ordered = {row: variants.pop(row) for row in rows if row in variants} | variants
+            found[name] = replace(
+                study, column=name, columns=None, variants=ordered, baseline=baseline, claims=(), wanted_metrics=()
+            )
+    return found
+
+
+def _chosen(overrides: tuple[str, ...]) -> str:
+    return next((override.removeprefix(VARIANT) for override in overrides if override.startswith(VARIANT)), "")
+
+
+def _row(row: str, label: str) -> str:
+    """Return what a row is called; with a further axis its value is part of the name."""
+    further = [part for part in label.split() if "=" in part and not part.startswith(VARIANT)]
+    return " ".join([row, *further])
+
+
+def compare_columns(study: Study) -> Comparison:
+    """Put all columns of a study beside each other: means over seeds, and what cannot be told from the best of its column.
+
+    Rows are ordered by their mean rank over all columns; the controls of single columns come last.
+    """
+    columns = {name: found for name, own in split_columns(study).items() if (found := _measure(own)) is not None}
+    equals, significance, count = _find_equals(study, columns)
+    shared = set.intersection(*({*rows} for rows in (study.columns or {}).values()))
+    rows = _order(columns, shared)
+    header = ["variant", *(f"{name}: {one.metric.label}" for name, one in columns.items())]
+    cells = {name: _cells(one, equals[name], shared) for name, one in columns.items()}
+    return Comparison(
+        study.name,
+        header,
+        [[Cell(row, row), *(cells[name].get(row, Cell("-")) for name in columns)] for row in rows],
+        [*_notes(columns, significance, count)],
+        [run.pending for run in study.runs if not run.is_done],
+        [*range(len(header))],
+        judge_claims(study),
+    )
+
+
+def _measure(study: Study) -> MatrixColumn | None:
+    if not study.tests:
+        return None
+    name, metric = study.ranking
+    tested = MeasuredVariants(study, study.tests[0], name)
+    return MatrixColumn(study, study.tests[0], metric, tested) if tested.runs else None
+
+
+def _find_equals(study: Study, columns: Mapping[str, MatrixColumn]) -> tuple[dict[str, set[str]], Significance, int]:
+    """Compare all rows with the best of their column.
+
+    Returns:
+        By column the best and those that a test did not find to be worse; the test that was made; how often.
+    """
+    sets = {name: one.tested for name, one in columns.items()}
+    significance = choose_significance(study.significance, sets, None)
+    pairs = [Pair(name, best, row) for name, one in columns.items() for best, *others in [one.means] for row in others]
+    found = {pair: made for pair, made in compare(significance, sets, pairs).items() if isinstance(made, Contrast)}
+    p_values = holm({pair: contrast.p for pair, contrast in found.items()})
+    equals = {}
+    for name, one in columns.items():
+        values = one.means
+        best = next(iter(values.values()))
+        equals[name] = {row for row, value in values.items() if value == best}
+    for pair, p in p_values.items():
+        if not p < LEVEL:
+            equals[pair.test].add(pair.other)
+    return equals, significance, len(found)
+
+
+def _order(columns: Mapping[str, MatrixColumn], shared: set[str]) -> list[str]:
+    ranks: dict[str, list[int]] = {}
+    for one in columns.values():
+        for rank, row in enumerate(one.means):
+            ranks.setdefault(row, []).append(rank)
+    known = dict.fromkeys(row for one in columns.values() for row in one.study.variants)
+    return sorted(known, key=lambda row: (not _is_shared(row, shared), mean(ranks.get(row, [math.inf]))))
+
+
+def _is_shared(row: str, shared: set[str]) -> bool:
+    return row.partition(" ")[0] in shared
+
+
+def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, Cell]:
+    """Return the cells of a column, shaded from the worst to the best of the rows that all columns have."""
+    means = one.means
+    form = f"{{:.{one.metric.digits}f}}"
+    name = one.study.ranking[0]
+    made = average(
+        "", {row: one.study.done()[row] for row in means}, lambda run: run.value(one.test, name), form=form, spread=True
+    ).cells
+    losses = {row: one.sign * value for row, value in means.items()}
+    bounds = [loss for row, loss in losses.items() if _is_shared(row, shared)] or [*losses.values()]
+    span = max(bounds) - min(bounds)
+    shades = {row: min(1.0, max(0.0, (max(bounds) - loss) / span)) for row, loss in losses.items()} if span else {}
+    cells = {}
+    for row, cell in made.items():
+        interval = f" [{form.format(cell.more['low'])}, {form.format(cell.more['high'])}]" if cell.more else ""
+        text = f"{form.format(means[row])}{interval}"
+        cells[row] = replace(cell, text=text, short=text, best=row in equals, shade=shades.get(row))
+    return cells
+
+
+def _notes(columns: Mapping[str, MatrixColumn], significance: Significance, count: int) -> Iterator[str]:
+    for name, one in columns.items():
+        direction = "lower is better" if one.metric.higher_is_better is False else "higher is better"
+        yield f"{name}: {', '.join(filter(None, (one.metric.title, direction, f'on {one.test}')))}"
+    seeds = sorted({len(runs) for one in columns.values() for runs in one.tested.runs.values()})
+    told = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))) if seeds else "no"
+    plural = "" if told == "1" else "s"
+    test = TOLD[significance].format(seeds=f"{told} seed{plural}")
+    yield (
+        f"bold: the best of its column, and what cannot be told from it. {test}; "
+        f"Holm-corrected over all {count} comparisons with the best, in all columns, p < {LEVEL}"
+        if count
+        else "bold: the best of its column; nothing was tested, for too few seeds are finished"
+    )
+    yield "shade: where a value lies between the worst and the best of its column, controls of single columns left out"
+    if any(count > 1 for count in seeds):
+        yield "[ ] is Student's 95 % confidence interval of the mean over seeds"
+    yield "rows are ordered by their mean rank over the columns, with controls of single columns below"
+    yield "values of one column compare, those of two do not: each column has a report of its own"

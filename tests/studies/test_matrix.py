@@ -1,0 +1,153 @@
+"""A study of several tasks: what it plans, and the matrix that its report shows."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from attnlab.config import CONF
+from attnlab.errors import UserError
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.archive import pack, unpack
+from attnlab.studies.collection import collect
+from attnlab.studies.folder import StudyFolder, StudyPlan
+from attnlab.studies.matrix import compare_columns, split_columns
+from attnlab.studies.plan import Plan, plan
+from attnlab.studies.report import report
+from studies.folders import write_study
+
+ROWS = {"weak": 0.5, "good": 0.9, "better": 0.91}
+COLUMNS = {"first": {row: f"first-{row}" for row in ROWS}, "second": {row: f"second-{row}" for row in [*ROWS, "control"]}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two columns of three rows, the second by a metric of which less is better and with a control of its own."""
+    skills = {f"variant={name}": ROWS.get(row, 0.7) for rows in COLUMNS.values() for row, name in rows.items()}
+    made = write_study(tmp_path_factory.mktemp("runs") / "both", skills=skills, states={}, baseline="weak", columns=None)
+    for run in made.glob("variant=second-*/seed=*"):
+        own = RunFolder(run)
+        own.write_config({**own.read_config(), "study": {"metrics": ["perplexity"]}})
+    study = StudyFolder(made)
+    before = study.read_plan()
+    assert before is not None
+    claims = ["second-good < second-weak on test perplexity", "first-weak > first-good on test bleu"]
+    study.write_plan(StudyPlan(**{**vars(before), "columns": COLUMNS, "claims": claims}))
+    return made
+
+
+def test_a_column_is_a_study_with_the_metric_of_its_task(folder: Path) -> None:
+    first, second = split_columns(collect(folder)).values()
+    assert [*first.variants] == [*ROWS]
+    assert [*second.variants] == [*ROWS, "control"]
+    assert (first.ranking[0], second.ranking[0]) == ("bleu", "perplexity")
+    assert (first.baseline, first.name) == ("weak", "both: first")
+
+
+def test_the_matrix_marks_what_cannot_be_told_from_the_best_of_each_column(folder: Path) -> None:
+    study = collect(folder)
+    matrix = compare_columns(study)
+    assert matrix.header == ["variant", "first: BLEU", "second: perplexity"]
+    rows = {str(row[0].value): row[1:] for row in matrix.rows}
+    assert {*rows} == {*ROWS, "control"}
+    assert [*rows][-2:] == ["weak", "control"]  # a control of one column comes last, whatever it reached
+    for place, name in enumerate(COLUMNS):
+        column = {row: cells[place] for row, cells in rows.items()}
+        best = "better" if column["better"].shade == 1.0 else "good"
+        assert column[best].shade == 1.0
+        assert column[best].best
+        assert (column["weak"].shade, column["weak"].best) == (0.0, False)
+        runs = split_columns(study)[name].variants["weak"]
+        metric = ("bleu", "perplexity")[place]
+        values = [run.value("test", metric) for run in runs]
+        assert column["weak"].value == pytest.approx(sum(value or 0 for value in values) / 3)
+    assert rows["control"][0].text == "-"
+    shade = rows["control"][1].shade
+    assert shade is not None
+    assert 0 < shade < 1
+    assert [verdict.verdict for verdict in matrix.verdicts] == ["supported", "contradicted"]
+    assert any("over all 5 comparisons with the best" in note for note in matrix.notes)
+
+
+def test_the_report_has_a_page_and_tables_for_all_and_for_each_column(folder: Path) -> None:
+    study, comparison = report(folder)
+    assert comparison is not None
+    page = study.folder.page_file.read_text(encoding="utf-8")
+    assert page.count('class="shaded"') == 7
+    for name in COLUMNS:
+        assert f'href="report-{name}.html"' in page
+        own = study.folder.column_page_file(name).read_text(encoding="utf-8")
+        assert f"<h1>both: {name}</h1>" in own
+        assert 'id="curves"' in own
+        assert f"# both: {name}" in study.folder.table_file("md", name).read_text(encoding="utf-8")
+    assert 'id="curves"' not in page
+    header = next(csv.reader(io.StringIO(study.folder.table_file("csv").read_text(encoding="utf-8"))))
+    assert header[:2] == ["variant", "first: BLEU"]
+
+
+def test_a_matrix_survives_being_packed(folder: Path, tmp_path: Path) -> None:
+    for run in StudyFolder(folder).runs:
+        run.write_digests()
+    pack(StudyFolder(folder), tmp_path / "both.tar.xz")
+    unpacked = unpack(tmp_path / "both.tar.xz", tmp_path / "elsewhere")
+    assert compare_columns(collect(unpacked.study.path)).markdown() == compare_columns(collect(folder)).markdown()
+
+
+STUDY = """
+defaults: [train, _self_]
+name: mine
+study: {%s}
+hydra: {sweeper: {params: {seed: "1,2"}}}
+"""
+TASKS = "columns: {text: [task=translation], copy: [task=diagnostics, data=copy]}"
+
+
+def planned(folder: Path, study: str, *overrides: str) -> Plan:
+    (folder / "mine.yaml").write_text(STUDY % study)
+    return plan(folder, "mine", overrides, [CONF], command=["attnlab", "study", "mine"])
+
+
+def test_every_variant_is_planned_in_every_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    controls = "controls: {copy: {slow: [attention=dot, optimizer.lr=1e-4]}}"
+    study = planned(
+        tmp_path, f"{TASKS}, variants: {{none: [attention=none], dot: [attention=dot]}}, {controls}, baseline: none"
+    )
+    names = ["text-none", "text-dot", "copy-none", "copy-dot", "copy-slow"]
+    assert [run.folder for run in study.runs] == [f"variant={name}/seed={seed}" for seed in (1, 2) for name in names]
+    config = study.config(study.runs[4])
+    assert config["task"]["_target_"].endswith(".Diagnostics")
+    assert (config["study"]["metrics"][0], config["optimizer"]["lr"]) == ("exact", 1e-4)
+    study.save()
+    saved = study.folder.read_plan()
+    assert saved is not None
+    assert saved.columns == {
+        "text": {"none": "text-none", "dot": "text-dot"},
+        "copy": {"none": "copy-none", "dot": "copy-dot", "slow": "copy-slow"},
+    }
+    (kept,) = planned(tmp_path, f"{TASKS}, variants: {{none: [attention=none]}}", "variant=copy-none", "seed=1").runs
+    assert kept.folder == "variant=copy-none/seed=1"
+
+
+@pytest.mark.parametrize(
+    ("study", "told"),
+    [
+        (TASKS, r"name these in study\.variants"),
+        ("columns: [task=pointing], variants: {a: []}", r"study\.columns names each with a list"),
+        (f"{TASKS}, variants: {{a: []}}, baseline: b", r"study\.baseline: there is no variant 'b': there is a"),
+        (f"{TASKS}, variants: {{a: []}}, controls: {{cop: {{b: []}}}}", r"study\.controls: .*'cop': did you mean 'copy'\?"),
+        (
+            f"{TASKS}, variants: {{a: []}}, match: {{parameters: 9, key: seed}}",
+            r"study\.match .* study\.columns",
+        ),
+        (f"{TASKS}, variants: {{a: []}}, claims: [copy-a < text-a on test mse]", "no metric 'mse'"),
+        ("columns: {a: [], a-b: []}, variants: {b-c: [], c: []}", "two variants would have one name"),
+    ],
+)
+def test_columns_that_make_no_matrix_are_refused(
+    study: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=told):
+        planned(tmp_path, study)
