@@ -1,6 +1,7 @@
 """One run: train, test on the best checkpoint, write down everything."""
 
 import logging
+import math
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -127,18 +128,33 @@ def _check_metrics(names: object, task: Task) -> None:
 
 
 def _check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
-    """Refuse an interval between validations that no epoch is long enough for, as Lightning does in the midst of the run."""
-    interval, limit = trainer.get("val_check_interval"), trainer.get("limit_train_batches")
-    if not isinstance(interval, int) or trainer.get("check_val_every_n_epoch", 1) is None:
+    """Refuse a training that ends before its first validation, or an interval between validations that no epoch is long enough
+    for: in the midst of a run Lightning would.
+    """
+    interval, limit = trainer.get("val_check_interval") or 1.0, trainer.get("limit_train_batches")
+    if isinstance(interval, str | dict):  # a time
         return
     batches = len(module.data.train_dataloader())
     if limit is not None:
         batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
-    if interval > batches:
+    every = trainer.get("check_val_every_n_epoch", 1)
+    if isinstance(interval, int) and every is not None and interval > batches:
         raise UserError(
             f"trainer.val_check_interval={interval} is more than the {batches} batches of an epoch: lower it, or add "
             "trainer.check_val_every_n_epoch=null to count over epochs"
         )
+    within = interval if isinstance(interval, int) else max(int(interval * batches), 1)
+    whole, rest = divmod(within + ((every or 1) - 1) * batches, max(batches, 1))
+    accumulated = trainer.get("accumulate_grad_batches") or 1
+    steps = whole * math.ceil(batches / accumulated) + rest // accumulated
+    ends = {"max_steps": steps, "max_epochs": whole + bool(rest)}
+    for name, least in ends.items():
+        given = trainer.get(name)
+        if given is not None and 0 <= given < least:
+            raise UserError(
+                f"trainer.{name}={given} ends the training before its first validation, which chooses the checkpoint: set it "
+                f"to {least} or more, or validate earlier (trainer.val_check_interval)"
+            )
 
 
 def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str]) -> RunRecord:
