@@ -54,7 +54,13 @@ def fits(value: object, hint: Any) -> bool:
         return value in arguments
     if hint in (int, float):
         return isinstance(value, int | hint) and not isinstance(value, bool)
-    return isinstance(value, hint) if hint in (bool, str, NoneType) else True
+    if hint in (bool, str, NoneType):
+        return isinstance(value, hint)
+    return not _is_tensor(hint)  # which no file can hold
+
+
+def _is_tensor(hint: Any) -> bool:
+    return f"{getattr(hint, '__module__', '')}.{getattr(hint, '__qualname__', '')}" == "torch.Tensor"
 
 
 def in_words(hint: Any) -> str:
@@ -63,7 +69,7 @@ def in_words(hint: Any) -> str:
     if origin is Annotated:
         return ", ".join((in_words(arguments[0]), *map(str, arguments[1:])))
     if origin in (Union, UnionType):
-        told = [in_words(option) for option in arguments]
+        told = [in_words(option) for option in arguments if not _is_tensor(option)]
         return (", or " if any(get_origin(option) is Annotated for option in arguments) else " or ").join(told)
     if origin is Literal:
         return " or ".join(map(str, arguments))

@@ -185,6 +185,7 @@ MISTAKES = {
     "links": ([*TEXT, "auxiliary=supervised"], "has no word alignments"),
     "link file": ([*TEXT, "data.alignments=align"], "no file train.align"),
     "no threads": (["threads=0"], "threads must be a whole number, from 1 to 1024, or null, not 0"),
+    "a word for a rate": (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'"),
     "no validation": (["trainer.max_steps=187"], "trainer.max_steps=187 ends the training before its first validation"),
     "no validation in time": (["trainer.check_val_every_n_epoch=3", "trainer.max_epochs=2"], "set it to 3 or more"),
     "interval": (["trainer.val_check_interval=1000"], "is more than the 188 batches of an epoch"),
