@@ -116,10 +116,15 @@ def test_a_crash_is_told_with_its_traceback(
     assert not results(tmp_path)
 
 
-def test_a_mistake_is_written_down_in_the_runs_folder(cli: Cli, tmp_path: Path) -> None:
-    assert cli("train", "attention.score.hidden_size=0") == 2
-    (error,) = tmp_path.glob("runs/*/*/*/error.txt")
-    assert error.read_text() == "attention.score.hidden_size must be 1 or more, not 0\n"
+def test_a_mistake_is_written_down_in_the_folder_of_a_run_and_makes_none(cli: Cli, tmp_path: Path) -> None:
+    mistake = ["train", "attention.score.hidden_size=0"]
+    assert cli(*mistake) == 2
+    assert not [*tmp_path.iterdir()]
+    folder = tmp_path / "runs" / "train" / "attention.score.hidden_size=0" / "seed=1"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("what an earlier run left")
+    assert cli(*mistake) == 2
+    assert (folder / "error.txt").read_text() == "attention.score.hidden_size must be 1 or more, not 0\n"
 
 
 def corpus(folder: Path) -> None:

@@ -349,6 +349,17 @@ class RunFolder:
         """Names of what stays when the folder is emptied for another run."""
         return ".hydra", self.lock_file.name, RunLock(self.lock_file).holder_file.name, "run.log"
 
+    def remove_unused(self) -> bool:
+        """Remove the folder, and those above it that are empty then, if no run was ever begun here; return whether it was."""
+        if not {path.name for path in self.path.iterdir()} <= set(self.files_to_keep):
+            return False
+        shutil.rmtree(self.path)
+        for parent in self.path.parents[:3]:  # the variant's, the study's, that of all
+            if any(parent.iterdir()):
+                break
+            parent.rmdir()
+        return True
+
     def _text(self, path: Path) -> str:
         try:
             return path.read_text(encoding="utf-8")

@@ -34,7 +34,7 @@ DONE, CRASHED, MISTAKEN, BUSY, STOPPED = 0, 1, 2, 75, 130
 
 
 def run_single(job: HydraJob) -> None:
-    """Carry out one run in this process; a failure is written down in its folder.
+    """Carry out one run in this process; a failure is written down in its folder, if the run was begun.
 
     Raises:
         UserError: a mistake in its config or its files.
@@ -49,8 +49,17 @@ def run_single(job: HydraJob) -> None:
         execute(settle(job.config), job.folder, job.overrides)
     except (BusyError, StoppedError):
         raise
-    except Exception as error:
-        _note(RunFolder(job.folder), f"{error}\n" if isinstance(error, UserError) else traceback.format_exc())
+    except UserError as error:
+        folder = RunFolder(job.folder)
+        try:
+            removed = folder.remove_unused()
+        except OSError:
+            removed = False
+        if not removed:
+            _note(folder, f"{error}\n")
+        raise
+    except Exception:
+        _note(RunFolder(job.folder), traceback.format_exc())
         raise
 
 
