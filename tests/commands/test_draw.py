@@ -14,7 +14,7 @@ __all__ = ["cli", "runs"]
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_are_drawn(ending: str, runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
     both = [str(runs["plain-1"]), str(runs["copying-1"])]
-    pair = ["--source", "The old man runs .", "--target", "Der alte Mann läuft 走る .", "--links", "0-0 1-1"]
+    pair = ["--source", "The old man runs .", "--target", "Der alte Mann läuft 走る .", "--links", "0-0", "1-1"]
     assert cli("draw", "heatmaps", *both, *pair, "--output", f"h.{ending}") == 0
     assert cli("draw", "curves", *both, "--metric", "val/loss", "--output", f"c.{ending}") == 0
     assert cli("draw", "lengths", *both, "--output", f"l.{ending}") == 0

@@ -12,6 +12,7 @@ from attnlab.commands._io import check_output
 from attnlab.commands._models import FILE, check_label, finished_runs, list_seeds, name_runs, to_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
+from attnlab.runs.names import SHAPE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +26,7 @@ ENDINGS = (".png", ".svg", ".pdf")
 @click.option("--output", type=FILE, required=True, metavar="FILE", help="Ending in .png, .svg or .pdf.")
 @click.option("--source", metavar="TEXT", help="Of heatmaps and predictions: what the models read.")
 @click.option("--target", metavar="TEXT", help="Of heatmaps: what they are made to write.  [default: what they predict]")
-@click.option("--links", default="", metavar="'I-J ...'", help="Of heatmaps: known links of tokens from 0, ringed.")
+@click.option("--links", default="", metavar="I-J ...", help="Of heatmaps: known links of tokens from 0, ringed.")
 @click.option("--test", default="test", show_default=True, metavar="NAME", help="Of lengths and predictions: the test set.")
 @click.option("--examples", type=click.IntRange(1, 20), default=4, show_default=True, help="Of predictions: how many.")
 @click.option("--label", help="Of lengths: of an evaluation.  [default: each run's own test]")
@@ -61,7 +62,14 @@ def command(
         raise UserError("heatmaps are of one example: add --source TEXT")
     check_output(output)
     check_label(label)
-    names = name_runs(runs)
+    from attnlab.data.pharaoh import LINK
+
+    # The shell hands on --links 0-0 2-1 without quotes as a link and a run.
+    more = [run for run in runs if links and LINK.fullmatch(str(run)) and not run.exists()]
+    links = " ".join([links, *map(str, more)])
+    if len(more) == len(runs):
+        raise UserError(f"name a run beside the links: its folder, {SHAPE}")
+    names = name_runs([run for run in runs if run not in more])
     from attnlab.evaluation import plots
 
     if what == "heatmaps":

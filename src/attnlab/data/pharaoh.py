@@ -24,6 +24,9 @@ class Gold(NamedTuple):
         return cls(sure, set(sure))
 
 
+LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
+
+
 def parse_links(line: str, *, base: int = 0, place: str = "") -> Gold:
     """Read the links of one pair, ``1-2`` for a sure and ``1p2`` for a possible one, separated by white space.
 
@@ -37,7 +40,7 @@ def parse_links(line: str, *, base: int = 0, place: str = "") -> Gold:
     """
     gold = Gold(set(), set())
     for token in line.split():
-        match = re.fullmatch(r"(\d{1,9})([-p])(\d{1,9})", token, re.ASCII)
+        match = LINK.fullmatch(token)
         if not match:
             raise UserError(f"{place}: {token!r} is no link; links are like 0-0 or 1p2, source position first")
         source, target = int(match[1]) - base, int(match[3]) - base
