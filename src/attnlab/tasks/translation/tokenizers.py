@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
 from attnlab.data.symbols import UNKNOWN
-from attnlab.errors import UserError
+from attnlab.errors import UserError, brief
 from attnlab.tasks.translation.spacing import Spacing
 
 if TYPE_CHECKING:
@@ -257,8 +258,14 @@ def _spacy_rules(language: str) -> Any:
     try:
         return spacy.blank(language).tokenizer
     except ImportError as error:
+        if find_spec(f"spacy.lang.{language}") is None:
+            raise UserError(
+                f"spaCy knows no language {language!r}: use one of its codes (xx is any with spaces between words), or another "
+                "tokenizer"
+            ) from error
         raise UserError(
-            f"spaCy knows no language {language!r}: use one of its codes (xx is any), or another tokenizer"
+            f"spaCy's tokenizer of {language!r} needs packages that are not installed: pip install 'attnlab[{language}]', or "
+            f"choose another tokenizer ({brief(error)})"
         ) from error
 
 
