@@ -235,6 +235,8 @@ def test_a_training_that_diverged_is_a_trial_and_the_worst(tuned: Path) -> None:
     assert "| dot | 1 | optimizer.lr=0.02 |" in table
     assert "| additive | 2 | optimizer.lr=0.01 |" in table
     assert "additive: 1 of 3 trials diverged" in table
+    assert "optimizer.lr=0.01, chosen for additive, is an end of what was tried: a better value may lie beyond it" in table
+    assert table.count("is an end of what was tried") == 1
     shown = page(study, comparison, selection)
     assert 'id="tuning"' in shown
     assert "expected best val/bleu" in shown

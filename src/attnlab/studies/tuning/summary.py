@@ -58,9 +58,24 @@ def _notes(study: Study, selection: Selection) -> Iterator[str]:
             "expected best of n: the mean of the best score over all choices of n trials (Dodge et al. 2019); the trials "
             "have one seed, so that a rank holds for it alone"
         )
+    yield from _ends(selection)
     for label, variant in selection.variants.items():
         diverged = sum(not math.isfinite(trial.score) for trial in variant.trials)
         if diverged:
             yield f"{label}: {diverged} of {count} diverged, and count as worse than all others"
     for told in selection.pending:
         yield f"trial {told}"
+
+
+def _ends(selection: Selection) -> Iterator[str]:
+    """Tell which variants chose the smallest or the largest of the numbers that were tried: beyond it may be a better one."""
+    variants = {label: (one.chosen.values, one.trials) for label, one in selection.variants.items() if one.chosen}
+    for key in next((values for values, _ in variants.values()), {}):
+        at_end: dict[float, list[str]] = {}
+        for label, (values, trials) in variants.items():
+            tried = sorted({trial.values[key] for trial in trials if isinstance(trial.values[key], int | float)})
+            if len(tried) > 2 and values[key] in (tried[0], tried[-1]):
+                at_end.setdefault(values[key], []).append(label)
+        for value, labels in at_end.items():
+            whose = "every variant" if len(labels) == len(variants) > 1 else ", ".join(labels)
+            yield f"{key}={value}, chosen for {whose}, is an end of what was tried: a better value may lie beyond it"
