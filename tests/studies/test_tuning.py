@@ -17,7 +17,7 @@ from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.page import page
-from attnlab.studies.tuning.search import parse_tuning
+from attnlab.studies.tuning.search import keep_numbers, parse_tuning
 from attnlab.studies.tuning.summary import read_selection, tabulate
 from commands import TINY, Cli, cli, settings
 from studies.folders import FACTS, write_run, write_study
@@ -199,6 +199,13 @@ def test_a_grid_tries_no_combination_twice() -> None:
     drawn = [tuple(trial.values()) for trial in propose(trials=6, keys=keys)]
     assert sorted(drawn) == sorted((dropout, feeding) for dropout in (0.1, 0.2, 0.3) for feeding in (True, False))
     assert [tuple(trial.values()) for trial in propose(trials=4, keys=keys)] == drawn[:4]
+
+
+def test_a_longer_list_changes_no_number_of_a_trial_that_was_there() -> None:
+    few, more = [{"optimizer.lr": rate} for rate in (1, 2, 3)], [{"optimizer.lr": rate} for rate in (3, 4, 1, 2, 4)]
+    assert keep_numbers(more, few) == [{"optimizer.lr": rate} for rate in (1, 2, 3, 4, 4)]
+    assert keep_numbers(few[1:], few) == [few[2], few[1]], "the first is not asked for any more"
+    assert keep_numbers(few, []) == few
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
 from attnlab.studies.names import Significance
 from attnlab.studies.options import name_trials, write_trials, write_variants
-from attnlab.studies.tuning.search import Tuning, parse_tuning
+from attnlab.studies.tuning.search import Tuning, keep_numbers, parse_tuning
 
 TRIAL = re.compile(r"\+?trial=t(\d+)$")
 """The override that makes a run one of a study's trials."""
@@ -221,7 +221,8 @@ def _with_trials(
     planned: Plan, tuning: Tuning, composition: ComposedConfig, beside: Sequence[str], scratch: Path | None
 ) -> Plan:
     """Return a plan with the trials of its tuning, which are a study of their own in a folder of the study's."""
-    proposed = tuning.propose()
+    before = planned.folder.read_plan()
+    proposed = keep_numbers(tuning.propose(), before.tune["trials"] if before and before.tune else [])
     folder = planned.folder.tuning
     options = scratch or folder.variant_options
     write_trials(proposed, options / "trial")

@@ -1,8 +1,9 @@
 """What a study tunes before its runs, and the trials that are made of every variant. Nothing heavy is imported first."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from attnlab.errors import UserError, unknown_key
 from attnlab.studies.values import check_settable, is_whole
@@ -77,6 +78,19 @@ class Tuning:
         study = optuna.create_study(sampler=sampler)
         drawn = [study.ask(spaces).params for _ in range(self.trials)]
         return [{key: _rounded(trial[key], space) for key, space in self.keys.items()} for trial in drawn]
+
+
+def keep_numbers(proposed: Sequence[dict[str, Value]], earlier: Sequence[Mapping[str, Any]]) -> list[dict[str, Value]]:
+    """Return what is proposed in an order in which trials that a study had before have the numbers that they had then.
+
+    With another value in a list a grid is drawn in another order; no trial of its others has to be made again for that.
+    """
+    kept, others = {}, list(proposed)
+    for number, trial in enumerate(earlier[: len(proposed)]):
+        if trial in others:
+            others.remove(dict(trial))
+            kept[number] = dict(trial)
+    return [kept[number] if number in kept else others.pop(0) for number in range(len(proposed))]
 
 
 def _rounded(value: Value, space: Interval | list[Value]) -> Value:
