@@ -16,6 +16,7 @@ EPOCH = {
 }
 EPOCH["translation"] |= EPOCH["common"]
 EPOCH["questions"] = EPOCH["common"]
+EPOCH["pointing"] = EPOCH["common"] | {"correct"}
 EPOCH["forecasting"] = {"mse", "mae", "crps", "interval_coverage", "interval_width"}
 EPOCH["forecasting"] |= {"entropy", "relative_entropy", "largest_weight", "monotonicity"}
 

@@ -328,7 +328,7 @@ WRONG = {
     "sweep in a variant": ("variants: {a: ['attention=dot,none']}", "seed: '1,2'", "neither one option nor one value"),
     "variant's name": ("variants: {a/b: ['attention=dot']}", "seed: '1,2'", "is to be a folder's name"),
     "variant's items": ("variants: {a: [{attention: dot}]}", "seed: '1,2'", "each item is KEY=VALUE"),
-    "variants": ("variants: [attention=dot]", "seed: '1,2'", "names each variant with a list"),
+    "variants": ("variants: [attention=dot]", "seed: '1,2'", "names each with a list"),
     "seed": ("baseline: null", "seed: '1.5'", "seed is a whole number"),
 }
 

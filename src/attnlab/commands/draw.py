@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ENDINGS = (".png", ".svg", ".pdf")
 
 
-@click.command(short_help="Draw heatmaps, quality by length, learning curves, or predictions.")
+@click.command(short_help="Draw heatmaps, curves, quality by length, predictions.")
 @click.argument("what", type=click.Choice(["heatmaps", "lengths", "curves", "predictions"]))
 @click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN...", shell_complete=complete_run_or_variant)
 @click.option("--output", type=FILE, required=True, metavar="FILE", help="Ending in .png, .svg or .pdf.")
