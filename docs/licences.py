@@ -65,7 +65,7 @@ def requirements() -> dict[str, str]:
     for extra, lines in [("attnlab", PROJECT["dependencies"]), *PROJECT["optional-dependencies"].items()]:
         for name in (Requirement(text).name for text in lines):
             if name != PROJECT["name"]:
-                found[name] = f"`{extra}`" if extra != "attnlab" else extra
+                found.setdefault(name, f"`{extra}`" if extra != "attnlab" else extra)
     return found
 
 

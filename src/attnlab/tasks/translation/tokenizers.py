@@ -5,7 +5,7 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import metadata, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -263,9 +263,12 @@ def _spacy_rules(language: str) -> Any:
                 f"spaCy knows no language {language!r}: use one of its codes (xx is any with spaces between words), or another "
                 "tokenizer"
             ) from error
+        extra = (
+            f"pip install 'attnlab[{language}]', or " if language in metadata("attnlab").get_all("Provides-Extra", []) else ""
+        )
         raise UserError(
-            f"spaCy's tokenizer of {language!r} needs packages that are not installed: pip install 'attnlab[{language}]', or "
-            f"choose another tokenizer ({brief(error)})"
+            f"spaCy's tokenizer of {language!r} needs packages that are not installed: {extra}choose another tokenizer "
+            f"({brief(error)})"
         ) from error
 
 
