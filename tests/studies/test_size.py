@@ -135,6 +135,7 @@ def test_long_learning_curves_are_thinned_from_the_first_epoch_to_the_last(tmp_p
     assert "Of a longer training 200 epochs are drawn" in Reader(page(study, None)).text
 
 
+@pytest.mark.exhaustive
 @in_a_browser
 def test_a_key_adds_a_variant_that_is_not_drawn_at_first(crowd: Path, browser: Browser, tmp_path: Path) -> None:
     study = collect(crowd)

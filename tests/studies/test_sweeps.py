@@ -107,6 +107,7 @@ def test_memory_that_ends_in_a_training_is_told_in_a_line(
     assert "Traceback" not in captured.out + captured.err
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_another_process_works_on_is_left_to_it(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     sweep = ["train", "-m", *SMALL, "name=twice", "attention=none,dot"]
     assert cli(*sweep, "--dry-run") == 0
@@ -189,6 +190,7 @@ def test_runs_that_differ_in_their_search_alone_are_trained_once(cli: Cli, tmp_p
     assert alone.result.tests == wide.tests
 
 
+@pytest.mark.exhaustive
 def test_a_sweep_whose_process_is_killed_leaves_a_run_that_stops_and_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=orphan", "trainer.max_epochs=200", "seed=1"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
