@@ -51,16 +51,21 @@ class AnswerMetric(Metric):
         return statistics_of(answers, self.count)
 
 
-class Correct(AnswerMetric, Ratio):
+class AnswerShare(AnswerMetric, Ratio):
+    """A share, in percent."""
+
+    unit = "%"
+    scale = 100.0
+    digits = 1
+
+
+class Correct(AnswerShare):
     """Share of the answers that mean what the right one means (the accuracy of Vinyals et al. 2015, section 4).
 
     It is the same polygon wherever it begins, the same set of triangles, a tour of the least length, the same order.
     """
 
     label = "correct"
-    unit = "%"
-    scale = 100.0
-    digits = 1
     occasion: ClassVar[Occasion] = "epoch"
 
     @override
@@ -68,13 +73,10 @@ class Correct(AnswerMetric, Ratio):
         return answer.correct, 1.0
 
 
-class SimplePolygons(AnswerMetric, Ratio):
+class SimplePolygons(AnswerShare):
     """Share of the answers to convex hulls that are simple polygons, whose edges neither cross nor touch."""
 
     label = "simple polygons"
-    unit = "%"
-    scale = 100.0
-    digits = 1
     problem = "convex_hull"
 
     @override
@@ -154,13 +156,10 @@ class TourExcess(TourLength):
         return None if length is None else length / perimeter(_right_corners(answer)) - 1.0
 
 
-class TrianglesFound(AnswerMetric, Ratio):
+class TrianglesFound(AnswerShare):
     """Share of the triangles of the triangulations that are among the answer's (Vinyals et al. 2015, section 4.3)."""
 
     label = "triangles found"
-    unit = "%"
-    scale = 100.0
-    digits = 1
     problem = "delaunay"
 
     @override
