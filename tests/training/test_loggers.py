@@ -17,7 +17,7 @@ def test_tensorboard_has_curves_hyperparameters_and_heatmaps(cli: Cli, tmp_path:
     assert {"val/loss", "val/bleu"} <= set(board.Tags()["scalars"])
     assert "hp_metric" not in board.Tags()["scalars"], "which would be no metric of ours"
     (image,) = board.Tags()["images"]
-    assert image.startswith("attention/val ")
+    assert image.startswith("heatmap, val ")
     assert board.Images(image)[0].height > 100
     config = b"".join(path.read_bytes() for path in folder.glob("events*"))
     assert b"encoder/hidden_size" in config

@@ -372,7 +372,7 @@ class Samples(Callback):
             save(figure, path)
             pictures[f"val {number}: {source}"] = path
             for board in boards:
-                board.add_figure(f"attention/val {number}", figure, trainer.global_step)
+                board.add_figure(f"heatmap, val {number}", figure, trainer.global_step)
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
                 logger.log_image("attention", images=[str(path) for path in pictures.values()], caption=list(pictures))
