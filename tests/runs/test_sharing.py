@@ -213,6 +213,14 @@ def test_every_task_is_exported(task: str, cli: Cli, tmp_path: Path, capsys: pyt
     assert found[0] == found[1] == RunFolder(run).read_hypotheses(test)
     capsys.readouterr()
     assert cli("evaluate", "made", "--bootstrap", "1") == 0
+    (command, read, written) = re.findall(r"^attnlab (\w+) made < (\S+) > (\S+)$", text, re.M)[0]
+    lines = list(examples[1].sources[:2])
+    if command == "forecast":
+        names = theirs.task.state()["names"]
+        lines = [",".join(names), *(",".join("0.5" for _ in names) for _ in range(config["data"]["look_back"]))]
+    Path(read).write_text("".join(f"{line}\n" for line in lines))
+    assert cli(command, "made", "--input", read, "--output", written) == 0
+    assert Path(written).read_text()
 
 
 def test_classes_of_ones_own_are_told(
