@@ -59,9 +59,10 @@ format: install  ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: install  ## write docs/components.md and docs/licences.md anew
+docs: install  ## write docs/components.md and docs/licences.md anew, and the site into build/site
 	$(BIN)/python docs/components.py
 	$(BIN)/python docs/licences.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 audit:  ## look up known vulnerabilities of all pinned versions, in the advisories of pypi.org
 	$(PYTHON) -m venv $(VENV)/audit

@@ -23,7 +23,7 @@ ALLOWED = {
     "BSL-1.0": ["BSL-1.0"],
     "CC0-1.0": ["CC0-1.0"],
     "CNRI-Python": ["CNRI-Python"],
-    "ISC": ["ISC License (ISCL)"],
+    "ISC": ["ISC", "ISC License (ISCL)"],
     "MIT": ["MIT", "MIT License"],
     "MIT-0": ["MIT-0"],
     "MIT-CMU": ["MIT-CMU"],

@@ -11,6 +11,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 
 from attnlab import config
 from commands import TINY, Cli, cli
@@ -31,6 +33,18 @@ def test_the_page_is_up_to_date(name: str, made: dict[str, Any]) -> None:
     assert config.CONF.samefile(CONF)
     written = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     assert written == made["page"](), "run make docs"
+
+
+@pytest.mark.exhaustive
+def test_the_site_has_all_pages_and_no_broken_link(tmp_path: Path) -> None:
+    """Strictly built: a link or an anchor that leads nowhere, and a page outside of the navigation, are errors."""
+    build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path)))
+    pages = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.html")}
+    assert {"index", "first_hour", "experiments/index", "experiments/scores/index", "benchmarks/index", "CHANGELOG"} <= pages
+    assert (tmp_path / "LICENSE").is_file()
+    text = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html"))
+    assert re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="(?:https?:)?//[^"]+', text) == [], "loaded from elsewhere"
+    assert "Open trained models." in (tmp_path / "api.html").read_text(encoding="utf-8")
 
 
 def test_every_licence_is_one_that_a_project_under_mit_can_depend_on() -> None:

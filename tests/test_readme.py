@@ -1,4 +1,4 @@
-"""What the README and experiments/README.md tell a newcomer to do works as it stands there."""
+"""What README.md, the pages in docs/ and experiments/README.md tell a newcomer to do works as it stands there."""
 
 import re
 import shlex
@@ -10,31 +10,33 @@ from attnlab.commands import verbs
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.files import list_studies
 from commands import OF_ANY_TASK, TINY, Cli, cli
-from conftest import CONF, ROOT
+from conftest import CONF, ROOT, exhaustive_but
 
 __all__ = ["cli"]
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+MANUAL = "\n".join(PAGES.values())
 STUDIES = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
 COMMANDS = [path.stem for path in (ROOT / "src" / "attnlab" / "commands").glob("*.py") if not path.stem.startswith("_")]
 
 
-def blocks(language: str, text: str = README) -> list[str]:
+def blocks(language: str, text: str = MANUAL) -> list[str]:
     return [block for name, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M) if name == language]
 
 
 def written(start: str, folder: Path) -> None:
-    """Write the block of the README that begins with the name of its file, relative to a folder."""
+    """Write the block of a page that begins with the name of its file, relative to a folder."""
     (block,) = [block for block in blocks("python") + blocks("yaml") if block.startswith(f"# {start}\n")]
     path = folder / start
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(block)
 
 
-def shown_commands() -> list[str]:
-    """Every command line of attnlab in the README, without its comment."""
-    lines = "".join(blocks("")).replace("\\\n", " ").splitlines()
-    return [line.split(" #")[0].strip() for line in lines if line.startswith(("attnlab ", "PYTHONPATH=. attnlab "))]
+def shown_commands(text: str = MANUAL) -> list[str]:
+    """Every command line of attnlab on a page, without its comment."""
+    lines = "".join(blocks("", text)).replace("\\\n", " ").splitlines()
+    shown = [line.split(" #")[0].strip() for line in lines if line.startswith(("attnlab ", "PYTHONPATH=. attnlab "))]
+    return list(dict.fromkeys(shown))
 
 
 def test_an_attention_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +45,7 @@ def test_an_attention_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.
     written("conf/attention/score/distance.yaml", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     command = ["train", "-cd", "conf", "-m", "attention/score=general,distance", "seed=1"]
-    assert f"attnlab {' '.join(command)},2,3" in README
+    assert f"attnlab {' '.join(command)},2,3" in MANUAL
     assert cli(*command, *TINY, "logger=none") == 0
     table = next(tmp_path.glob("runs/train/comparison.md")).read_text()
     assert "| distance | 1 |" in table
@@ -68,7 +70,7 @@ def test_a_logger_of_lightnings_own(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_the_numbers_are_sorted(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    commands = [shlex.split(command)[1:] for command in shown_commands() if "task=pointing" in command]
+    commands = [shlex.split(command)[1:] for command in shown_commands(PAGES["tasks"]) if "task=pointing" in command]
     assert len(commands) == 2
     assert cli(*commands[0], *OF_ANY_TASK, "logger=none") == 0
     assert cli(*commands[1], "--dry-run") == 0
@@ -86,13 +88,13 @@ def test_a_trained_model_in_python(cli: Cli, tmp_path: Path, capsys: pytest.Capt
     (run,) = tmp_path.glob("runs/demo/*/seed=1")
     (tmp_path / "runs" / "demo" / "attention=additive").symlink_to(run.parent)
     capsys.readouterr()
-    exec(next(block for block in blocks("python") if "attnlab.load" in block), {})
+    exec(next(block for block in blocks("python", PAGES["using"]) if "attnlab.load" in block), {})
     assert "torch.Size([" in capsys.readouterr().out
 
 
 def test_every_command_that_is_shown_is_one() -> None:
     """Its words are parsed; whether files and runs are there is not asked."""
-    assert len(shown_commands()) > 25
+    assert len(shown_commands()) > 60
     for command in shown_commands():
         words = [word if word != "conf" else str(CONF) for word in shlex.split(re.split("[<|]", command)[0])]
         name, *rest = words[words.index("attnlab") + 1 :]
@@ -102,20 +104,53 @@ def test_every_command_that_is_shown_is_one() -> None:
             verb.make_context(name, rest, parent=context)
 
 
-@pytest.mark.parametrize("command", [c for c in shown_commands() if c.startswith("attnlab train")])
+@pytest.mark.parametrize(
+    "command",
+    exhaustive_but(shown_commands(PAGES["README"] + PAGES["training"]), [c for c in shown_commands() if "attnlab train" in c]),
+)
 def test_every_config_that_is_shown_composes(
     command: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configs = ("conf/attention/score/distance.yaml", "conf/metrics/mine.yaml", "conf/logger/table.yaml")
     for name in ("myscores.py", "mymetrics.py", *configs):
         written(name, tmp_path)
-    words = shlex.split(command)[1:]
+    words = shlex.split(command.removeprefix("PYTHONPATH=. "))[1:]
     assert cli(*words, *([] if "--help" in words else ["--cfg", "job"])) == 0
     assert "optimizer:" in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("command", [command for command in shown_commands(PAGES["tutorials"]) if "train" in command])
+def test_every_tutorial_runs(command: str, cli: Cli) -> None:
+    others = [override for override in OF_ANY_TASK if override.startswith(("data.train", "trainer.", "callbacks."))]
+    small = others if "task=" in command else TINY
+    assert cli(*shlex.split(command)[1:], *small, "logger=none") == 0
+
+
+@pytest.mark.exhaustive
+def test_the_first_hour(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """All its commands in their order, with small models."""
+    for name in ("myscores.py", "conf/attention/score/distance.yaml", "experiments/mine.yaml"):
+        written(name, tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "corpus").mkdir()
+    for name in ("train.en", "train.fr", "val.en", "val.fr", "test.en", "test.fr"):
+        (tmp_path / "corpus" / name).write_text("".join(f"a b c {number}\n" for number in range(12)))
+    for command in shown_commands(PAGES["first_hour"]):
+        words = shlex.split(command.removeprefix("PYTHONPATH=. "))[1:]
+        text = [override for override in TINY if "data=text" not in words or not override.startswith("data.")]
+        assert cli(*words, *([*text, "logger=none"] if words[0] in ("train", "study") else [])) == 0, command
+        if "name=hour" in words:  # without the sizes that were added
+            (run,) = tmp_path.glob("runs/hour/*/seed=1")
+            (tmp_path / "runs" / "hour" / "attention=additive").symlink_to(run.parent)
+    capsys.readouterr()
+    (tmp_path / "line.txt").write_text("The old man ran to the station today .\n")
+    assert cli("translate", "runs/hour/attention=additive/seed=1", "--input", "line.txt") == 0
+    assert (tmp_path / "weights.svg").stat().st_size > 1000
+
+
 def test_every_command_is_listed() -> None:
-    assert {command for command in COMMANDS if f"attnlab {command}" not in README} == set()
+    assert {command for command in COMMANDS if f"attnlab {command}" not in MANUAL} == set()
 
 
 def test_every_option_and_study_is_listed() -> None:
@@ -146,17 +181,16 @@ def test_every_option_and_study_is_listed() -> None:
         "hydra/launcher",
     ):
         for path in (CONF / group).glob("*.yaml"):
-            assert f"`{path.stem}`" in README, path
+            assert f"`{path.stem}`" in PAGES["training"], path
     for study in list_studies([ROOT / "experiments"]):
         folder, _, form = study.name.partition("/")
-        assert f"`{folder}`" in README, study.name
         assert f"`{folder}`" in STUDIES, study.name
         told = (ROOT / "experiments" / folder / "README.md").read_text(encoding="utf-8") if form else ""
         assert form in ("", "full") or f"attnlab study {study.name}\n" in told, study.name
 
 
 def test_every_mistake_shown_is_what_is_said(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = re.findall(r"\$ attnlab (.*)\n((?:attnlab: .*\n)(?:[^$`].*\n)*)", README)
+    shown = re.findall(r"\$ attnlab (.*)\n((?:attnlab: .*\n)(?:[^$`].*\n)*)", MANUAL)
     assert len(shown) == 2
     for command, message in shown:
         assert cli(*command.split(), "logger=none") == 2
@@ -196,4 +230,4 @@ def test_the_share_of_false_stars_is_the_measured_one() -> None:
     measured = re.findall(r"([\d.]+ %) with (\d+)", tell_published("seeds"))
     assert len(measured) == 3
     for share, seeds in measured:
-        assert re.search(rf"{share}[^%]* with {seeds}\b", README)
+        assert re.search(rf"{share}[^%]* with {seeds}\b", PAGES["studies"])

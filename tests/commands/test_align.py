@@ -77,10 +77,33 @@ def test_an_aligner_aligns_without_a_run(
         assert message in capsys.readouterr().err
 
     refused("--null is about the attention of a model: name a RUN", "--null")
-    refused("--train is about an aligner", "run", *others)
+    refused("--train is for where no RUN is named", "run", *others)
     refused("add it", "--train-too")
     refused("no file c.en", "--train", "c.en", "b.de")
     refused("leave it out, or --gold", "run", "--silver", "--gold", "gold")
+
+
+def test_links_of_another_program_are_scored(
+    files: list[str], cli: Cli, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The first pair has four sure links and a possible one, of which three and one are found, and one link that is wrong."""
+    (tmp_path / "theirs").write_text("0-0 1-1 2-2 3-3 0-4\n0-0 1-1 2-2 3-3\n")
+    scored = ["align", *files, "--links", "theirs", "--gold", "gold", "--gold-from", "1"]
+    assert cli(*scored) == 0
+    shown = capsys.readouterr().out
+    assert "theirs" in shown
+    a, found_sure, found, sure = 9, 7, 8, 8
+    assert f"{1 - (found_sure + found) / (a + sure):.1%}" in shown
+    assert "straight diagonal" in shown
+    (tmp_path / "talp").write_text("1-1 2-2 3-3 4-4 1-5\n1-1 2-2 3-3 4-4\n")
+    assert cli(*[word if word != "theirs" else "talp" for word in scored]) == 2
+    assert "add --links-from 1" in capsys.readouterr().err
+    assert cli(*[word if word != "theirs" else "talp" for word in scored], "--links-from", "1") == 0
+    assert f"{1 - (found_sure + found) / (a + sure):.1%}" in capsys.readouterr().out
+    assert cli("align", *files, "--links", "theirs") == 2
+    assert "add --gold FILE" in capsys.readouterr().err
+    assert cli("align", "run", *files, "--links", "theirs", "--gold", "gold") == 2
+    assert "leave it out, or the RUN" in capsys.readouterr().err
 
 
 def test_a_word_that_looks_at_the_end_has_no_link() -> None:

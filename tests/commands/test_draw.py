@@ -1,12 +1,13 @@
 """``attnlab draw``."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from attnlab.evaluation import plots
-from commands import Cli, cli, runs
+from commands import TINY, Cli, cli, runs
 
 __all__ = ["cli", "runs"]
 
@@ -75,3 +76,32 @@ def test_a_damaged_curve_is_told(runs: dict[str, Path], cli: Cli, tmp_path: Path
     (tmp_path / "empty").mkdir()
     assert cli("draw", "curves", "empty", "--output", "x.png") == 2
     assert "empty holds no metrics.jsonl" in capsys.readouterr().err
+
+
+def test_single_heads_are_drawn(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two layers of four heads, each with its title; the weights of a panel are those of its head."""
+    parts = ["encoder=transformer", "decoder=transformer", "attention=multihead"]
+    assert cli("train", *TINY, *parts, "logger=none") == 0
+    (run,) = (str(path) for path in tmp_path.glob("runs/train/*/seed=1"))
+    drawn = [
+        "draw",
+        "heatmaps",
+        run,
+        "--source",
+        "The old man runs .",
+        "--target",
+        "Der alte Mann rennt .",
+        "--output",
+        "h.svg",
+    ]
+    for more, layers, heads in (
+        (["--layer", "1"], "1", "0123"),
+        (["--head", "2"], "01", "2"),
+        (["--layer", "0", "--head", "3"], "0", "3"),
+    ):
+        assert cli(*drawn, *more) == 0
+        found = re.findall(r"layers\.(\d)\.\S*, head (\d)", (tmp_path / "h.svg").read_text(encoding="utf-8"))
+        assert set(found) == {(layer, head) for layer in layers for head in heads}
+    capsys.readouterr()
+    assert cli(*drawn, "--layer", "2") == 2
+    assert "has no such head: there is layers.0" in capsys.readouterr().err

@@ -9,7 +9,6 @@ import pytest
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load
 from commands import OF_ANY_TASK, Cli, cli, runs
-from conftest import ROOT
 
 __all__ = ["cli", "runs"]
 
@@ -105,7 +104,3 @@ def test_refusals(
         assert cli(*words) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert told in line
-
-
-def test_the_documents_name_it() -> None:
-    assert "attnlab probe RUN" in (ROOT / "README.md").read_text()

@@ -18,7 +18,7 @@ from attnlab.runs.sharing import export
 from attnlab.runs.sharing.card import describe
 from attnlab.runs.sharing.paths import shorten_paths
 from commands import OF_ANY_TASK, TINY, Cli, cli, runs
-from conftest import CONF, ROOT, options
+from conftest import CONF, options
 
 __all__ = ["cli", "runs"]
 
@@ -239,16 +239,3 @@ def test_classes_of_ones_own_are_told(
     with pytest.raises(UserError, match="add --trust"):
         attnlab.load(tmp_path / "made")
     assert attnlab.load(tmp_path / "made", trust=True).models
-
-
-def test_every_command_of_the_page_is_one() -> None:
-    from attnlab.commands import verbs
-
-    page = (ROOT / "docs" / "sharing.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^attnlab (\w+) ([^<>#\n]*)", page, re.M)
-    assert {"export", "translate", "pack", "unpack"} <= {name for name, _ in shown}
-    for name, rest in shown:
-        with verbs.make_context("attnlab", [name, *rest.split()]) as context:
-            verb = verbs.get_command(context, name)
-            assert verb is not None, name
-            verb.make_context(name, rest.split(), parent=context)

@@ -2,7 +2,7 @@
 
 from attnlab.attention.attention import Attention
 from attnlab.attention.composition import Composition, validate_composition
-from attnlab.attention.head_weights import collect_head_weights, find_attentions
+from attnlab.attention.head_weights import choose_heads, collect_head_weights, find_attentions, name_heads
 from attnlab.attention.mechanism import (
     AttentionFactory,
     AttentionMechanism,
@@ -29,7 +29,9 @@ __all__ = [
     "NoAttention",
     "Part",
     "Query",
+    "choose_heads",
     "collect_head_weights",
     "find_attentions",
+    "name_heads",
     "validate_composition",
 ]

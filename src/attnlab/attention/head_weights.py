@@ -1,7 +1,7 @@
 """The attentions over the source in a module, and the weights of every head, for those who want more than a decoder reports."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -56,6 +56,30 @@ def collect_head_weights(module: nn.Module) -> Iterator[dict[str, list[Tensor]]]
     finally:
         for handle in handles:
             handle.remove()
+
+
+HEAD = ", head "
+
+
+def name_heads(collected: Mapping[str, list[Tensor]]) -> dict[str, Tensor]:
+    """Return what was collected by head, named as in "layers.0.attention, head 1": weights (batch, target_len, source_len)."""
+    return {
+        f"{name}{HEAD}{head}": weights.float().cpu()
+        for name, calls in collected.items()
+        for head, weights in enumerate(torch.cat(calls, dim=2).unbind(1))
+    }
+
+
+def choose_heads(names: Iterable[str], layer: int | None, head: int | None) -> list[str]:
+    """Return those of some heads that belong to one layer, one head of every layer, or one of one, all counted from 0.
+
+    A layer is an attention over the source; a decoder that is no Transformer has one, or one inside another.
+    """
+    layers: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        layers[name.rpartition(HEAD)[0]].append(name)
+    chosen = list(layers.values())[slice(None) if layer is None else slice(layer, layer + 1)]
+    return [name for one in chosen for name in one[slice(None) if head is None else slice(head, head + 1)]]
 
 
 def request_weights(module: nn.Module, arguments: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

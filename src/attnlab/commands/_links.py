@@ -60,8 +60,10 @@ class Alignment:
     token: str = ""
 
 
-def read_gold(path: Path, pairs: Pairs, source: Path, *, base: int, transposed: bool) -> list["Gold"]:
-    """Read known links of the pairs.
+def read_gold(
+    path: Path, pairs: Pairs, source: Path, *, base: int, transposed: bool = False, advice: str = "--gold-from 1"
+) -> list["Gold"]:
+    """Read links of the pairs that somebody wrote; the advice is for links that count from 1.
 
     Raises:
         UserError: not as many lines, something that is no link, or a link between words that are not there.
@@ -81,7 +83,7 @@ def read_gold(path: Path, pairs: Pairs, source: Path, *, base: int, transposed: 
         try:
             check_inside(gold.possible, len(words), len(others), place=place, base=base)
         except UserError as error:
-            raise UserError(f"{error}{'' if base else '; if links count from 1, add --gold-from 1'}") from None
+            raise UserError(f"{error}{'' if base else f'; if links count from 1, add {advice}'}") from None
         found.append(gold)
     return found
 

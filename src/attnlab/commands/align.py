@@ -40,6 +40,8 @@ BASES = click.Choice(["0", "1"])
 @click.option("--null", is_flag=True, help="Of a RUN: link no word that looks at the end of the source most.")
 @click.option("--heads", is_flag=True, help="Of a RUN: tell every head of every layer; needs --gold or --silver.")
 @click.option("--silver", is_flag=True, help="Of a RUN: take the links of an aligner of its training set for known ones.")
+@click.option("--links", type=FILE, metavar="FILE", help="Without a RUN: score these links of another program; needs --gold.")
+@click.option("--links-from", type=BASES, default="0", show_default=True, help="What these count words from.")
 @click.option("--train", nargs=2, type=FILE, metavar="SOURCE TARGET", help="Without a RUN: learn from these, not from --files.")
 @click.option("--train-words", nargs=2, metavar="LANG LANG", help="Split --train by spaCy, not at white space, such as en de.")
 @click.option("--train-too", is_flag=True, help="Learn from --train and from --files.")
@@ -60,6 +62,8 @@ def command(
     null: bool,
     heads: bool,
     silver: bool,
+    links: Path | None,
+    links_from: str,
     train: tuple[Path, Path] | None,
     train_words: tuple[str, str] | None,
     train_too: bool,
@@ -67,7 +71,8 @@ def command(
     checkpoint: str,
 ) -> int:
     """Align the words of two line-aligned files, at white space, by what a trained model looks at when it is made to write the
-    second; without a RUN, by a statistical aligner that learns from the files, as fast_align does, or from others.
+    second; without a RUN, by a statistical aligner that learns from the files, as fast_align does, or from others; or score
+    the links that another program wrote.
 
     With known links, tell how many it finds, and beside it how many the best choice of one link for every word of the second,
     the straight diagonal and an aligner of the run's training set do.
@@ -78,17 +83,20 @@ def command(
         raise UserError("--silver takes an aligner's links for known ones: leave it out, or --gold")
     of_run = {"--shift": shift, "--reverse": reverse, "--null": null, "--heads": heads, "--silver": silver}
     of_run["--to"] = to
-    of_aligner = {"--train": train, "--train-words": train_words, "--train-too": train_too}
+    of_aligner = {"--links": links, "--train": train, "--train-words": train_words, "--train-too": train_too}
     if without := [name for name, value in (of_aligner if run else of_run).items() if value]:
         raise UserError(
-            f"{without[0]} is about an aligner, which is trained where no RUN is named: leave it out, or the RUN"
+            f"{without[0]} is for where no RUN is named: leave it out, or the RUN"
             if run
             else f"{without[0]} is about the attention of a model: name a RUN, or leave it out"
         )
+    if links and (train or not gold):
+        raise UserError(f"--links {links} are scored by known links: " + ("leave out --train" if train else "add --gold FILE"))
     if (train_words or train_too) and not train:
         raise UserError("--train-words and --train-too say how to learn from --train: add it")
-    check_input(*files, gold, *(train or ()))
-    check_output(output, [*files, gold, *(train or ())])
+    read = [*files, gold, links, *(train or ())]
+    check_input(*read)
+    check_output(output, read)
     from attnlab.data.pharaoh import format_links
     from attnlab.evaluation.alignment import SYMMETRISATIONS, make_silver
     from attnlab.runs.loading import load
@@ -98,7 +106,11 @@ def command(
     pairs = Pairs.read(*files)
     known = read_gold(gold, pairs, files[0], base=int(gold_from), transposed=gold_transposed) if gold else []
     beside: dict[str, Alignment] = {}
-    if run is None:
+    if links:
+        written = read_gold(links, pairs, files[0], base=int(links_from), advice="--links-from 1")
+        chosen = Alignment([one.possible for one in written])
+        found = {links.name: chosen}
+    elif run is None:
         own = _train_and_align(pairs, Pairs.read(*train) if train else None, train_words, too=train_too)
         found = in_every_way(own)
         chosen = found[f"aligner, {symmetrise}"]
@@ -115,7 +127,7 @@ def command(
             known = [make_silver(*both) for both in _align_by_data(predictor, pairs)]
         elif gold:
             beside = _find_aligner(predictor, run, pairs)
-    lines = [format_links(links, base=int(form == "talp")) for links in chosen.links]
+    lines = [format_links(one, base=int(form == "talp")) for one in chosen.links]
     if output:
         with open_output(output) as out:
             out.writelines(f"{line}\n" for line in lines)

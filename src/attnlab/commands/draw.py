@@ -16,6 +16,9 @@ from attnlab.runs.names import SHAPE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 
 ENDINGS = (".png", ".svg", ".pdf")
 
@@ -27,6 +30,8 @@ ENDINGS = (".png", ".svg", ".pdf")
 @click.option("--source", metavar="TEXT", help="Of heatmaps and predictions: what the models read.")
 @click.option("--target", metavar="TEXT", help="Of heatmaps: what they are made to write.  [default: what they predict]")
 @click.option("--links", default="", metavar="I-J ...", help="Of heatmaps: known links of tokens from 0, ringed.")
+@click.option("--layer", type=click.IntRange(min=0), metavar="N", help="Of heatmaps: the heads of one layer, from 0.")
+@click.option("--head", type=click.IntRange(min=0), metavar="N", help="Of heatmaps: one head of each layer, from 0.")
 @click.option("--test", default="test", show_default=True, metavar="NAME", help="Of lengths and predictions: the test set.")
 @click.option("--examples", type=click.IntRange(1, 20), default=4, show_default=True, help="Of predictions: how many.")
 @click.option("--label", help="Of lengths: of an evaluation.  [default: each run's own test]")
@@ -44,6 +49,8 @@ def command(
     source: str | None,
     target: str | None,
     links: str,
+    layer: int | None,
+    head: int | None,
     test: str,
     examples: int,
     label: str | None,
@@ -73,7 +80,7 @@ def command(
     from attnlab.evaluation import plots
 
     if what == "heatmaps":
-        figure = _heatmaps(names, str(source), target, links, to)
+        figure = _heatmaps(names, str(source), target, links, to, layer, head)
     elif what == "lengths":
         figure = _lengths(names, test, label, metric)
     elif what == "predictions":
@@ -85,19 +92,32 @@ def command(
     return 0
 
 
-def _heatmaps(names: Mapping[str, Path], source: str, target: str | None, links: str, to: str | None) -> "Figure":
+def _heatmaps(
+    names: Mapping[str, Path], source: str, target: str | None, links: str, to: str | None, layer: int | None, head: int | None
+) -> "Figure":
+    from attnlab.attention import choose_heads
     from attnlab.data.pharaoh import check_inside, parse_links
     from attnlab.evaluation.plots import plot_side_by_side
     from attnlab.runs.loading import load
 
     known = parse_links(links, place="--links").possible
-    maps = {}
+    maps: dict[str, tuple[Tensor, list[str], list[str]]] = {}
     for name, folder in names.items():
         run = _first_seed(folder)
         predictor = load(run, to=to)
-        shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
+        shown: Prediction | ForcedDecoding
+        if layer is None and head is None:
+            shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
+            panels = {name: shown.weights}
+        else:
+            written = target or predictor.predict([source])[0].text
+            shown = forced = predictor.force([source], [written], heads=True)[0]
+            chosen = choose_heads(forced.heads, layer, head)
+            if not chosen:
+                raise UserError(f"{run} has no such head: there is {'; '.join(forced.heads)}")
+            panels = {f"{name}: {one}" if len(names) > 1 else one: forced.heads[one] for one in chosen}
         check_inside(known, len(shown.source), len(shown.tokens), place=f"--links, {run}")
-        maps[name] = (shown.weights, shown.source, shown.tokens)
+        maps |= {title: (weights, shown.source, shown.tokens) for title, weights in panels.items()}
     return plot_side_by_side(maps, gold=known)
 
 

@@ -1,5 +1,6 @@
 """Text files, plain or packed."""
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -141,7 +142,8 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
 
 
 def _encoding_error(path: Path, line: int, error: UnicodeDecodeError) -> UserError:
+    marked = error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return UserError(
         f"{path}, line {line}: not UTF-8 (byte 0x{error.object[error.start]:02x}); convert the file, "
-        "for example with iconv -f LATIN1 -t UTF-8"
+        f"{'' if marked else 'for example '}with iconv -f {'UTF-16' if marked else 'LATIN1'} -t UTF-8"
     )

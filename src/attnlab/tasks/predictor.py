@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnlab.attention import collect_head_weights
+from attnlab.attention import collect_head_weights, name_heads
 from attnlab.data.batches import Batch, memory_errors, split_evaluation
 from attnlab.data.examples import Examples
 from attnlab.data.symbols import EOS, PAD, UNK
@@ -165,11 +165,7 @@ class Predictor:
         unknown = torch.split((labels == UNK).cpu(), counts)
         sums_to_one = all(model.decoder.attention.sums_to_one for model in self.models)
         weights = weights.float().cpu()
-        by_head = {
-            f"{name}, head {head}": part.float().cpu()
-            for name, calls in collected.items()
-            for head, part in enumerate(torch.cat(calls, dim=2).unbind(1))
-        }
+        by_head = name_heads(collected)
         return [
             ForcedDecoding(
                 examples.target_tokens(index),

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import torch
 from lightning import Callback, LightningModule, Trainer
-from lightning.pytorch.loggers import WandbLogger
+from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
@@ -317,8 +317,8 @@ class Resumption(Callback):
 class Samples(Callback):
     """Predicts a few validation examples: a table an epoch, and at the end the attention on them as pictures.
 
-    Tables go to Weights & Biases as ``samples``; pictures there as ``attention`` and into a folder. At the end of the training
-    the predictions are also printed.
+    Tables go to Weights & Biases as ``samples``; pictures there and to TensorBoard as ``attention``, and into a folder. At the
+    end of the training the predictions are also printed.
 
     Args:
         context: of the run.
@@ -364,17 +364,18 @@ class Samples(Callback):
 
     def _draw(self, trainer: Trainer, module: SequenceModule) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        pictures: list[str] = []
-        captions: list[str] = []
+        pictures: dict[str, Path] = {}
+        boards = [logger.experiment for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
         for prediction, (number, source, *_) in zip(self.last[: self.heatmaps], self._rows(module), strict=False):
             figure = heatmap(prediction.weights, prediction.source, prediction.tokens, title=f"val {number}")
             path = self.folder / f"val-{number}.png"
             save(figure, path)
-            pictures.append(str(path))
-            captions.append(f"val {number}: {source}")
+            pictures[f"val {number}: {source}"] = path
+            for board in boards:
+                board.add_figure(f"attention/val {number}", figure, trainer.global_step)
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
-                logger.log_image("attention", images=list[Any](pictures), caption=captions)
+                logger.log_image("attention", images=[str(path) for path in pictures.values()], caption=list(pictures))
 
     def _rows(self, module: SequenceModule) -> list[list[Any]]:
         """Return number in the validation set, from 1, source, reference and prediction of each example."""

@@ -153,8 +153,24 @@ def csv_logger(run: RunInfo) -> Iterator[Logger]:
 
 @contextmanager
 def tensorboard_logger(run: RunInfo) -> Iterator[Logger]:
-    """Log to ``tensorboard/`` in the run's folder."""
-    yield TensorBoardLogger(run.folder, name="tensorboard", version="")
+    """Log to ``tensorboard/`` in the run's folder, with the config as hyperparameters beside the metrics of validation."""
+    from torch.utils.tensorboard.summary import hparams
+
+    logger = TensorBoardLogger(run.folder, name="tensorboard", version="", default_hp_metric=False)
+    if is_first_process():
+        # Lightning writes them only with values of metrics, which would be points of the curves.
+        for summary in hparams(dict(_flatten(run.config)), dict.fromkeys(run.higher_is_better)):  # type: ignore[no-untyped-call]
+            logger.experiment.file_writer.add_summary(summary)
+    yield logger
+
+
+def _flatten(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str | float]]:
+    """Yield a config's keys as paths, such as ``encoder/hidden_size``, with what TensorBoard takes for values."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{path}{key}/")
+        else:
+            yield f"{path}{key}", value if isinstance(value, (bool, int, float)) else str(value)
 
 
 @contextmanager

@@ -89,6 +89,11 @@ class TestReading:
         ("source", "target", "message"),
         [
             (b"a\nb \xe4\n", b"a\nb\n", r"train\.en, line 2: not UTF-8 \(byte 0xe4\); convert"),
+            (
+                b"\xff\xfea\x00\n\x00",
+                b"a\n",
+                r"train\.en, line 1: not UTF-8 \(byte 0xff\); convert the file, with iconv -f UTF-16 -t",
+            ),
             (b"\xef\xbb\xbfa\nb\nc \xff", b"a\nb\nc\n", r"train\.en, line 3: not UTF-8 \(byte 0xff\); convert"),
             (b"", b"a\n", r"train\.en is empty"),
             (b"a\n", b" \n\n", r"train\.de is empty"),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
-from attnlab.attention import collect_head_weights
+from attnlab.attention import collect_head_weights, name_heads
 from attnlab.data.batches import Batch, memory_errors
 from attnlab.data.examples import Examples
 from attnlab.errors import UserError
@@ -117,11 +117,7 @@ class Forecaster(Predictor):
         ):
             outputs = [_force(model, batch) for model in self.models]
             losses, weights = (torch.stack(parts).mean(dim=0).float().cpu() for parts in zip(*outputs, strict=True))
-        by_head = {
-            f"{name}, head {head}": part.float().cpu()
-            for name, calls in collected.items()
-            for head, part in enumerate(torch.cat(calls, dim=2).unbind(1))
-        }
+        by_head = name_heads(collected)
         sums_to_one = all(model.decoder.attention.sums_to_one for model in self.models)
         return [
             ForcedDecoding(
