@@ -26,7 +26,7 @@ LIGHTNING = {"trainer/global_step"}
 IN_GROUP = rf"\b({'|'.join(GROUPS)})"
 CONFIG_KEY = re.compile(rf"{IN_GROUP}([./][a-z_]+)*=|{IN_GROUP}[./][a-z_]+(?!\()\b|\b(cache_dir|keep_results)\b")
 RUN_FILES = {"run.json", "result.json", "config.yaml", "environment.json", "task.json", "metrics.jsonl", "attention.json"}
-RUN_FILES |= {"error.txt", "best.ckpt", "last.ckpt", "weights.safetensors"}
+RUN_FILES |= {"error.txt", "best.ckpt", "last.ckpt", "weights.safetensors", "README.md"}
 RUN_FOLDERS = {"hypotheses", "texts", "evaluations", "probes"}
 TEXT_WORDS = re.compile(r"\b(sentences?|bleu)\b", re.IGNORECASE)
 

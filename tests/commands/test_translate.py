@@ -59,6 +59,38 @@ def test_files_scores_links_and_n_best(runs: dict[str, Path], cli: Cli, tmp_path
     assert told[0]["translations"][0]["text"] == rows[0][1]
 
 
+def test_links_in_json_count_the_tokens_beside_them(
+    runs: dict[str, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where words at white space are other words than the model's tokens."""
+    line = "The old man, who sings, runs."
+    out = translated(cli, monkeypatch, capsys, f"{line}\n\n".encode(), str(runs["plain-1"]), "--json", "--n-best", "3")
+    told, nothing = map(json.loads, out.splitlines())
+    expected = attnlab.load(runs["plain-1"]).n_best([line])[0][:3]
+    assert told["source_tokens"] == ["The", "old", "man", ",", "who", "sings", ",", "runs", "."]
+    assert [one["text"] for one in told["translations"]] == [one.text for one in expected]
+    for one, own in zip(told["translations"], expected, strict=True):
+        assert one["tokens"] == own.tokens[:-1]
+        weights = own.weights[:-1, :-1]
+        assert len(weights) == len(one["tokens"])
+        assert {j: i for i, j in one["links"]} == dict(enumerate(weights.argmax(dim=1).tolist()))
+    assert (nothing["source_tokens"], nothing["translations"][0]["tokens"], nothing["translations"][0]["links"]) == ([], [], [])
+
+
+def test_words_that_cannot_be_linked_are_told_once(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Prediction(0, "ja", ["<pad>", "</s>"], ["yes", "</s>"], torch.ones(2, 2), 0.0, 0.0)
+    linked = Prediction(1, "ja", ["ja", "</s>"], ["yes", "</s>"], torch.ones(2, 2), 0.0, 0.0)
+    monkeypatch.setattr(Predictor, "n_best", lambda self, lines: [[found], [linked], [found]])
+    (tmp_path / "in.txt").write_text("yes\n" * 3)
+    assert cli("translate", str(runs["plain-1"]), "--input", "in.txt", "--alignments") == 0
+    said = capsys.readouterr()
+    assert said.out == "ja\t\nja\t0-0\nja\t\n"
+    (line,) = said.err.splitlines()
+    assert line.startswith("attnlab: 2 of 3 predictions have no links")
+
+
 @pytest.mark.parametrize("name", ["plain-1", "copying-1", "none-1"])
 def test_in_python_scores_are_those_of_forced_decoding(name: str, runs: dict[str, Path]) -> None:
     translator: Any = attnlab.load(runs[name])

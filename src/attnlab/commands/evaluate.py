@@ -44,7 +44,7 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
     folders = [RunFolder(run) for run in models.runs]
     folder = folders[0]
     task = predictor.task
-    tests = _read_files(task, files) if files else _read_tests(task, test)
+    tests = _read_files(task, files) if files else _read_tests(task, folder, test)
     divisions = {} if files else {part: task.examples(part) for name in tests for part in task.divisions(name)}
     sets = {**tests, **divisions}
     paths = dict.fromkeys(sets, [str(path.resolve()) for path in files] if files else None)
@@ -80,8 +80,14 @@ def _read_files(task: "Task", files: tuple[Path, Path]) -> dict[str, "Examples"]
     return {files[0].stem: task.parse(sources, targets)}
 
 
-def _read_tests(task: "Task", names: str | None) -> dict[str, "Examples"]:
-    return {name: task.examples(name) for name in (task.test_names if names is None else names.split(","))}
+def _read_tests(task: "Task", folder: "RunFolder", names: str | None) -> dict[str, "Examples"]:
+    known = task.test_names if names is None else names.split(",")
+    try:
+        return {name: task.examples(name) for name in known}
+    except UserError as error:
+        if folder.is_exported and {*known} <= {*task.test_names, "train", "val"}:
+            raise UserError(f"{error}; {folder.path} was exported without its data: put it there, or name --files") from error
+        raise
 
 
 def _monitored(folder: "RunFolder") -> str:

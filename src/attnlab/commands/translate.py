@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,12 @@ CHUNK = 1024
 @click.option("--n-best", type=click.IntRange(1), default=1, metavar="N", help="Write N predictions, each on its own line.")
 @click.option("--scores", is_flag=True, help="Put the search's score and a tab before each one.")
 @click.option("--alignments", is_flag=True, help="Put a tab and links i-j between words after each one.")
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line: text, score, tokens, links of all N.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Write one JSON object a line: of all N text, score, tokens and the links [i, j] of source_tokens to these.",
+)
 def command(source: Path | None, output: Path | None, n_best: int, **options: Any) -> int:
     """Translate lines from standard input or a file to standard output or a file.
 
@@ -53,6 +59,7 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
         def write(text: str) -> None:  # a file and a pipe are given what was found
             out.write(printable(text) if out.isatty() else text)
 
+        lines = Lines(write, n_best, **options)
         for first, chunk in read_chunks(source, 1 if live else CHUNK):
             try:
                 predictor.check_lines(chunk, place="line", first=first)
@@ -62,8 +69,11 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
                 print(f"attnlab: {printable(str(error))}", file=sys.stderr)
                 continue
             for line, found in zip(chunk, predictor.n_best(chunk), strict=True):
-                _write(write, line, found[:n_best], n_best, **options)
+                lines.add(line, found[:n_best])
             out.flush()
+    if lines.unlinked:
+        told = f"{lines.unlinked:,} of {lines.written:,} predictions have no links: the model's tokens do not spell the words"
+        print(f"attnlab: {told}; --json links tokens", file=sys.stderr)
     return 0
 
 
@@ -76,43 +86,70 @@ def _check_n_best(count: int, search: "Search") -> None:
     raise UserError(f"--n-best {count}: {setting} is {search.max_hypotheses}: add {setting}={count}")
 
 
-def _write(
-    write: Callable[[str], object],
-    line: str,
-    found: Sequence["Prediction"],
-    count: int,
-    *,
-    scores: bool,
-    alignments: bool,
-    as_json: bool,
-) -> None:
-    if as_json:
-        told = [
+@dataclass
+class Lines:
+    """Writes predictions, as lines of text or of JSON.
+
+    Attributes:
+        write: takes what is to be written.
+        count: predictions of a line.
+        scores: put the score before each.
+        alignments: put links between words after each.
+        as_json: write JSON instead, with all of that.
+        written: predictions so far.
+        unlinked: those of them whose words cannot be linked.
+    """
+
+    write: Callable[[str], object]
+    count: int
+    scores: bool
+    alignments: bool
+    as_json: bool
+    written: int = 0
+    unlinked: int = 0
+
+    def add(self, line: str, found: Sequence["Prediction"]) -> None:
+        """Write what was found for a line."""
+        if self.as_json:
+            self.write(json.dumps(_to_json(line, found), ensure_ascii=False) + "\n")
+            return
+        for prediction in found:
+            score = f"{prediction.score:.4f}\t" if self.scores else ""
+            links = f"\t{self._link(line, prediction)}" if self.alignments else ""
+            self.write(f"{score}{prediction.text}{links}\n")
+        self.written += len(found)
+        # Line i * N + k belongs to source i, whatever was found; nothing is what an empty line is translated as.
+        nothing = ("-inf\t" if self.scores else "") + ("\t" if self.alignments else "")
+        self.write(f"{nothing}\n" * (self.count - len(found)))
+
+    def _link(self, line: str, prediction: "Prediction") -> str:
+        """Link the words at white space of a line and of its translation, where tokens spell them."""
+        from attnlab.data.pharaoh import format_links
+        from attnlab.evaluation.alignment import from_weights
+        from attnlab.tasks.translation.links import token_spans
+
+        columns = token_spans(line.split(), prediction.source[:-1])
+        rows = token_spans(prediction.text.split(), prediction.tokens[:-1])
+        if columns is None or rows is None:
+            self.unlinked += 1
+            return ""
+        return format_links(from_weights(prediction.weights, columns, rows, shift=0))
+
+
+def _to_json(line: str, found: Sequence["Prediction"]) -> dict[str, Any]:
+    """Return what was found for a line; links are between tokens, so that they count what stands beside them."""
+    from attnlab.evaluation.alignment import link_items
+
+    translations = []
+    for prediction in found:
+        tokens, source = prediction.tokens[:-1], prediction.source[:-1]
+        translations.append(
             {
                 "text": prediction.text,
                 "score": prediction.score,
                 "log_probability": prediction.log_probability,
-                "tokens": prediction.tokens[:-1],
-                "links": sorted(_links(line, prediction)),
+                "tokens": tokens,
+                "links": sorted(link_items(prediction.weights, len(source), len(tokens), shift=0)),
             }
-            for prediction in found
-        ]
-        write(json.dumps({"source": line, "translations": told}, ensure_ascii=False) + "\n")
-        return
-    for prediction in found:
-        score = f"{prediction.score:.4f}\t" if scores else ""
-        links = "\t" + " ".join(f"{i}-{j}" for i, j in sorted(_links(line, prediction))) if alignments else ""
-        write(f"{score}{prediction.text}{links}\n")
-    # Line i * N + k belongs to source i, whatever was found; nothing is what an empty line is translated as.
-    nothing = ("-inf\t" if scores else "") + ("\t" if alignments else "")
-    write(f"{nothing}\n" * (count - len(found)))
-
-
-def _links(line: str, prediction: "Prediction") -> set[tuple[int, int]]:
-    """Link the words at white space of a line and of its translation, where tokens spell them."""
-    from attnlab.evaluation.alignment import from_weights
-    from attnlab.tasks.translation.links import token_spans
-
-    columns = token_spans(line.split(), prediction.source[:-1])
-    rows = token_spans(prediction.text.split(), prediction.tokens[:-1])
-    return from_weights(prediction.weights, columns, rows, shift=0) if columns and rows else set()
+        )
+    return {"source": line, "source_tokens": found[0].source[:-1], "translations": translations}

@@ -18,8 +18,9 @@ from attnlab.config.composition import (
     split_sweep,
     with_values,
 )
+from attnlab.config.options import find_option
 from attnlab.config.search import search_node
-from attnlab.config.trust import UntrustedError, targets, trust, validate_targets
+from attnlab.config.trust import UntrustedError, foreign_targets, targets, trust, validate_targets
 from attnlab.config.variants import WITHOUT_EFFECT, path_part, variant_labels, variant_name, variant_overrides
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "complete",
     "component_errors",
     "compose",
+    "find_option",
+    "foreign_targets",
     "library_errors",
     "parse_overrides",
     "path_part",

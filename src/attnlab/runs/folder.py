@@ -48,6 +48,7 @@ class RunFolder:
         self.curve_file = self.path / "metrics.jsonl"
         self.attention_file = self.path / "attention.json"
         self.digests_file = self.path / "digests.json"
+        self.card_file = self.path / "README.md"
         self.error_file = self.path / "error.txt"
         self.lock_file = self.path / ".lock"
         self.best_checkpoint = self.path / BEST
@@ -318,6 +319,11 @@ class RunFolder:
         except UserError:  # damaged: the study makes it again
             pass
         return "interrupted" if self.record_file.is_file() else "missing"
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether the folder is not a run's own, but holds its model to be shared."""
+        return self.card_file.is_file() and not self.record_file.is_file()
 
     @property
     def is_finished(self) -> bool:

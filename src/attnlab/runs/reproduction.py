@@ -55,6 +55,8 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
         UserError: no finished run there, or the data is another by now.
     """
     recorded = RunFolder(path)
+    if recorded.is_exported:
+        raise UserError(f"{path} was exported to be shared, without what it takes to run it again: name the run itself")
     record = recorded.read_record()
     if record is None or not recorded.is_finished:
         raise UserError(f"{path} holds no finished run: name a folder with {recorded.result_file.name}, {SHAPE}")
