@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = ["README.md", "CHANGELOG.md", "benchmarks/README.md", "experiments/README.md", "experiments/*/README.md"]
+OUTSIDE = ["*.md", "benchmarks/README.md", "experiments/README.md", "experiments/*/README.md"]
 LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
 
 
