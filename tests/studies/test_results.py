@@ -3,7 +3,10 @@
 import builtins
 import csv
 import io
+import logging
+import multiprocessing
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +119,7 @@ def test_a_study_that_is_not_there_cannot_be_reported(tmp_path: Path, monkeypatc
 
 def test_a_script_that_does_not_ask_whether_it_is_imported_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = type(sweep)("__mp_main__")  # what a run's process calls the script while it imports it
-    monkeypatch.setitem(__import__("sys").modules, "__mp_main__", imported)
+    monkeypatch.setitem(sys.modules, "__mp_main__", imported)
     with pytest.raises(UserError, match="below \"if __name__ == '__main__':\""):
         attnlab.study("name=mine", "attention=none,dot")
 
@@ -127,7 +130,10 @@ def test_a_sweep_is_that_of_the_command_and_a_failed_run_is_a_hole(
 ) -> None:
     monkeypatch.setenv("SABOTAGE", "attention=dot=crash@1")
     sweep_ = ["name=mine", "attention=none,dot", *SMALL, SABOTEUR]
+    logger = logging.getLogger()
+    before = list(logger.handlers), logger.level, multiprocessing.get_start_method(allow_none=True)
     results = attnlab.study(*sweep_)
+    assert (list(logger.handlers), logger.level, multiprocessing.get_start_method(allow_none=True)) == before
     assert list(results.runs.variant.unique()) == ["none"]
     assert [*results.unfinished.values()] == ["failed: RuntimeError: out of luck"]
     assert "1 runs failed" in capfd.readouterr().err

@@ -1,5 +1,7 @@
 """Carrying out a whole study or sweep: tuning, runs and report; for the command line and for Python."""
 
+import logging
+import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -34,7 +36,7 @@ def study(*words: str, config_dir: str | Path | None = None, keep_results: bool 
         UserError: a mistake in the study or in an override.
         StoppedError: it was asked to stop, and its runs have stopped; the same call goes on.
     """
-    with _plain_errors():
+    with _plain_errors(), _unchanged_process():
         if getattr(sys.modules.get("__mp_main__"), "__name__", "") == "__mp_main__":  # as a run's process imports a script
             raise UserError("call attnlab.study below \"if __name__ == '__main__':\", for every run imports this script")
         if not words:
@@ -78,6 +80,21 @@ def _plain_errors() -> Iterator[None]:
         if told := refusal(error, "a file"):
             raise told from None
         raise
+
+
+@contextmanager
+def _unchanged_process() -> Iterator[None]:
+    """Take back what Hydra and the processes of runs set for the whole process, which is the user's own."""
+    root, start_method = logging.getLogger(), multiprocessing.get_start_method(allow_none=True)
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        for handler in set(root.handlers).difference(handlers):
+            handler.close()
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        multiprocessing.set_start_method(start_method, force=True)  # type: ignore[arg-type]  # None is what it was at first
 
 
 def config_places(root: Path, config_dir: Path | None) -> list[Place]:
