@@ -94,7 +94,7 @@ def _unchanged_process() -> Iterator[None]:
             handler.close()
         root.handlers[:] = handlers
         root.setLevel(level)
-        multiprocessing.set_start_method(start_method, force=True)  # type: ignore[arg-type]  # None is what it was at first
+        multiprocessing.set_start_method(start_method, force=True)
 
 
 def config_places(root: Path, config_dir: Path | None) -> list[Place]:

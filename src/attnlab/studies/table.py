@@ -115,8 +115,8 @@ class Comparison:
         written = io.StringIO()
         writer = csv.writer(written, lineterminator="\n")
         header, rows = self.values()
-        for row in ([*header], *rows):
-            writer.writerow([_csv(value) for value in row])
+        writer.writerow([_csv(name) for name in header])
+        writer.writerows([_csv(value) for value in row] for row in rows)
         return written.getvalue()
 
     def html(self) -> str:
