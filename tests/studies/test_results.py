@@ -71,7 +71,7 @@ def test_a_study_of_which_no_run_is_finished_has_no_table(tmp_path: Path) -> Non
     results = attnlab.report(folder)
     assert results.runs.empty
     assert "no run in" in results._repr_html_()
-    with pytest.raises(UserError, match="is finished: attention=dot/seed=2: failed: FloatingPointError"):
+    with pytest.raises(UserError, match="is finished: 1 failed; attention=dot/seed=2 failed: FloatingPointError"):
         _ = results.table
 
 

@@ -97,17 +97,21 @@ class Results:
 
     @property
     def _nothing(self) -> str:
-        told = "; ".join(f"{place}: {state}" for place, state in self.unfinished.items())
-        return f"no run in {self.study.folder.path} is finished: {told or 'none is planned'}"
+        first = next((f"; {place} {told}" for place, told in self.unfinished.items() if told.startswith("failed")), "")
+        return f"no run in {self.study.folder.path} is finished: {self._states}{first}"
+
+    @property
+    def _states(self) -> str:
+        return tally(run.state for run in self.study.runs)
 
     def __repr__(self) -> str:
-        return f"<Results of {self.study.folder.path}: {tally(run.state for run in self.study.runs)}>"
+        return f"<Results of {self.study.folder.path}: {self._states}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the table without its widest columns, the notes, and what is missing."""
         shown = Markup("<p>{}</p>").format(self._nothing) if self.comparison is None else Markup(self.comparison.html())
         missing = Markup("").join(Markup("<li>{}: {}</li>").format(*map(printable, item)) for item in self.unfinished.items())
-        holes = Markup("<p>Not finished:</p><ul>{}</ul>").format(missing) if missing and self.comparison else Markup("")
+        holes = Markup("<p>Not finished:</p><ul>{}</ul>").format(missing) if missing else Markup("")
         return str(shown + holes + Markup("<p>The report: <code>{}</code></p>").format(escape(str(self.page))))
 
 
