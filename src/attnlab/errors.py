@@ -6,18 +6,26 @@ import re
 from collections.abc import Iterable
 
 
-class UserError(Exception):
+class ToldError(Exception):
+    """What is told in one line, without a traceback, on the command line and in a notebook."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows."""
+        return [f"attnlab: {printable(str(self))}"]
+
+
+class UserError(ToldError):
     """A mistake in a command, a config or a file, told in one line: what is wrong and what to do about it.
 
     The command line prints the message alone and exits with status 2; nothing else is ever shown without a traceback.
     """
 
 
-class BusyError(Exception):
+class BusyError(ToldError):
     """Another process does the same run already."""
 
 
-class StoppedError(Exception):
+class StoppedError(ToldError):
     """Asked to stop, a run has written a checkpoint and stopped; the same command goes on from there."""
 
 

@@ -39,11 +39,11 @@ def complete_override(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def complete_study(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return names of studies, or overrides of the config of the one that is named."""
-    from attnlab.config import CONF, EXPERIMENTS, complete
+    from attnlab.config import CONF, complete
     from attnlab.errors import UserError
-    from attnlab.studies.files import find_study, list_studies
+    from attnlab.studies.files import find_study, list_studies, study_places
 
-    places = [place for place in EXPERIMENTS if place.is_dir()]
+    places = study_places()
     if param.name == "name":
         return [study.name for study in list_studies(places) if study.name.startswith(incomplete)]
     try:

@@ -1,4 +1,4 @@
-"""What train and study share: options of Hydra's, and carrying out, reporting or previewing a sweep."""
+"""What train and study share: options of Hydra's, previewing a sweep, and printing what came of it."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from attnlab.errors import UserError
-from attnlab.runs.names import RUNS
 
 if TYPE_CHECKING:
-    from attnlab.studies.collection import Study
     from attnlab.studies.plan import Plan
-    from attnlab.studies.run import Run
+    from attnlab.studies.results import Results
 
 
 @dataclass(frozen=True)
@@ -90,13 +88,14 @@ def sweep(
     """
     from tempfile import TemporaryDirectory
 
-    from attnlab.config import CONF, EXPERIMENTS
     from attnlab.studies.plan import plan
+    from attnlab.studies.sweep import config_places, run_sweep
 
-    places = [place for place in (options.config_dir, *EXPERIMENTS, CONF) if place and place.is_dir() and place != root]
+    places = config_places(root, options.config_dir)
     words = click.get_current_context().find_root().obj
     if not (dry_run or options.show):
-        return _run(plan(root, config_name, overrides, places, command=["attnlab", *words]))
+        planned = plan(root, config_name, overrides, places, command=["attnlab", *words])
+        return _status(run_sweep(planned, show_results))
     with TemporaryDirectory() as scratch:
         planned = plan(root, config_name, overrides, places, command=["attnlab", *words], scratch=Path(scratch))
         if single and len(planned.runs) != 1:
@@ -116,6 +115,7 @@ def _show_config(planned: "Plan", options: HydraOptions) -> int:
 def _dry_run(planned: "Plan") -> int:
     from attnlab.studies.matching import match_sizes
     from attnlab.studies.preview import check_tests_of_claims, check_trials, preview
+    from attnlab.studies.sweep import apply_tuning
 
     check_tests_of_claims(planned)
     planned = match_sizes(planned)
@@ -124,7 +124,7 @@ def _dry_run(planned: "Plan") -> int:
     if planned.trials:
         states = preview(planned.trials)
         _show_plan(planned.trials, states, "trials")
-        tuned = _tuned(planned) if not any(state.startswith("to do") for state in states) else None
+        tuned = apply_tuning(planned) if not any(state.startswith("to do") for state in states) else None
     told = ["to do, once it is tuned"] * len(planned.runs) if tuned is None else preview(tuned)
     _show_plan(tuned or planned, told, "runs")
     return 0
@@ -144,131 +144,26 @@ def _show_plan(planned: "Plan", told: Sequence[str], kind: str) -> None:
     Terminal().print(table)
 
 
-def _tuned(planned: "Plan") -> "Plan | None":
-    """Return a plan with the values that its tuning chose; None while trials of it are not finished."""
-    from attnlab.config import trust
-    from attnlab.studies.tuning.selection import apply_selection, collect_selection
-
-    variants = {" ".join(run.variant): run.variant for run in planned.runs}
-    with trust(planned.targets()):
-        return apply_selection(planned, collect_selection(planned.folder, planned.settings["tune"], variants))
-
-
-def _run(planned: "Plan") -> int:
-    from attnlab.config import trust
-
-    if planned.settings["claims"] or planned.trials or planned.match:
-        from attnlab.studies.matching import match_sizes
-        from attnlab.studies.preview import check_tests_of_claims, check_trials
-
-        check_tests_of_claims(planned)
-        planned = match_sizes(planned)
-        check_trials(planned)
-    if planned.trials:
-        planned.save()  # the report knows then what is tuned
-        if not _launch(planned.trials):
-            return STOPPED
-        tuned = _tuned(planned)
-        if tuned is None:
-            return _tell_of_trials(planned, planned.trials)
-        planned = tuned
-    if not _launch(planned):
-        return STOPPED
-    asked = {run.folder for run in planned.runs}
-    with trust(planned.targets()):
-        study, _ = show_report(planned.folder.path, log=True)
-    return _status([run for run in study.runs if not asked or run.folder.place in asked])
-
-
-STOPPED = 130
-"""How a command ends that was asked to stop."""
-
-
-def _launch(planned: "Plan") -> bool:
-    """Let runs be carried out; tell whether nobody asked to stop."""
-    from attnlab.studies.launch import describe_progress, run_study
-
-    try:
-        run_study(planned)
-    except KeyboardInterrupt:
-        progress = describe_progress(planned.folder.path)
-        print(f"attnlab: stopped, with {progress}; the same command goes on", file=sys.stderr)
-        return False
-    except UserError:
-        raise
-    except Exception as error:  # runs fail in their own processes; a launcher gives up when one that it started is gone
-        told = (str(error).strip().splitlines() or [""])[0]
-        print(f"attnlab: the launcher gave up ({type(error).__name__}: {told})", file=sys.stderr)
-    return True
-
-
-def _tell_of_trials(planned: "Plan", trials: "Plan") -> int:
-    """Report a study that cannot go on, since not all variants have all trials, and return the exit status."""
-    from attnlab.config import trust
-    from attnlab.studies.collection import collect
-    from attnlab.studies.tuning.selection import is_settled
-
-    with trust(planned.targets()):
-        show_report(planned.folder.path, log=False)
-    asked = {run.folder for run in trials.runs}
-    left = [run for run in collect(trials.folder.path).runs if run.folder.place in asked and not is_settled(run)]
-    print(f"attnlab: {len(left)} of {len(asked)} trials are not finished, so no run is begun", file=sys.stderr)
-    return _status(left) or 1
-
-
-def _status(runs: Sequence["Run"]) -> int:
-    """Return 1 if any of some runs crashed or is not done, 2 if all that failed are mistakes in their configs, else 0."""
-    from attnlab.studies.collection import tally
-
-    failed = [run for run in runs if run.state == "failed"]
+def _status(results: "Results") -> int:
+    """Tell what is not done of what was asked for; return 2 if all that failed are mistakes in configs, 1 for all else."""
+    for warning in results.warnings:
+        print(f"attnlab: {warning}", file=sys.stderr)
+    failed = [run for run in results.asked if run.state == "failed"]
     if failed:
-        name = failed[0].folder.error_file.name
-        print(f"attnlab: {len(failed)} runs failed; {name} in a run's folder says how", file=sys.stderr)
         return 1 if any("Traceback" in run.error or run.error.startswith("killed") for run in failed) else 2
-    if any(not run.is_done for run in runs):
-        print(f"attnlab: {tally(run.state for run in runs)}; the same command goes on", file=sys.stderr)
-        return 1
-    return 0
+    return 1 if results.warnings else 0
 
 
-def study_folder(name: str) -> Path:
-    """Return the folder of a study's runs.
-
-    Args:
-        name: of the study, or the path of the folder.
-
-    Raises:
-        UserError: there is none.
-    """
-    folder = Path(name) if Path(name).is_dir() else Path(RUNS, name)
-    if not folder.is_dir():
-        raise UserError(f"no runs of a study {name!r}: there is no folder {folder}")
-    return folder
-
-
-def show_report(folder: Path, *, log: bool) -> tuple["Study", bool]:
-    """Write the report of a study, and print its table.
-
-    Args:
-        folder: of the study.
-        log: also log the comparison where the runs were logged.
-
-    Returns:
-        What was reported, and whether it was logged.
-    """
+def show_results(results: "Results") -> None:
+    """Print the table of a study, and where its report is."""
     from attnlab.commands._terminal import Terminal
-    from attnlab.studies.report import report
 
-    study, comparison = report(folder)
-    console, page = Terminal(), study.folder.page_file
+    console, comparison = Terminal(), results.comparison
     if comparison is None:
-        console.print(f"no run is finished; what there is: {page}", soft_wrap=True, highlight=False)
-        return study, False
+        console.print(f"no run is finished; what there is: {results.page}", soft_wrap=True, highlight=False)
+        return
     console.print(comparison.rich())
-    table = study.folder.table_file("md").name
-    console.print(f"written to {page}, and the table to {table}, .csv and .tex beside it", soft_wrap=True, highlight=False)
-    if not log:
-        return study, False
-    from attnlab.studies.publish import publish  # not before: Weights & Biases and Matplotlib are imported with it
-
-    return study, publish(study, comparison)
+    table = results.study.folder.table_file("md").name
+    console.print(
+        f"written to {results.page}, and the table to {table}, .csv and .tex beside it", soft_wrap=True, highlight=False
+    )

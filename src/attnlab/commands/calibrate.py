@@ -7,7 +7,6 @@ import click
 
 from attnlab.commands._complete import complete_study_folder
 from attnlab.commands._significance import significance_option
-from attnlab.commands._sweep import study_folder
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 from attnlab.studies.names import Significance
@@ -36,8 +35,9 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
     from attnlab.commands._terminal import Terminal
     from attnlab.studies.calibration import calibrate_study, write_rates
     from attnlab.studies.collection import check_files, collect
+    from attnlab.studies.folder import find_folder
 
-    study = check_files(collect(study_folder(name)))
+    study = check_files(collect(find_folder(name)))
     rates = list(calibrate_study(study, metric, sizes, splits, significance))
     measure = study.known_metrics[metric] if metric else study.ranking[1]
     if output:

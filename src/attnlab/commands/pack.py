@@ -6,7 +6,6 @@ import click
 
 from attnlab.commands._complete import complete_study_folder
 from attnlab.commands._models import FILE
-from attnlab.commands._sweep import study_folder
 
 
 @click.command(short_help="Put the finished runs of a study into one small file.")
@@ -18,9 +17,9 @@ def command(name: str, output: Path | None) -> int:
     It holds what reports and comparisons read (results, predictions, statistics, learning curves, attention), and no model.
     """
     from attnlab.studies.archive import pack
-    from attnlab.studies.folder import StudyFolder
+    from attnlab.studies.folder import StudyFolder, find_folder
 
-    study = StudyFolder(study_folder(name))
+    study = StudyFolder(find_folder(name))
     target = output or Path(f"{study.name}.tar.xz")
     runs = pack(study, target)
     print(f"{len(runs)} of {len(study.runs)} runs, {target.stat().st_size:,} bytes: {target}")

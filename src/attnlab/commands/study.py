@@ -22,15 +22,13 @@ def command(
     NAME is a file in experiments/, such as scores or scores/full, or the path of a file elsewhere. Every key of its config and
     every axis of its sweep can be set.
     """
-    from attnlab.config import EXPERIMENTS
-    from attnlab.studies.files import find_study
+    from attnlab.studies.files import find_study, study_places
 
-    places = [place for place in EXPERIMENTS if place.is_dir()]
     if name is None and not (dry_run or overrides):
         return _list()
     if name is None or "=" in name:
         raise UserError("name a study first: attnlab study NAME [KEY=VALUE ...]; attnlab study alone lists what there is")
-    root, config_name = find_study(name, places)
+    root, config_name = find_study(name, study_places())
     chosen = [*overrides, *(["keep_results=true"] if keep_results else [])]
     return sweep(root, config_name, chosen, HydraOptions.of(options), dry_run=dry_run)
 
@@ -39,12 +37,11 @@ def _list() -> int:
     from rich.table import Table
 
     from attnlab.commands._terminal import Terminal
-    from attnlab.config import EXPERIMENTS
     from attnlab.studies.collection import collect, tally
-    from attnlab.studies.files import list_studies
+    from attnlab.studies.files import list_studies, study_places
 
     table = Table("study", "question", "runs")
-    for study in list_studies([place for place in EXPERIMENTS if place.is_dir()]):
+    for study in list_studies(study_places()):
         try:
             done = tally(run.state for run in collect(study.folder).runs)
         except UserError:

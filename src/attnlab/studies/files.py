@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from attnlab.config import EXPERIMENTS
 from attnlab.errors import UserError, nearest
 from attnlab.runs.names import RUNS
 
@@ -15,6 +16,11 @@ log = logging.getLogger(__name__)
 
 MAIN = "study.yaml"
 """The file of a study that is a folder; other files in it are other forms of the study."""
+
+
+def study_places() -> list[Path]:
+    """Return the folders that studies are looked for in: the user's own, and those that ship."""
+    return [place for place in EXPERIMENTS if place.is_dir()]
 
 
 def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:

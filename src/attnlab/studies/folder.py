@@ -8,6 +8,7 @@ from typing import Any
 from attnlab.errors import UserError, brief
 from attnlab.runs.files import write_atomically
 from attnlab.runs.folder import RunFolder
+from attnlab.runs.names import RUNS
 from attnlab.runs.record import Schema
 from attnlab.studies.names import Significance
 
@@ -135,3 +136,18 @@ class StudyFolder:
         """Write ``study.json``, making the folder where it is missing."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_atomically(self.plan_file, json.dumps(asdict(plan), indent=1, ensure_ascii=False))
+
+
+def find_folder(name: str) -> Path:
+    """Return the folder of a study's runs.
+
+    Args:
+        name: of the study, or the path of the folder.
+
+    Raises:
+        UserError: there is none.
+    """
+    folder = Path(name) if Path(name).is_dir() else Path(RUNS, name)
+    if not folder.is_dir():
+        raise UserError(f"no runs of a study {name!r}: there is no folder {folder}")
+    return folder

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from markupsafe import escape
 from rich import box
 from rich.styled import Styled
 from rich.table import Table
@@ -99,18 +100,35 @@ class Comparison:
         tuning = _markdown_tuning(self.tuning) if self.tuning else []
         return "\n".join([f"# {_markdown(self.title)}\n", table, "", *notes, *claims, *tuning, ""])
 
+    def values(self) -> tuple[list[str], list[list[float | str | None]]]:
+        """Return the table as numbers: names of the columns, spreads and p in columns of their own, and a row a variant."""
+        endings = [list(dict.fromkeys(e for row in self.rows for e in row[i].more)) for i in range(len(self.header))]
+        header = [n for name, more in zip(self.header, endings, strict=True) for n in (name, *(f"{name} {e}" for e in more))]
+        rows = [
+            [v for cell, more in zip(row, endings, strict=True) for v in (cell.value, *(cell.more.get(e) for e in more))]
+            for row in self.rows
+        ]
+        return header, rows
+
     def csv(self) -> str:
         """Return the table as comma-separated values: numbers to the last digit, spreads in columns of their own."""
         written = io.StringIO()
         writer = csv.writer(written, lineterminator="\n")
-        endings = [list(dict.fromkeys(e for row in self.rows for e in row[i].more)) for i in range(len(self.header))]
-        writer.writerow(
-            _csv(n) for name, more in zip(self.header, endings, strict=True) for n in (name, *(f"{name} {e}" for e in more))
-        )
-        for row in self.rows:
-            cells = zip(row, endings, strict=True)
-            writer.writerow(_csv(v) for cell, more in cells for v in (cell.value, *(cell.more.get(e) for e in more)))
+        header, rows = self.values()
+        writer.writerow([_csv(name) for name in header])
+        writer.writerows([_csv(value) for value in row] for row in rows)
         return written.getvalue()
+
+    def html(self) -> str:
+        """Return the table as HTML, with the columns of a narrow table, and its notes."""
+        header = "".join(f"<th>{_html(self.header[i])}</th>" for i in self.brief)
+        rows = (
+            "".join(f"<td>{f'<b>{_html(row[i].brief)}</b>' if row[i].best else _html(row[i].brief)}</td>" for i in self.brief)
+            for row in self.rows
+        )
+        notes = "".join(f"<li>{_html(note)}</li>" for note in [*self.notes, *self._claims()])
+        table = "".join(f"<tr>{row}</tr>" for row in (header, *rows))
+        return f"<table>{table}</table><details><summary>Notes</summary><ul>{notes}</ul></details>"
 
     def latex(self) -> str:
         """Return the table as a LaTeX tabular for the package booktabs."""
@@ -157,6 +175,10 @@ def _markdown_tuning(tuning: TuningTable) -> list[str]:
 
 def _one_line(text: str) -> str:
     return " ".join(printable(text).split())
+
+
+def _html(text: str) -> str:
+    return str(escape(_one_line(text)))
 
 
 def _markdown(text: str, *, in_table: bool = True) -> str:

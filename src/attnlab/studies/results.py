@@ -1,0 +1,130 @@
+"""What a study came to, for Python: its table and its runs as data frames, and its report."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+from attnlab.errors import UserError, printable
+from attnlab.studies.collection import Study, tally
+from attnlab.studies.cost import known_costs
+from attnlab.studies.run import Run
+from attnlab.studies.table import Comparison
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, repr=False)
+class Results:
+    """The results of a study; a notebook shows its table.
+
+    Attributes:
+        study: its runs.
+        comparison: of its variants; None while no run is finished.
+        asked: the runs that were asked for, or the trials that have to be finished before these.
+        untuned: why no run was begun; empty if that is not so.
+    """
+
+    study: Study
+    comparison: Comparison | None
+    asked: Sequence[Run]
+    untuned: str = ""
+
+    @property
+    def page(self) -> Path:
+        """The report, one page of HTML."""
+        return self.study.folder.page_file
+
+    @property
+    def unfinished(self) -> dict[str, str]:
+        """How far each run is that is not done, with the last line of its error if it failed, by its folder in the study's."""
+        return {run.folder.place: _tell(run) for run in self.study.runs if not run.is_done}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was asked for and is not done, in at most two lines."""
+        failed = [run for run in self.asked if run.state == "failed"]
+        told = [self.untuned] if self.untuned else []
+        if failed:
+            told.append(f"{len(failed)} runs failed; {failed[0].folder.error_file.name} in a run's folder says how")
+        elif any(not run.is_done for run in self.asked):
+            told.append(f"{tally(run.state for run in self.asked)}; the same command goes on")
+        return told
+
+    @cached_property
+    def table(self) -> "DataFrame":
+        """The table of the report: a row a variant, the best first, and the columns of ``comparison.csv``.
+
+        Raises:
+            UserError: no run is finished, or pandas is missing.
+        """
+        if self.comparison is None:
+            raise UserError(self._nothing)
+        (first, *header), rows = self.comparison.values()
+        frame = _pandas().DataFrame([row[1:] for row in rows], columns=header)
+        return frame.set_index(_pandas().Index([row[0] for row in rows], name=first))
+
+    @cached_property
+    def runs(self) -> "DataFrame":
+        """A row for each finished run and test set: its variant, its metrics by their names, its costs and its folder.
+
+        Raises:
+            UserError: pandas is missing.
+        """
+        finished = self.study.done()
+        results = [run.result for runs in finished.values() for run in runs]
+        names = list(dict.fromkeys(name for result in results for test in result.tests.values() for name in test["metrics"]))
+        costs = known_costs(results)
+        rows = [
+            {
+                "variant": label,
+                "seed": run.seed,
+                "test": test,
+                **{name: run.value(test, name) for name in names},
+                **{cost.label: cost.read(run.result) for cost in costs},
+                "folder": str(run.folder.path),
+            }
+            for label, runs in finished.items()
+            for run in runs
+            for test in run.result.tests
+        ]
+        header = ["variant", "seed", "test", *names, *(cost.label for cost in costs), "folder"]
+        return _pandas().DataFrame(rows, columns=header)
+
+    @property
+    def _nothing(self) -> str:
+        first = next((f"; {place} {told}" for place, told in self.unfinished.items() if told.startswith("failed")), "")
+        return f"no run in {self.study.folder.path} is finished: {self._states}{first}"
+
+    @property
+    def _states(self) -> str:
+        return tally(run.state for run in self.study.runs)
+
+    def __repr__(self) -> str:
+        return f"<Results of {self.study.folder.path}: {self._states}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the table without its widest columns, the notes, and what is missing."""
+        shown = Markup("<p>{}</p>").format(self._nothing) if self.comparison is None else Markup(self.comparison.html())
+        missing = Markup("").join(Markup("<li>{}: {}</li>").format(*map(printable, item)) for item in self.unfinished.items())
+        holes = Markup("<p>Not finished:</p><ul>{}</ul>").format(missing) if missing else Markup("")
+        return str(shown + holes + Markup("<p>The report: <code>{}</code></p>").format(escape(str(self.page))))
+
+
+def _tell(run: Run) -> str:
+    lines = run.error.strip().splitlines() if run.state in ("failed", "damaged") else []
+    return f"{run.state}: {lines[-1]}" if lines else run.state
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        if error.name != "pandas":
+            raise
+        raise UserError("data frames need pandas: pip install 'attnlab[notebook]'") from None
+    return pandas
