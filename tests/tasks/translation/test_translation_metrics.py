@@ -100,6 +100,7 @@ def test_tokenized_bleu_ignores_case_and_counts_marks_as_words() -> None:
     assert value(TokenizedBLEU(), evidence(["der hund schläft ."], ["Der Hund schläft."], language="de")) == pytest.approx(
         100.0
     )
+    assert TokenizedBLEU().statistics(evidence(["犬が寝る。"], ["犬が寝ている。"], language="ja")) is None
     signature = TokenizedBLEU().signature({"language": "de"})
     assert "case:lc" in signature
     assert "tok:moses-de" in signature

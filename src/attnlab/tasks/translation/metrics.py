@@ -18,6 +18,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import AttentionMetric, Loss, signature_of, statistics_of
+from attnlab.tasks.translation.pairs import UNSPACED
 
 if TYPE_CHECKING:
     from sacremoses import MosesTokenizer
@@ -128,10 +129,15 @@ class TokenizedBLEU(SacreBLEUMetric):
     """Tokenized, lower-cased BLEU, for comparison with older papers alone: it depends on the tokenizer.
 
     Both sides are detokenized text, lower-cased and tokenized by Moses' rules for the language, so that systems with different
-    tokenizers of their own still compare. The signature holds ``tok:moses-LANGUAGE``.
+    tokenizers of their own still compare. The signature holds ``tok:moses-LANGUAGE``. Languages that are written without spaces
+    have none, since these rules would take a whole sentence for one word.
     """
 
     label = "BLEU tok-lc"
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        return None if evidence.facts.get("language") in UNSPACED else super().statistics(evidence)
 
     @override
     def scorer(self, facts: Mapping[str, Any]) -> base.Metric:

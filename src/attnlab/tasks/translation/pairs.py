@@ -21,7 +21,7 @@ from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.vocabulary import Vocabulary
 
 T = TypeVar("T")
-UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "zh"})
+UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
 """Languages that are written without spaces between words."""
 
 
