@@ -6,20 +6,32 @@ from pathlib import Path
 
 import pytest
 import torch
+from matplotlib.font_manager import FontEntry, findfont
+from matplotlib.ft2font import FT2Font
 
 from attnlab.errors import UserError
-from attnlab.evaluation import plots
+from attnlab.evaluation import fonts, plots
 from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.measurement import Bucket
 
 
-def test_every_installed_font_is_looked_through_for_a_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plots, "FONTS", ["DejaVu Sans", "No Such Font", "DejaVu Serif"])  # matplotlib brings the two
-    plots.save(heatmap(torch.ones(1, 1), ["走る"], ["läuft"]), tmp_path / "x.svg")
+def test_a_font_is_found_for_every_letter_that_any_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A letter that the first font lacks: of those that have it one called Noto is taken; one that is gone is no mistake."""
+    serif, first = findfont("DejaVu Serif"), FT2Font(findfont(fonts.FIRST)).get_charmap()
+    lacking = next(chr(code) for code in FT2Font(serif).get_charmap() if code not in first)
+    entries = [
+        FontEntry(fname=str(tmp_path / "gone.ttf"), name="Noto Gone"),
+        FontEntry(fname=serif, name="A Serif"),
+        FontEntry(fname=serif, name="Noto Serif"),
+        FontEntry(fname=serif, name="STIX Symbols"),
+    ]
+    monkeypatch.setattr(fonts.fontManager, "ttflist", entries)
+    assert fonts.choose_fonts("läuft") == [fonts.FIRST]
+    assert fonts.choose_fonts(f"läuft {lacking}") == [fonts.FIRST, "Noto Serif"]
+    plots.save(heatmap(torch.ones(1, 1), [f"走{lacking}"], ["läuft"]), tmp_path / "x.svg")
     drawn = (tmp_path / "x.svg").read_text(encoding="utf-8")
-    (token,) = (line for line in drawn.splitlines() if "走る" in line)
-    assert "DejaVu Serif" in token
-    assert "No Such Font" not in drawn
+    (token,) = (line for line in drawn.splitlines() if f"走{lacking}" in line)
+    assert "Noto Serif" in token
 
 
 def test_dollar_signs_are_text(tmp_path: Path) -> None:
@@ -59,6 +71,8 @@ def test_letters_that_no_font_has_are_told_once_and_other_warnings_are_kept(
         plots.save(figure, tmp_path / "x.png")
     assert len(told) == 1
     assert caplog.text.count("no installed font has all letters") == 1
+    plots.save(heatmap(torch.ones(1, 1), ["\ue000"], ["b"]), tmp_path / "x.svg")
+    assert caplog.text.count("no installed font has all letters") == 1, "in SVG text stays text"
 
 
 def test_a_figure_that_cannot_be_written_is_told(tmp_path: Path) -> None:

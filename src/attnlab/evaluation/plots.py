@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from matplotlib.font_manager import get_font_names
-from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 from attnlab.errors import UserError
+from attnlab.evaluation.fonts import set_fonts
 from attnlab.evaluation.heatmaps import LEAST_ROWS, draw, label_height
 from attnlab.evaluation.measurement import Bucket
 
@@ -27,8 +26,6 @@ log = logging.getLogger(__name__)
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 """Okabe and Ito's, told apart by readers with any kind of colour vision."""
 MARKERS = "os^Dv*P"
-FONTS = ["DejaVu Sans", "Noto Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans Devanagari", "Arial Unicode MS"]
-"""Looked through for every letter, those that are installed, so that any script is readable whose font is."""
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -37,11 +34,7 @@ def save(figure: Figure, path: Path) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    known = set(get_font_names())
-    fonts = [font for font in FONTS if font in known]
-    # A text takes its fonts when it is made: most are made already, and some, such as ticks, not before they are drawn.
-    for text in figure.findobj(Text):
-        text.set_fontfamily(fonts)
+    fonts = set_fonts(figure)
     with mpl.rc_context({"svg.fonttype": "none", "font.family": fonts}), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -52,7 +45,7 @@ def save(figure: Figure, path: Path) -> None:
     for warning in told:
         if warning not in missing:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    if missing:
+    if missing and path.suffix != ".svg":
         log.warning("no installed font has all letters of %s: write SVG, or install the Noto fonts of the script", path)
 
 

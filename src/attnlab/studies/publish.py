@@ -1,9 +1,10 @@
 """The comparison of a study at Weights & Biases, beside the runs that it compares."""
 
 import hashlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import matplotlib.pyplot  # noqa: F401  # Weights & Biases looks for it when it is given a figure
 import wandb
 from matplotlib.figure import Figure
 
@@ -37,8 +38,13 @@ def publish(study: Study, comparison: Comparison) -> bool:
         job_type="report",
         dir=study.folder.path.resolve(),
     ) as run:
-        table = wandb.Table(columns=list[Any](comparison.header), data=data)
-        run.log({"comparison": table, **{name: wandb.Image(figure) for name, figure in drawn.items()}})
+        logged: dict[str, Any] = {"comparison": wandb.Table(columns=list[Any](comparison.header), data=data)}
+        with TemporaryDirectory() as scratch:
+            for number, (name, figure) in enumerate(drawn.items()):
+                path = Path(scratch, f"{number}.png")
+                plots.save(figure, path)
+                logged[name] = wandb.Image(str(path))
+            run.log(logged)
     return True
 
 
