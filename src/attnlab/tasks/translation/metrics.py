@@ -18,7 +18,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import AttentionMetric, Loss, signature_of, statistics_of
-from attnlab.tasks.translation.pairs import UNSPACED
+from attnlab.tasks.translation.spacing import is_unspaced
 
 if TYPE_CHECKING:
     from sacremoses import MosesTokenizer
@@ -137,7 +137,7 @@ class TokenizedBLEU(SacreBLEUMetric):
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
-        return None if evidence.facts.get("language") in UNSPACED else super().statistics(evidence)
+        return None if is_unspaced(str(evidence.facts.get("language"))) else super().statistics(evidence)
 
     @override
     def scorer(self, facts: Mapping[str, Any]) -> base.Metric:

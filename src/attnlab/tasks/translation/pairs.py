@@ -16,13 +16,12 @@ from attnlab.data.symbols import END, UNK
 from attnlab.tasks.translation.copying import CopyIds
 from attnlab.tasks.translation.corpora import ParallelText
 from attnlab.tasks.translation.links import WORDS, link_tokens
+from attnlab.tasks.translation.spacing import is_unspaced
 from attnlab.tasks.translation.targetlanguage import TargetLanguage
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.vocabulary import Vocabulary
 
 T = TypeVar("T")
-UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
-"""Languages that are written without spaces between words."""
 
 
 class SentencePairs(Examples):
@@ -55,7 +54,7 @@ class SentencePairs(Examples):
         self.language = language
         self.facts = {} if language is None else {"language": language.code}
         self.name = name
-        self.unit = "characters" if _is_unspaced(tokenizers[0]) else "words"
+        self.unit = "characters" if is_unspaced(tokenizers[0].language) else "words"
         self.text = text
         self.vocabularies = vocabularies
         self.tokenizers = tokenizers
@@ -109,7 +108,8 @@ class SentencePairs(Examples):
     @override
     def lengths(self) -> NDArray[np.int64]:
         """(pairs, 2): words of each side, at white space; characters where its language is written without spaces."""
-        sides = zip((self.sources, self.references), map(_is_unspaced, self.tokenizers), strict=True)
+        unspaced_sides = [is_unspaced(tokenizer.language) for tokenizer in self.tokenizers]
+        sides = zip((self.sources, self.references), unspaced_sides, strict=True)
         counts = [[len("".join(line.split()) if unspaced else line.split()) for line in lines] for lines, unspaced in sides]
         return np.array(counts, dtype=np.int64).T
 
@@ -170,7 +170,3 @@ def _read_tokens(
 
 def _split(splitter: Tokenizer, sentences: Sequence[str], indices: Sequence[int]) -> list[list[str]]:
     return splitter.tokenize([sentences[index] for index in indices])
-
-
-def _is_unspaced(tokenizer: Tokenizer) -> bool:
-    return tokenizer.language.partition("-")[0] in UNSPACED

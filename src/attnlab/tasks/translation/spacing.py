@@ -5,6 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
+
+
+def is_unspaced(language: str) -> bool:
+    """Tell whether a language is written without spaces between words, by its code."""
+    return language.partition("-")[0] in UNSPACED
+
 
 class Spacing:
     """Joins tokens to text as a training text did: is there a space between this token and the next?
