@@ -39,6 +39,7 @@ def shown_commands(text: str = MANUAL) -> list[str]:
     return list(dict.fromkeys(shown))
 
 
+@pytest.mark.exhaustive
 def test_an_attention_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a folder outside the package, with one Python file and one YAML file, swept against a built-in score."""
     written("myscores.py", tmp_path)
@@ -52,6 +53,7 @@ def test_an_attention_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.
     assert "| general | 1 |" in table
 
 
+@pytest.mark.exhaustive
 def test_a_metric_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written("mymetrics.py", tmp_path)
     written("conf/metrics/mine.yaml", tmp_path)

@@ -76,6 +76,7 @@ def test_the_package_counts_as_it_was_when_it_was_imported(tmp_path: Path, monke
         hash_package.cache_clear()
 
 
+@pytest.mark.exhaustive
 def test_what_a_sweeps_runs_are_forked_from_has_imported_and_hashed_all_of_their_code() -> None:
     code = "import sys, attnlab.runs.preload as p, attnlab.source as s; assert s.hash_package.cache_info().currsize == 1; "
     code += "names = p.run_modules(); assert len(names) > 90 and set(names) <= set(sys.modules)"

@@ -86,6 +86,7 @@ def test_a_sweep_compares_its_runs_and_survives_a_failure(cli: Cli, tmp_path: Pa
     assert "additive" in capfd.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_a_study_is_a_file(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments" / "mine.yaml").write_text(

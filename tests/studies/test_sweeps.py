@@ -250,6 +250,7 @@ def test_a_run_with_a_logger_that_is_asked_to_stop_writes_a_checkpoint_and_one_l
     assert next(tmp_path.glob("runs/stop/*/*/last.ckpt")).stat().st_mtime_ns > before
 
 
+@pytest.mark.exhaustive
 def test_ctrl_c_ends_a_sweep_with_a_checkpoint_and_the_same_command_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=stop", "trainer.max_epochs=100", "seed=1,2"]
     with started(command, tmp_path) as process:
@@ -370,6 +371,7 @@ def test_what_is_no_study_is_told(cli: Cli, tmp_path: Path, capsys: pytest.Captu
     assert "Who?" in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_a_folder_may_be_called_anything_and_a_study_may_search_further_folders(cli: Cli, tmp_path: Path) -> None:
     odd = tmp_path / "a=b (c), d's" / "experiments"
     (odd / "parts" / "attention").mkdir(parents=True)
@@ -386,6 +388,7 @@ def test_a_folder_may_be_called_anything_and_a_study_may_search_further_folders(
     assert collect(Path("runs/odd")).count("done") == 1
 
 
+@pytest.mark.exhaustive
 def test_what_is_monitored_decides_what_a_run_is(cli: Cli, tmp_path: Path) -> None:
     monitors = "monitor=val/bleu,val/accuracy"
     assert cli("train", "-m", *SMALL, "name=monitors", monitors, "trainer.max_epochs=2") == 0
@@ -395,6 +398,7 @@ def test_what_is_monitored_decides_what_a_run_is(cli: Cli, tmp_path: Path) -> No
     assert (one.result.monitor, other.result.monitor) == ("val/bleu", "val/accuracy")
 
 
+@pytest.mark.exhaustive
 def test_a_config_that_cannot_be_resolved_is_one_runs_mistake(
     cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

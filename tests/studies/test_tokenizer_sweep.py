@@ -46,6 +46,7 @@ def test_variants_with_different_tokenizers_are_compared_on_the_same_examples(cl
     assert told.endswith(": perplexity")
 
 
+@pytest.mark.exhaustive
 def test_of_a_part_of_a_test_set_every_file_says_which_examples(cli: Cli, tmp_path: Path) -> None:
     part = ["trainer.limit_train_batches=1", "trainer.limit_test_batches=1", "batches.eval_size=4", "logger=none"]
     assert cli("train", "name=part", *TINY, *part) == 0

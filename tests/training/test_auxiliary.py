@@ -72,6 +72,7 @@ def test_what_is_punished_goes_down_and_the_likelihood_keeps_its_name(cli: Cli, 
     assert "train/coverage" not in plain
 
 
+@pytest.mark.exhaustive
 def test_a_loss_begins_after_its_share_of_the_training_and_grows(cli: Cli, tmp_path: Path) -> None:
     late = CoverageLoss(weight=2.0, start=0.5, ramp=0.25)
     assert [late.weight_at(progress) for progress in (0.0, 0.49, 0.5, 0.625, 0.75, 1.0)] == [0.0, 0.0, 0.0, 1.0, 2.0, 2.0]

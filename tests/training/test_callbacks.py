@@ -23,6 +23,7 @@ from saboteur import SABOTEUR
 __all__ = ["cli"]
 
 
+@pytest.mark.exhaustive
 def test_the_time_of_a_run_is_at_most_what_elapsed(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[float] = []
 

@@ -46,6 +46,7 @@ def test_the_last_checkpoint_is_that_of_the_last_epoch(cli: Cli, tmp_path: Path)
     assert epochs == [0, 2]
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_dies_loses_minutes_and_may_be_moved(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on in the midst of an epoch, in another place, to the figures that it would have come to.
 

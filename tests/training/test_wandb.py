@@ -74,6 +74,7 @@ def test_a_study_logs_its_comparison_beside_its_runs(tmp_path: Path) -> None:
     assert all({"test/bleu", "test/chrf", "test/perplexity"} <= summary for summary in scores)
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_goes_on_is_the_same_run_there(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ["train", *TINY, SABOTEUR, "trainer.max_epochs=2", "batches.size=16"]
     monkeypatch.setenv("SABOTAGE", "seed=1=interrupt@8")

@@ -202,6 +202,7 @@ def test_what_does_not_go_with_the_task_is_told_in_one_line(
     assert message in line
 
 
+@pytest.mark.exhaustive
 def test_the_same_commands_train_report_evaluate_predict_and_draw(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
