@@ -31,6 +31,21 @@ def _exhaustive(value: Any) -> Any:
     return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.exhaustive)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test that is marked ``few``, ``make test`` takes so many, spread over all; ``make test-all`` all."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") and not item.get_closest_marker("exhaustive"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for alike in cases.values():
+        count = alike[0].get_closest_marker("few").args[0]  # type: ignore[union-attr]
+        kept = {number * len(alike) // count for number in range(count)}
+        for number, item in enumerate(alike):
+            if number not in kept:
+                item.add_marker("exhaustive")
+
+
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> torch.device:
     """Where a test runs: always on the CPU, and on a GPU too where there is one."""

@@ -132,6 +132,7 @@ def calls(run: Callable[[], object]) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_the_walks_are_what_is_called(cli: Cli, tmp_path: Path) -> None:
     import attnlab.runs.execution  # noqa: F401  # not while every call is noted
     from attnlab.studies.collection import collect

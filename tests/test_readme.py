@@ -106,6 +106,7 @@ def test_every_command_that_is_shown_is_one() -> None:
             verb.make_context(name, rest, parent=context)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "command",
     exhaustive_but(shown_commands(PAGES["README"] + PAGES["training"]), [c for c in shown_commands() if "attnlab train" in c]),
@@ -191,6 +192,7 @@ def test_every_option_and_study_is_listed() -> None:
         assert form in ("", "full") or f"attnlab study {study.name}\n" in told, study.name
 
 
+@pytest.mark.exhaustive
 def test_every_mistake_shown_is_what_is_said(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     shown = re.findall(r"\$ attnlab (.*)\n((?:attnlab: .*\n)(?:[^$`].*\n)*)", MANUAL)
     assert len(shown) == 2

@@ -38,6 +38,7 @@ def test_what_is_no_component_is_refused(config: dict[str, Any]) -> None:
     assert "a_module_that_must_not_be_imported" not in sys.modules
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("group", ["attention", "encoder", "decoder", "search", "optimizer", "logger", "trainer", "tokenizer"])
 def test_every_option_may_be_built(group: str) -> None:
     for option in options(group):
@@ -67,6 +68,7 @@ VERBS = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("part", ["tokenizer", "search", "metrics", "attention"])
 @pytest.mark.parametrize("verb", VERBS)
 def test_opening_a_run_runs_none_of_its_code_unless_it_is_trusted(

@@ -58,6 +58,7 @@ def decode(made: Seq2Seq, intervention: Intervention | None = None) -> tuple[Ten
     return made.scores(decoded, memory), decoded.weights
 
 
+@pytest.mark.few(26)
 @pytest.mark.parametrize("decoder", exhaustive_but(("luong", "transformer"), DECODERS))
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_own_weights_change_no_bit(name: str, decoder: str) -> None:
@@ -68,6 +69,7 @@ def test_own_weights_change_no_bit(name: str, decoder: str) -> None:
     assert all(one.attention.replacement is None for one in find_attentions(made.decoder))
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_every_attention_goes_on_with_other_weights(name: str) -> None:
     made = composed_model(f"attention={name}")
@@ -97,6 +99,7 @@ def test_every_attention_goes_on_with_other_weights(name: str) -> None:
         torch.testing.assert_close(reported, after.mean(dim=1))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_given_weights_are_those_of_each_step(decoder: str) -> None:
     """The whole target at once, or one token after another: what follows from other weights is the same."""

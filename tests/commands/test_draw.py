@@ -78,6 +78,7 @@ def test_a_damaged_curve_is_told(runs: dict[str, Path], cli: Cli, tmp_path: Path
     assert "empty holds no metrics.jsonl" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_single_heads_are_drawn(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two layers of four heads, each with its title; the weights of a panel are those of its head."""
     parts = ["encoder=transformer", "decoder=transformer", "attention=multihead"]

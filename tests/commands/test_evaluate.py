@@ -88,6 +88,7 @@ def test_a_column_that_no_run_would_fill_is_told_before_training(
     assert f"study.metrics has '{name}', which attnlab evaluate alone measures" in line
 
 
+@pytest.mark.exhaustive
 def test_tests_measure_forced_lengths_if_they_are_told_to(cli: Cli, tmp_path: Path) -> None:
     told = [
         "study.metrics=[bleu,bleu_forced_length]",
@@ -158,6 +159,7 @@ def test_unknown_words_are_replaced_where_the_run_did_so_in_its_test(runs: dict[
     assert "<unk>" in (run / "evaluations" / "without.test.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.exhaustive
 def test_what_says_that_there_is_a_test_is_written_last(
     runs: dict[str, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

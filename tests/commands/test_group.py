@@ -23,6 +23,7 @@ VERBS = sorted(path.stem for path in (ROOT / "src" / "attnlab" / "commands").glo
 HEAVY = {"torch", "lightning", "spacy", "wandb", "matplotlib", "numpy", "scipy", "sacrebleu"}
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["train", "--cfg", "job", "--resolve"], *([verb, "--help"] for verb in VERBS)],
@@ -63,6 +64,7 @@ def test_help_is_there_at_once_and_lists_every_verb() -> None:
     assert main([]) == main(["help"]) == main(["--help"]) == 0
 
 
+@pytest.mark.exhaustive
 def test_the_help_of_training_is_hydras(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     for flags in (["--help"], ["-h", "attention=dot", "-m"]):
         assert cli("train", *flags) == 0
@@ -72,6 +74,7 @@ def test_the_help_of_training_is_hydras(cli: Cli, capsys: pytest.CaptureFixture[
     assert "attnlab.attention.scores.Dot" in shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("option", [["--hydra-help"], ["--info", "searchpath"], ["--cfg", "hydra", "-p", "hydra.launcher"]])
 def test_hydras_own_options_are_handed_on(option: list[str], tmp_path: Path) -> None:
     command = [sys.executable, "-m", "attnlab", "train", *option]  # some of them change how everything is logged

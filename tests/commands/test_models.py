@@ -69,6 +69,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_ends_in_one_line(
     name: str, runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]

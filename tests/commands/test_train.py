@@ -60,6 +60,7 @@ def test_the_same_command_twice_gives_the_same_numbers_to_the_last_bit(cli: Cli,
     assert first["tests"] == second["tests"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("precision", ["bf16-mixed", "bf16-true"])
 def test_half_precision_trains_with_the_usual_optimizer_and_clipping(precision: str, cli: Cli, tmp_path: Path) -> None:
     assert cli("train", *SMALL_RUN, f"trainer.precision={precision}", "trainer.gradient_clip_val=1.0") == 0
@@ -228,6 +229,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_ends_in_one_line(
     name: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -263,6 +265,7 @@ def test_a_config_of_ones_own(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFi
     assert "│ dot " in shown
 
 
+@pytest.mark.exhaustive
 def test_the_config_of_a_sweep_is_that_of_its_first_run(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("train", "-m", "attention=none,dot", "--cfg", "job", "-p", "attention") == 0
     assert "attnlab.attention.NoAttention" in capsys.readouterr().out

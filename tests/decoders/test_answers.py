@@ -70,6 +70,7 @@ def test_slots_are_those_of_a_plain_loop_and_so_are_gradients() -> None:
         torch.testing.assert_close(our, their, rtol=0, atol=1e-10)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("encoder", options("encoder"))
 def test_entity_network_is_its_equations(encoder: str, tied: bool) -> None:

@@ -297,6 +297,7 @@ def test_last_state_is_copied_and_sizes_are_checked() -> None:
         model("decoder/initial_state=last", "decoder.num_layers=2")
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("initial", options("decoder/initial_state"))
 @pytest.mark.parametrize("cell", exhaustive_but(["lstm"], options("decoder/cell")))
 @pytest.mark.parametrize("encoder", options("encoder"))

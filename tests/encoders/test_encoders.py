@@ -99,8 +99,10 @@ def test_properties(overrides: list[str]) -> None:
         assert parameter.grad.abs().sum() > 0, name
 
 
-@pytest.mark.parametrize("option", [option for option in options("encoder") if "dropout" in config(f"encoder={option}")])
+@pytest.mark.parametrize("option", options("encoder"))
 def test_dropout_acts_in_training_alone(option: str) -> None:
+    if "dropout" not in config(f"encoder={option}"):
+        pytest.skip("it has none")
     encoder = make([f"encoder={option}"], dropout=0.5, num_layers=2)
     sentence = torch.randn(1, 5, INPUT).double(), torch.tensor([5])
     assert torch.equal(encoder(*sentence).states, encoder(*sentence).states)

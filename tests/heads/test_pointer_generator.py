@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attnlab.errors import UserError
-from commands import Cli, cli
+from commands import TINY, Cli, cli
 from composing import END, VOCABULARY, copy_ids, model, sentences
 
 __all__ = ["cli"]
@@ -114,7 +114,7 @@ def test_weights_that_are_no_distribution_cannot_be_copied_with(attention: list[
 
 
 def test_label_smoothing_has_no_place_beside_copying(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli("train", POINTER, "objective.label_smoothing=0.1", "data.train_size=50", "logger=none") == 2
+    assert cli("train", POINTER, *TINY, "objective.label_smoothing=0.1", "logger=none") == 2
     assert "label smoothing spreads probability" in capsys.readouterr().err
 
 

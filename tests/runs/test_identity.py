@@ -40,6 +40,7 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
     assert identified("seed=2").recipe == first.recipe != identified("model.dropout=0.2").recipe
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("module", "counts"),
     [
@@ -73,6 +74,7 @@ def test_code_of_the_package_that_decides_numbers_counts(module: str, counts: bo
     assert after.settings == before.settings
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("module", "counts"),
     [

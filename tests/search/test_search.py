@@ -40,6 +40,7 @@ def score_output(made: Seq2Seq, source: Tensor, tokens: list[int]) -> float:
     return float(log_probabilities.detach()[0].gather(1, target[0, 1:, None]).sum())
 
 
+@pytest.mark.few(25)
 @pytest.mark.parametrize("overrides", singles(), ids=",".join)
 def test_search_properties(overrides: tuple[str, ...]) -> None:
     """Beam 1 is greedy; a batch equals its sentences; scores are the model's own; weights are those of forced decoding."""
@@ -193,6 +194,7 @@ def beam_of_one(made: Seq2Seq, source: Tensor, length: int, width: int, threshol
     return finished
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3, 100.0])
 def test_relative_threshold_drops_what_is_far_below_the_best(threshold: float) -> None:
     made = model("decoder=luong_feeding", "attention=general", seed=5)

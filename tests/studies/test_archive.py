@@ -100,6 +100,7 @@ def test_what_pack_did_not_write_is_refused(
     assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] in ([], [tmp_path / "runs"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cut", [0, 20, 0.5])
 def test_a_damaged_archive_is_one_line(cut: float, study: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("pack", "small") == 0

@@ -69,6 +69,7 @@ def test_the_best_is_better_than_every_other_and_not_the_best_is_worse_than_one(
     assert (told.verdict, told.reason) == (CONTRADICTED, "a - c in [-1.00, -0.50]")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("claims", "message"),
     [

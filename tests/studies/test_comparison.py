@@ -266,6 +266,7 @@ def test_results_that_were_kept_although_the_code_changed_are_told(tmp_path: Pat
     assert notes(folder, "kept") == told
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -294,6 +295,7 @@ def test_a_run_with_a_damaged_file_is_a_row_that_says_so(name: str, content: str
     assert path.name in study.folder.page_file.read_text(encoding="utf-8")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["weights.safetensors", "result.json", "metrics.jsonl", "texts/test.target.txt"])
 def test_a_run_with_a_file_that_it_did_not_write_is_damaged(name: str, tmp_path: Path) -> None:
     folder = write_study(tmp_path / "altered", seeds=(1,), states={})

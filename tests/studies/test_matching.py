@@ -73,6 +73,7 @@ def test_every_variant_and_its_trials_have_the_nearest_size_that_can_be(tmp_path
     assert matched.runs[2].values == {"model.embedding_size": 16}, "the baseline's own"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("match", "told"),
     [

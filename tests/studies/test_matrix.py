@@ -130,6 +130,7 @@ def test_every_variant_is_planned_in_every_column(tmp_path: Path, monkeypatch: p
     assert kept.folder == "variant=copy-none/seed=1"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("study", "told"),
     [

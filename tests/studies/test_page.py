@@ -314,6 +314,7 @@ def test_samples_of_one_test_set_are_shown_literally(opened: Page) -> None:
         assert style == line, "not by colour alone"
 
 
+@pytest.mark.few(1)
 @in_a_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_page_fits_phones_and_wide_screens_and_follows_the_scheme(opened: Page, scheme: str) -> None:

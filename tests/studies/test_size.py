@@ -158,6 +158,7 @@ def test_a_key_adds_a_variant_that_is_not_drawn_at_first(crowd: Path, browser: B
     tab.close()
 
 
+@pytest.mark.exhaustive
 @in_a_browser
 def test_a_browser_that_cannot_unpack_the_charts_says_so(crowd: Path, browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "index.html"

@@ -336,6 +336,7 @@ WRONG = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("study", "params", "told"), WRONG.values(), ids=WRONG)
 def test_a_mistake_in_a_study_is_told_before_anything_is_trained(
     study: str, params: str, told: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -443,6 +444,7 @@ def test_seeds_of_different_configs_are_told_apart_and_damaged_results_are_made_
     assert "not comparable" not in (tmp_path / "runs" / "mine" / "comparison.md").read_text()
 
 
+@pytest.mark.exhaustive
 def test_runs_over_several_devices_are_none_of_a_sweep(cli: Cli, capfd: pytest.CaptureFixture[str]) -> None:
     assert cli("train", "-m", *SMALL, "trainer.devices=2", "seed=1") == 2
     assert "would start the whole sweep again" in capfd.readouterr().err

@@ -89,6 +89,7 @@ def test_a_loss_begins_after_its_share_of_the_training_and_grows(cli: Cli, tmp_p
     assert (plain[0] == late_run[0], plain[1] == late_run[1]) == (True, False)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [

@@ -117,6 +117,7 @@ def test_an_empty_source_is_measured_by_a_run_as_attnlab_evaluate_measures_it(cl
     assert "aer" in own["metrics"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -134,6 +135,7 @@ def test_what_cannot_be_watched_or_smoothed_is_told_before_training(
     assert message in line
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("overrides", [["~metrics.loss"], ["callbacks.samples.examples=0"]])
 def test_a_run_without_a_loss_or_samples_to_show_ends_well(overrides: list[str], cli: Cli) -> None:
     assert cli("train", *TINY, "logger=none", *overrides) == 0

@@ -92,6 +92,7 @@ def forced(made: Seq2Seq) -> tuple[DecoderOutput, Tensor]:
     return decoded, made.scores(decoded, memory)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("overrides", exhaustive_but(KEPT, COMPOSITIONS))
 def test_nothing_passes_a_device_but_at_a_seam(overrides: str, part: str, meta_device: torch.device) -> None:

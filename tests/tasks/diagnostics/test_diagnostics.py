@@ -182,6 +182,7 @@ class GoldWeights:
         return weights
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [

@@ -187,6 +187,7 @@ def test_an_attention_on_the_lags_has_no_error() -> None:
     assert links == gold.sure
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
@@ -214,6 +215,7 @@ def test_mistakes_are_told_before_the_training(
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("overrides", [["model=linear", "attention=none"], ["head=values"]], ids=",".join)
 def test_what_forecasts_does_not_write_text(overrides: list[str], cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("train", *overrides, "logger=none", "data.train_size=96") == 2

@@ -167,6 +167,7 @@ def test_content_is_what_decides_the_problems(tmp_path: Path) -> None:
     assert len({task().content, task(seed=2).content, task(max_length=7).content, task(train_size=41).content}) == 4
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

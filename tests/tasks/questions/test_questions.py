@@ -174,6 +174,7 @@ def test_support_is_found_where_the_largest_weight_is_on_it(options: dict[str, A
     assert metric.statistics(Evidence([], [], [], alignments=flat)) is None
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [

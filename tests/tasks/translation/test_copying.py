@@ -52,6 +52,7 @@ def make(tmp_path: Path) -> Make:
     return partial(translation, tmp_path, data=corpus)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", options("tokenizer"))
 @pytest.mark.parametrize("shared", [False, True])
 def test_tokens_come_back(name: str, shared: bool, make: Make) -> None:

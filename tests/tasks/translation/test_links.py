@@ -147,6 +147,7 @@ def make(tmp_path: Path) -> Make:
     return partial(translation, tmp_path, data=corpus)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", options("tokenizer"))
 def test_pieces_merged_back_have_the_links_of_the_grammar(name: str, make: Make) -> None:
     config = OmegaConf.load(CONF / "tokenizer" / f"{name}.yaml")
