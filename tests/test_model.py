@@ -59,7 +59,7 @@ REFUSED = [
     ({"head=pointer_generator"}, {f"attention={name}" for name in UNSHARED}),
     (
         {"decoder=bahdanau_paper"},
-        {f"encoder={name}" for name in ("convolutional", "embeddings", "history", "transformer")},
+        {f"encoder={name}" for name in ("convolutional", "dual_stage", "embeddings", "history", "transformer")},
     ),
 ]
 """What does not go together: each of one set with each of the other. Everything else must."""
@@ -290,6 +290,7 @@ LIMITED = "score._target_=test_model.Limited"
         (["attention=context_gate", "attention/score@attention.inner.score=location"], 100),
         (["attention=mocha", "attention/score@attention.normalizer.selection=location"], 100),
         (["encoder=history", f"encoder.{LIMITED}"], 7),
+        (["encoder=dual_stage", "encoder.max_length=8"], 8),
         (["head=pointing", "attention/score@head.score=general", f"head.{LIMITED}", "attention=location"], 7),
         (["attention=multihead", "attention/score=general", f"attention.{LIMITED}"], 7),
     ],

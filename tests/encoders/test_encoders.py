@@ -3,17 +3,19 @@
 import functools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from attnlab.attention.scores import Dot, General
+from attnlab.attention.scores import Additive, Dot, General
 from attnlab.config import build
 from attnlab.encoders import (
     ConvolutionalEncoder,
     DeepRecurrentEncoder,
+    DualStageEncoder,
     EmbeddingEncoder,
     Encoder,
     EncoderOutput,
@@ -252,6 +254,32 @@ def test_history_encoder() -> None:
     assert_equal(HistoryEncoder(INPUT, cell=LSTMRecurrence, score=General, hidden_size=HIDDEN), loop)
 
 
+def test_dual_stage_encoder() -> None:
+    """Qin et al. 2017, equations 8 to 11, with courses that are zero after the source's end."""
+
+    def loop(p: dict[str, Tensor], embeddings: Tensor) -> list[Tensor]:
+        query, key = p["input_attention.score.query_projection.weight"], p["input_attention.score.key_projection.weight"]
+        v = p["input_attention.score.v.weight"][0]
+        courses = [torch.cat([course, torch.zeros(3).double()]) for course in embeddings.t()]
+        h = c = torch.zeros(HIDDEN).double()
+        states = []
+        for x in embeddings:
+            scores = [torch.exp(v @ torch.tanh(query @ torch.cat([h, c]) + key @ course)) for course in courses]
+            weighed = torch.stack([score / sum(scores) * number for score, number in zip(scores, x, strict=True)])
+            h, c = lstm(under(p, "recurrence.network."), weighed, (h, c))
+            states.append(h)
+        return [torch.stack(states), h.view(1, 1, -1), c.view(1, 1, -1)]
+
+    score = partial(Additive, hidden_size=5)
+    assert_equal(DualStageEncoder(INPUT, cell=LSTMRecurrence, score=score, hidden_size=HIDDEN, max_length=8), loop)
+
+
+def test_a_source_longer_than_the_courses_of_an_input_attention_is_refused() -> None:
+    encoder = make(["encoder=dual_stage"], max_length=4)
+    with pytest.raises(UserError, match="5 elements: raise the encoder's max_length"):
+        encoder(torch.randn(1, 5, INPUT).double(), torch.tensor([5]))
+
+
 class Numbered(Dot):
     content_based = False
 
@@ -264,10 +292,13 @@ REFUSED: dict[str, Callable[[], Encoder]] = {
     r"a Numbered score does not look at keys, but past states need": lambda: HistoryEncoder(
         INPUT, cell=LSTMRecurrence, score=Numbered, hidden_size=HIDDEN
     ),
+    r"a Numbered score does not look at keys, but the courses of the input need": lambda: DualStageEncoder(
+        INPUT, cell=LSTMRecurrence, score=Numbered, hidden_size=HIDDEN, max_length=2 * HIDDEN
+    ),
 }
 
 
-@pytest.mark.parametrize("option", ["rnn", "gru", "lstm", "deep", "history"])
+@pytest.mark.parametrize("option", ["rnn", "gru", "lstm", "deep", "history", "dual_stage"])
 def test_dropout_between_the_layers_of_one_is_refused(option: str) -> None:
     with pytest.raises(UserError, match=r"a dropout of 0.5 between layers has no effect on one layer"):
         make([f"encoder={option}"], dropout=0.5, num_layers=1)

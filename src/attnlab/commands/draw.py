@@ -144,7 +144,7 @@ def _predictions(names: Mapping[str, Path], test: str, count: int, source: str |
             sources, references = list(examples.sources[:count]), list(examples.references[:count])
         found = predictor.predict(sources)
         each = zip(sources, found, references, strict=True)
-        rows[name] = [Illustration(task, line, one.text, reference) for line, one, reference in each]
+        rows[name] = [Illustration(task, line, one, reference) for line, one, reference in each]
     return plot_predictions(rows)
 
 

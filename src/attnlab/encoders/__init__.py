@@ -2,6 +2,7 @@
 
 from attnlab.encoders.convolutional import ConvolutionalEncoder
 from attnlab.encoders.deep import DeepRecurrentEncoder
+from attnlab.encoders.dualstage import DualStageEncoder
 from attnlab.encoders.embeddings import EmbeddingEncoder
 from attnlab.encoders.encoder import Encoder, EncoderOutput
 from attnlab.encoders.history import HistoryEncoder
@@ -11,6 +12,7 @@ from attnlab.encoders.transformer import TransformerEncoder
 __all__ = [
     "ConvolutionalEncoder",
     "DeepRecurrentEncoder",
+    "DualStageEncoder",
     "EmbeddingEncoder",
     "Encoder",
     "EncoderOutput",

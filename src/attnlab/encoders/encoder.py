@@ -1,6 +1,7 @@
 """What an encoder promises to a decoder."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -76,6 +77,19 @@ class ParallelEncoder(Encoder):
             (mean.unsqueeze(1).unsqueeze(1),),
             None if values is None else values.masked_fill(padding, 0.0),
         )
+
+
+def join_steps(states: Tensor, history: Sequence[tuple[Tensor, ...]], mask: Tensor) -> EncoderOutput:
+    """Put together what a network gave that stepped over its sources from left to right.
+
+    Args:
+        states: (batch, source_len, output_size).
+        history: the recurrent state after each element, parts of (batch, layers, hidden_size); that after the last is final.
+        mask: (batch, source_len).
+    """
+    rows, last = torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
+    parts = tuple(torch.stack(part, dim=1)[rows, last] for part in zip(*history, strict=True))
+    return EncoderOutput(states.masked_fill(~mask.unsqueeze(-1), 0.0), mask, tuple(part.unsqueeze(2) for part in parts))
 
 
 def token_mask(embeddings: Tensor, lengths: Tensor) -> Tensor:

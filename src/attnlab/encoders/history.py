@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from attnlab.attention import Composition, validate_composition
 from attnlab.attention.scores import Score
-from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
+from attnlab.encoders.encoder import Encoder, EncoderOutput, join_steps, token_mask
 from attnlab.layers.recurrence import Recurrence
 
 
@@ -72,7 +72,4 @@ class HistoryEncoder(Encoder):
             keys = torch.cat([keys, self.score.project_keys(newest)], dim=1)
             history.append(state)
 
-        mask = token_mask(embeddings, lengths)
-        rows, last = torch.arange(batch, device=mask.device), mask.sum(1) - 1
-        parts = tuple(torch.stack(part, dim=1)[rows, last] for part in zip(*history, strict=True))
-        return EncoderOutput(states.masked_fill(~mask.unsqueeze(-1), 0.0), mask, tuple(part.unsqueeze(2) for part in parts))
+        return join_steps(states, history, token_mask(embeddings, lengths))

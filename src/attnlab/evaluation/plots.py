@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from torch import Tensor
 
+    from attnlab.evaluation.evidence import Prediction
+
 log = logging.getLogger(__name__)
 
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
@@ -105,10 +107,16 @@ def _finish(axes: Any, title: str) -> None:
 
 @runtime_checkable
 class Illustrator(Protocol):
-    """A task whose predictions can be drawn."""
+    """A task whose predictions can be drawn.
 
-    def draw_prediction(self, axes: "Axes", source: str, prediction: str, reference: str | None = None) -> None:
-        """Draw a prediction, and what is right where that is known; all three are lines of text."""
+    Attributes:
+        picture_size: of one picture, width and height in inches.
+    """
+
+    picture_size: tuple[float, float]
+
+    def draw_prediction(self, axes: "Axes", source: str, prediction: "Prediction", reference: str | None = None) -> None:
+        """Draw what was predicted for a line of text, and what is right, a line too, where that is known."""
 
 
 class Illustration(NamedTuple):
@@ -116,7 +124,7 @@ class Illustration(NamedTuple):
 
     task: Illustrator
     source: str
-    prediction: str
+    prediction: "Prediction"
     reference: str | None
 
 
@@ -127,7 +135,8 @@ def plot_predictions(rows: Mapping[str, Sequence[Illustration]]) -> Figure:
         rows: of each system, the same examples.
     """
     columns = max(map(len, rows.values()))
-    figure = Figure(figsize=(2.6 * columns, 2.8 * len(rows)), layout="constrained")
+    width, height = map(max, zip(*(one.task.picture_size for found in rows.values() for one in found), strict=True))
+    figure = Figure(figsize=(width * columns, height * len(rows)), layout="constrained")
     for line, (name, found) in zip(figure.subplots(len(rows), columns, squeeze=False), rows.items(), strict=True):
         for axes, one in zip(line, found, strict=True):
             one.task.draw_prediction(axes, one.source, one.prediction, one.reference)

@@ -130,7 +130,7 @@ def _check_lengths(task: Task, model: Seq2Seq) -> None:
             hint = f", or batches.max_length={limit - 1} to leave out longer examples" if split == "train" else ""
             raise UserError(
                 f"the attention looks at {limit} source positions at most, but the longest source of {split} has {longest} "
-                f"tokens ({place}): raise the max_length of its score to {longest}{hint}"
+                f"tokens ({place}): raise max_length, of its score or of the encoder, to {longest}{hint}"
             )
         worst = int((source * target).argmax())
         told = _describe(task, split, worst)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence
@@ -135,6 +136,33 @@ def test_a_forecast_is_fed_its_own_values_and_never_sees_what_comes(overrides: l
             read = torch.cat([read, point.unsqueeze(1)], dim=1)
 
 
+@pytest.mark.parametrize("overrides", [["decoder=luong"], ["decoder=bahdanau"], ["decoder=transformer"]], ids=",".join)
+def test_a_forecast_at_once_reads_no_value_after_the_source(overrides: list[str]) -> None:
+    small = ["data.train_size=20", "data.val_size=3", "data.test_size=3", "task.at_once=true"]
+    task, forecaster = made(*small, *overrides)
+    (model,) = forecaster.models
+    batch = task.examples("test")[[0, 1, 2]]
+    written, _ = forecaster.roll(batch)
+    with torch.no_grad():
+        memory, state = model.encode(batch.source, batch.source_lengths)
+        trained = model.scores(model.decode(batch.target[:, :-1], memory, state), memory)
+        assert torch.equal(model.head.split(trained), written)  # type: ignore[operator]
+        batch.target[..., :2] = 1e6
+        assert torch.equal(forecaster.roll(batch)[0], written)
+        batch.target[:, 3:, 2:] += 1.0  # the calendar is read, where there is one
+        assert torch.equal(forecaster.roll(batch)[0], written) == (batch.target.shape[2] == 2)
+
+
+def test_an_encoder_reads_the_series_themselves() -> None:
+    small = ["data.train_size=20", "data.val_size=3", "data.test_size=3", "task.projection=false", "encoder=dual_stage"]
+    task, forecaster = made(*small, "encoder.max_length=24")
+    (model,) = forecaster.models
+    assert model.source_frontend.size == task.state()["columns"] + task.state()["calendar"]
+    assert not list(model.source_frontend.parameters())
+    assert model.encoder.get_submodule("recurrence").get_submodule("network").input_size == model.source_frontend.size
+    assert forecaster.roll(task.examples("test")[[0, 1, 2]])[0].shape[:3] == (3, 6, 2)
+
+
 def test_an_ensemble_is_the_mean_of_its_forecasts() -> None:
     small = ["data.train_size=20", "data.val_size=3", "data.test_size=3"]
     (task, one), (_, other) = made(*small, "seed=1"), made(*small, "seed=2")
@@ -235,12 +263,31 @@ def test_a_run_is_measured_opened_and_drawn(cli: Cli, tmp_path: Path, capsys: py
     assert cli("draw", "heatmaps", str(run), "--source", "150", "--output", "map.png") == 0
     assert cli("draw", "heatmaps", str(run), "--source", "7", "--output", "map.png") == 2
     assert "'7' is no row to forecast from: rows count from 0, and those from 24" in capsys.readouterr().err
+    assert cli("draw", "predictions", str(run), str(control), "--examples", "2", "--output", "forecasts.png") == 0
     assert cli("report", "train") == 0
     for refused in (["probe", str(run)], ["align", str(run), "--files", "report.txt", "report.txt"]):
         (tmp_path / "report.txt").write_text("a line\n")
         capsys.readouterr()
         assert cli(*refused) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("head", ["squared", "quantiles"])
+def test_a_forecast_is_drawn_beside_what_came(head: str) -> None:
+    task, forecaster = made("data.train_size=20", "data.val_size=3", "data.test_size=3", f"head/criterion={head}")
+    examples = task.examples("test")
+    (found,) = forecaster.predict([examples.sources[1]])
+    assert isinstance(found, Forecast)
+    axes = Figure().add_subplot()
+    task.draw_prediction(axes, examples.sources[1], found)
+    _, past, truth, point = (np.stack(line.get_data(), axis=1) for line in axes.get_lines()[:4])
+    np.testing.assert_allclose(past, np.stack([np.arange(-23, 1), examples.source[1][:, 0]], axis=1), rtol=1e-6)
+    np.testing.assert_allclose(truth[1:], np.stack([np.arange(1, 7), examples.truth[1][1:, 0]], axis=1), rtol=1e-6)
+    np.testing.assert_allclose(point, np.stack([np.arange(1, 7), found.point[:, 0]], axis=1), rtol=1e-6)
+    assert len(axes.collections) == (2 if head == "quantiles" else 0)
+    (looked,) = (other for other in axes.figure.axes if other is not axes)
+    heights = [bar.get_height() for bar in looked.patches]  # type: ignore[attr-defined]
+    np.testing.assert_allclose(heights, found.weights.mean(dim=0).numpy(), rtol=1e-6)
 
 
 def test_a_target_of_ones_own_is_refused() -> None:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from attnlab.data import BatchOptions
 from attnlab.data.symbols import EOS, RESERVED
 from attnlab.errors import UserError
-from attnlab.evaluation.evidence import Evidence
+from attnlab.evaluation.evidence import Evidence, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.search import Hypothesis
 from attnlab.tasks.pointing import ConvexHull, Delaunay, Pointing, Sort, Tours
@@ -81,6 +81,10 @@ def test_a_metric_is_about_its_own_problem() -> None:
     assert Correct().statistics(Evidence([predict_nothing(0)], [""], [None], order.facts)) is None
 
 
+def predicted(text: str) -> Prediction:
+    return Prediction(0, text, [], [], torch.zeros(0, 0), 0.0, 0.0)
+
+
 @pytest.mark.parametrize(
     ("problems", "answer", "reference", "lines"),
     [
@@ -94,7 +98,7 @@ def test_a_metric_is_about_its_own_problem() -> None:
 def test_answers_are_drawn(problems: Callable[[], Problems], answer: str, reference: str | None, lines: int) -> None:
     """Polygons of the prediction, of the right answer if it is another, and the points."""
     axes = Figure().add_subplot()
-    Pointing(problems(), BatchOptions(), {}, 1).draw_prediction(axes, SQUARE, answer, reference)
+    Pointing(problems(), BatchOptions(), {}, 1).draw_prediction(axes, SQUARE, predicted(answer), reference)
     *polygons, points = axes.get_lines()
     assert len(polygons) == lines
     assert len(points.get_xdata()) == 4  # type: ignore[arg-type]
@@ -106,4 +110,4 @@ def test_answers_are_drawn(problems: Callable[[], Problems], answer: str, refere
 
 def test_numbers_are_not_drawn() -> None:
     with pytest.raises(UserError, match="a problem of sort has no points"):
-        Pointing(Sort(), BatchOptions(), {}, 1).draw_prediction(Figure().add_subplot(), "0.5 0.1", "1 0")
+        Pointing(Sort(), BatchOptions(), {}, 1).draw_prediction(Figure().add_subplot(), "0.5 0.1", predicted("1 0"))

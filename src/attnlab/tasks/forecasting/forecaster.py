@@ -17,6 +17,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.heads import ValueHead
 from attnlab.model import Seq2Seq
+from attnlab.tasks.forecasting.frontends import RowFrontend
 from attnlab.tasks.forecasting.windows import WindowExamples, write_values
 from attnlab.tasks.predictor import REMEDY, Predictor
 
@@ -46,7 +47,7 @@ class Forecaster(Predictor):
 
     @torch.inference_mode()
     def roll(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Let every model write step by step, each step being told the calendar and what the model wrote before.
+        """Let every model write: step by step, each being told the calendar and what the model wrote before, or all at once.
 
         Returns:
             What is written (batch, horizon, series, levels), and the attention's weights (batch, horizon, look_back).
@@ -141,8 +142,11 @@ def _head(model: Seq2Seq) -> ValueHead:
 def _roll(model: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
     memory, state = model.encode(batch.source, batch.source_lengths)
     inputs = batch.target[:, :-1]
-    own = torch.zeros(inputs.shape[:2], dtype=torch.bool, device=inputs.device)
-    decoded = model.decode_scheduled(inputs, memory, state, own)
+    if isinstance(model.target_frontend, RowFrontend) and model.target_frontend.hidden:
+        decoded = model.decode(inputs, memory, state)
+    else:
+        own = torch.zeros(inputs.shape[:2], dtype=torch.bool, device=inputs.device)
+        decoded = model.decode_scheduled(inputs, memory, state, own)
     return _head(model).split(model.scores(decoded, memory)), decoded.weights
 
 

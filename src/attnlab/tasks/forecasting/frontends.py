@@ -1,5 +1,6 @@
 """How the rows of a series become vectors."""
 
+import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
@@ -15,19 +16,22 @@ class RowFrontend(SourceFrontend, TargetFrontend):
     Args:
         input_size: numbers in a row.
         size: of a vector.
+        hidden: numbers at the beginning of a row that are read as zeros.
     """
 
     reads_numbers = True
 
-    def __init__(self, input_size: int, size: int) -> None:
+    def __init__(self, input_size: int, size: int, *, hidden: int = 0) -> None:
         super().__init__()
         self.input_size = input_size
         self.size = size
+        self.hidden = hidden
         self.projection = nn.Linear(input_size, size)
 
     @override
     def forward(self, rows: Tensor, source: Tensor | None = None, /) -> Tensor:
-        vectors: Tensor = self.projection(rows)
+        seen = torch.cat([torch.zeros_like(rows[..., : self.hidden]), rows[..., self.hidden :]], dim=-1)
+        vectors: Tensor = self.projection(seen)
         return vectors
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import override
@@ -22,12 +22,15 @@ from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
-from attnlab.tasks.forecasting.forecaster import Forecaster
-from attnlab.tasks.forecasting.frontends import RowFrontend
+from attnlab.tasks.forecasting.forecaster import Forecast, Forecaster
+from attnlab.tasks.forecasting.frontends import PlainRows, RowFrontend
 from attnlab.tasks.forecasting.series import Series, Table
 from attnlab.tasks.forecasting.sources import SeriesSource
 from attnlab.tasks.forecasting.windows import Rows, Scale, WindowExamples, count_calendar, lag_links
 from attnlab.tasks.task import Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Forecasting(Task):
@@ -42,13 +45,28 @@ class Forecasting(Task):
         batches: how windows are put together.
         metrics: what is measured, by name.
         seed: of the batches.
+        at_once: forecast the whole horizon at once: a step is told its place in the calendar, and never the values before it.
+        projection: project the rows that are read to vectors of the embedding size; otherwise the encoder reads their numbers,
+            each a series, as one that weighs series wants to.
     """
 
     name = "forecasting"
+    picture_size = (4.8, 3.0)
 
-    def __init__(self, data: SeriesSource, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
+    def __init__(
+        self,
+        data: SeriesSource,
+        batches: BatchOptions,
+        metrics: Mapping[str, Metric],
+        seed: int,
+        *,
+        at_once: bool = False,
+        projection: bool = True,
+    ) -> None:
         super().__init__(batches=batches, metrics=metrics, seed=seed)
         self.source = data
+        self.at_once = at_once
+        self.projection = projection
         self.test_names = data.test_names
         self._known: dict[str, Any] = {}
         self._splits: dict[str, WindowExamples] = {}
@@ -199,11 +217,13 @@ class Forecasting(Task):
 
     @override
     def source_frontend(self, size: int) -> SourceFrontend:
-        return RowFrontend(self.state()["columns"] + self.state()["calendar"], size)
+        numbers = self.state()["columns"] + self.state()["calendar"]
+        return RowFrontend(numbers, size) if self.projection else PlainRows(numbers)
 
     @override
     def target_frontend(self, size: int) -> TargetFrontend:
-        return RowFrontend(self.state()["series"] + self.state()["calendar"], size)
+        series = self.state()["series"]
+        return RowFrontend(series + self.state()["calendar"], size, hidden=series if self.at_once else 0)
 
     # what stands between text and tensors
 
@@ -245,6 +265,33 @@ class Forecasting(Task):
     @override
     def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
         raise TypeError("a forecast is numbers, which no search over tokens finds")
+
+    def draw_prediction(self, axes: "Axes", source: str, prediction: Prediction, reference: str | None = None) -> None:
+        """Draw a forecast with its interval, what came, and where the attention looked: of one series in its own units.
+
+        Args:
+            axes: of one picture.
+            source: a window, as a line of text.
+            prediction: its forecast.
+            reference: what came, which the forecast holds too.
+
+        Raises:
+            UserError: a line that is no window.
+        """
+        from attnlab.tasks.forecasting.pictures import draw_forecast  # which imports matplotlib: a second
+
+        assert isinstance(prediction, Forecast)
+        examples = self.parse([source])
+        assert isinstance(examples, WindowExamples)
+        names = self.state()["names"][: self.state()["series"]]
+        alone = len(names) == 1
+        restore = self.scale.restore if alone else np.asarray
+        quantiles = np.stack([restore(level) for level in np.moveaxis(prediction.quantiles, -1, 0)], axis=-1)
+        shown = replace(prediction, point=restore(prediction.point).astype(np.float32), quantiles=quantiles)
+        draw_forecast(axes, restore(examples.source[0][:, : len(names)]), restore(prediction.truth), shown, names)
+        axes.set_title(examples.target_tokens(0)[0], loc="right", fontsize="x-small", parse_math=False)
+        if not alone:
+            axes.set_ylabel("standardised", fontsize="x-small")
 
     @override
     def alignments(

@@ -48,6 +48,7 @@ class Pointing(Task):
     """
 
     name = "pointing"
+    picture_size = (2.6, 2.8)
 
     def __init__(
         self,
@@ -185,21 +186,21 @@ class Pointing(Task):
         correct = self.problems.is_correct(problem, positions)
         return Answer(index, write_positions(positions), tokens, source, weights, *scores, problem, positions, correct)
 
-    def draw_prediction(self, axes: "Axes", source: str, prediction: str, reference: str | None = None) -> None:
+    def draw_prediction(self, axes: "Axes", source: str, prediction: Prediction, reference: str | None = None) -> None:
         """Draw points with the polygons of an answer, and those of the right one, dashed, where it is another.
 
         Args:
             axes: of one picture.
             source: a problem, as a line of text.
-            prediction: an answer, likewise.
-            reference: the right one; None where it is not known.
+            prediction: an answer.
+            reference: the right one, as a line of text; None where it is not known.
 
         Raises:
             UserError: elements that are no points in a plane, or a line that is none of this task.
         """
         if self.problems.polygons([]) is None:
             raise UserError(f"a problem of {self.problems.name} has no points in a plane that could be drawn")
-        (problem,) = self.parse([source], [prediction]).problems
+        (problem,) = self.parse([source], [prediction.text]).problems
         right = None if reference is None else read_positions(reference, len(problem.elements), "reference")
         if right is not None and self.problems.is_correct(problem._replace(answer=right), problem.answer):
             right = None
