@@ -60,7 +60,7 @@ def command(
     """Draw what trained models do, those of several runs together.
 
     heatmaps: attention on one example; lengths: a metric by the length of the source; curves: a metric by epoch; predictions:
-    of the first examples of a test set, in tasks that can be drawn, such as points. Each RUN is the folder of a run, or of a
+    of the first examples of a test set, in tasks that can be drawn: points, forecasts. Each RUN is the folder of a run, or of a
     variant: lengths and curves are then the means over its seeds, heatmaps and predictions those of the first.
     """
     if output.suffix not in ENDINGS:

@@ -35,7 +35,7 @@ def draw_forecast(
     weights = forecast.weights.float().numpy().mean(axis=0)
     if weights.any():
         looked = axes.twinx()
-        looked.bar(before, weights, width=1.0, color="0.8", label="mean weight")
+        looked.bar(before, weights, width=1.0, color="0.8")
         looked.set_ylim(0, 4 * weights.max())
         looked.set_yticks([])
         looked.set_zorder(axes.get_zorder() - 1)
@@ -53,4 +53,5 @@ def draw_forecast(
         low, high = axes.get_ylim()
         axes.set_ylim(low - 0.3 * (high - low), high)  # room for the bars
     axes.set_xlabel("rows from the last one that is read", fontsize="x-small")
-    axes.legend(fontsize="x-small", loc="best")
+    title = f"{MOST} of {len(names)} series" if len(names) > MOST else None
+    axes.legend(fontsize="x-small", loc="best", title=title, title_fontsize="x-small")
