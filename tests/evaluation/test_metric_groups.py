@@ -6,7 +6,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from attnlab.evaluation.metric import OCCASIONS, Metric
+from attnlab.evaluation.metric import OCCASIONS, PERCENT, Metric
 from conftest import CONF, options
 
 EPOCH = {
@@ -45,6 +45,13 @@ def test_every_option_is_metrics_by_name_that_tables_can_tell_apart(option: str)
     assert len({metric.label for metric in made.values()}) == len(made)
     assert all(metric.occasion in OCCASIONS and metric.digits >= 0 for metric in made.values())
     assert {name for name, metric in made.items() if metric.is_due("epoch")} == EPOCH[option]
+    for name, metric in made.items():
+        low, high = metric.limits
+        assert low < high
+        # Edits may be more than words, and tours more than twice as long as they need be.
+        assert ((low, high) == PERCENT) == (
+            (metric.unit == "%" and name not in ("ter", "tour_excess")) or "BLEU" in metric.label or name == "chrf"
+        )
 
 
 def test_a_metric_of_ones_own_is_a_class_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

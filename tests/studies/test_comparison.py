@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 import pytest
 import wandb
@@ -16,10 +17,11 @@ import wandb
 from attnlab.commands._terminal import Terminal
 from attnlab.config import trust
 from attnlab.errors import UserError
+from attnlab.evaluation.metric import PERCENT
 from attnlab.runs.files import write_lines
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import Study, collect
-from attnlab.studies.comparison import compare_variants, student_interval
+from attnlab.studies.comparison import column, compare_variants, student_interval
 from attnlab.studies.cost import COSTS
 from attnlab.studies.folder import StudyFolder
 from attnlab.studies.launch import describe_progress
@@ -60,6 +62,19 @@ def test_a_row_is_a_variant_over_its_seeds_the_best_first_and_holes_are_shown(co
     assert [cell.best for cell in columns["test perplexity"]] == [True, False, False]
     assert [cell.value for cell in columns["test AER"]][2] is None
     assert sorted(comparison.pending) == ["failed: attention=dot/seed=2", "missing: attention=additive/seed=3"]
+
+
+def test_an_interval_goes_no_further_than_the_metric() -> None:
+    seeds: Any = {"a": [99.0, 100.0, 100.0]}
+
+    def read(value: Any) -> float:
+        return float(value)
+
+    free = column("exact", seeds, read, form="{:.1f}", spread=True).cells["a"]
+    cell = column("exact", seeds, read, form="{:.1f}", spread=True, limits=PERCENT).cells["a"]
+    assert free.more["high"] > 101
+    assert (cell.more["high"], cell.more["low"]) == (100.0, free.more["low"])
+    assert cell.text == "99.7 ± 0.6 [98.2, 100.0]"
 
 
 def test_the_interval_is_students() -> None:

@@ -1,5 +1,6 @@
 """What a metric is: declared once, and read by every table, chart, page, logger and command."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -17,6 +18,10 @@ Origin = Literal["predictions", "predictions of reference length", "forced decod
 """What a metric is computed from; an aligner's links are compared with known ones as those of an attention are."""
 
 Occasion = Literal["epoch", "test", "evaluation"]
+PERCENT = (0.0, 100.0)
+NOT_NEGATIVE = (0.0, math.inf)
+"""Limits of a share in percent, and of what has none above."""
+
 OCCASIONS: tuple[Occasion, ...] = ("epoch", "test", "evaluation")
 """Each measures what those before it measure, and more."""
 
@@ -33,6 +38,7 @@ class Metric(ABC):
         higher_is_better: which way is better; None where neither is, as for the entropy of attention: no value is then marked
             as the best.
         digits: decimal places in tables.
+        limits: the least and the greatest value that there can be, beyond which no interval goes.
         computed_from: what it needs to be known; predictions of reference length take a search of their own.
         occasion: when it is measured: on the validation set after every epoch and in every test, in every test, or by
             ``attnlab evaluate`` alone, for what takes long.
@@ -42,6 +48,7 @@ class Metric(ABC):
     unit: ClassVar[str] = ""
     higher_is_better: ClassVar[bool | None] = True
     digits: ClassVar[int] = 2
+    limits: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     computed_from: ClassVar[Origin] = "predictions"
     occasion: ClassVar[Occasion] = "test"
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.evaluation.alignment import AlignmentScore, best_links, count_links, diagonal_links, grow_diagonal_final
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding
-from attnlab.evaluation.metric import Metric, Occasion, Origin, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Origin, Ratio, Statistics
 
 T = TypeVar("T")
 LinkKind = Literal["gold", "silver"]
@@ -63,6 +63,7 @@ class Loss(ForcedDecodingRatio):
     unit = "nats a token"
     higher_is_better = False
     digits = 3
+    limits = NOT_NEGATIVE
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
@@ -75,6 +76,7 @@ class Perplexity(Loss):
     label = "perplexity"
     unit = ""
     digits = 2
+    limits = (1.0, math.inf)
 
     @override
     def value(self, total: NDArray[np.float64]) -> float:
@@ -87,6 +89,7 @@ class TokenAccuracy(ForcedDecodingRatio):
     label = "token accuracy"
     unit = "%"
     scale = 100.0
+    limits = PERCENT
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
@@ -100,6 +103,7 @@ class ExactMatch(Ratio):
     unit = "%"
     scale = 100.0
     occasion: ClassVar[Occasion] = "epoch"
+    limits = PERCENT
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
@@ -124,6 +128,7 @@ class AlignmentMetric(Metric):
 
     unit = "%"
     computed_from: ClassVar[Origin] = "alignments"
+    limits = PERCENT
 
     def __init__(self, *, links: LinkKind = "gold") -> None:
         self.is_silver = links == "silver"

@@ -82,8 +82,16 @@ def compare_variants(study: Study, selection: Selection | None = None) -> Compar
 def _equal_time_column(study: Study, pace: EqualTime) -> Column:
     name, metric = study.ranking
     best = choose_best(metric) if is_comparable(study, name) else None
-    form = f"{{:.{metric.digits}f}}"
-    return column(f"val {metric.label} at equal time", study.done(), pace.value, form=form, spread=True, best=best, brief=False)
+    return column(
+        f"val {metric.label} at equal time",
+        study.done(),
+        pace.value,
+        form=f"{{:.{metric.digits}f}}",
+        spread=True,
+        best=best,
+        brief=False,
+        limits=metric.limits,
+    )
 
 
 def _cost_column(study: Study, cost: Cost) -> Column:
@@ -146,6 +154,7 @@ def _columns_of(study: Study, name: str, metric: Metric, test: str, inference: I
             spread=True,
             best=best,
             brief=brief,
+            limits=metric.limits,
         )
     ]
     return [*found, *_inferred(study, test, inference)] if name == ranking else found
@@ -160,6 +169,7 @@ def column(
     spread: bool = False,
     best: Callable[[Sequence[float]], float] | None = None,
     brief: bool = True,
+    limits: tuple[float, float] = Metric.limits,
 ) -> Column:
     """Average what is read from each run over a variant's seeds.
 
@@ -171,6 +181,7 @@ def column(
         spread: also show how far the seeds lie apart.
         best: chooses the best of several values, which is marked; None marks none.
         brief: whether a narrow table shows the column.
+        limits: beyond which no value can be, and no interval goes.
     """
     values = {label: [value for run in runs if (value := read(run)) is not None] for label, runs in done.items()}
     means = {label: float(mean(found)) for label, found in values.items() if found}
@@ -180,7 +191,7 @@ def column(
         text, more, short = form.format(value), {}, ""
         if spread and len(values[label]) > 1:
             deviation = stdev(values[label])
-            low, high = student_interval(values[label])
+            low, high = (min(max(end, limits[0]), limits[1]) for end in student_interval(values[label]))
             short = f"{text} ± {form.format(deviation)}"
             text = f"{short} [{form.format(low)}, {form.format(high)}]"
             more = {"sd": deviation, "low": low, "high": high}

@@ -148,7 +148,12 @@ def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, C
     form = f"{{:.{one.metric.digits}f}}"
     name = one.study.ranking[0]
     made = average(
-        "", {row: one.study.done()[row] for row in means}, lambda run: run.value(one.test, name), form=form, spread=True
+        "",
+        {row: one.study.done()[row] for row in means},
+        lambda run: run.value(one.test, name),
+        form=form,
+        spread=True,
+        limits=one.metric.limits,
     ).cells
     losses = {row: one.sign * value for row, value in means.items()}
     bounds = [loss for row, loss in losses.items() if _is_shared(row, shared)] or [*losses.values()]
@@ -178,6 +183,6 @@ def _notes(columns: Mapping[str, MatrixColumn], significance: Significance, coun
     )
     yield "shade: where a value lies between the worst and the best of its column, controls of single columns left out"
     if any(count > 1 for count in seeds):
-        yield "[ ] is Student's 95 % confidence interval of the mean over seeds"
+        yield "[ ] is Student's 95 % confidence interval of the mean over seeds, as far as the metric goes"
     yield "rows are ordered by their mean rank over the columns, with controls of single columns below"
     yield "values of one column compare, those of two do not: each column has a report of its own"

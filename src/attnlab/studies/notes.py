@@ -128,7 +128,10 @@ def _of_probes(study: Study) -> Iterator[str]:
 
 def _of_seeds(study: Study) -> Iterator[str]:
     if any(len(runs) > 1 for runs in study.done().values()):
-        yield "± is the standard deviation over seeds; [ ] is Student's 95 % confidence interval of the mean over seeds"
+        yield (
+            "± is the standard deviation over seeds; [ ] is Student's 95 % confidence interval of the mean over seeds, as far "
+            "as the metric goes"
+        )
     if study.wanted_baseline is not None and study.baseline is None:
         yield f"no differences: there is no variant {study.wanted_baseline}, which is to be the baseline"
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence
-from attnlab.evaluation.metric import Occasion, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import signature_of, statistics_of
 from attnlab.tasks.forecasting.forecaster import Forecast
 
@@ -51,6 +51,7 @@ class MeanSquaredError(ForecastMetric):
     """MSE = mean (y - ŷ)², ŷ being the point forecast, of quantiles the median."""
 
     label = "MSE"
+    limits = NOT_NEGATIVE
 
     @override
     def of(self, forecast: Forecast) -> NDArray[np.float64]:
@@ -61,6 +62,7 @@ class MeanAbsoluteError(ForecastMetric):
     """MAE = mean |y - ŷ|, ŷ being the point forecast, of quantiles the median."""
 
     label = "MAE"
+    limits = NOT_NEGATIVE
 
     @override
     def of(self, forecast: Forecast) -> NDArray[np.float64]:
@@ -75,6 +77,7 @@ class ContinuousRankedProbabilityScore(ForecastMetric):
     """
 
     label = "CRPS"
+    limits = NOT_NEGATIVE
 
     @override
     def of(self, forecast: Forecast) -> NDArray[np.float64]:
@@ -95,6 +98,7 @@ class Coverage(ForecastMetric):
     scale = 100.0
     digits = 1
     higher_is_better = None
+    limits = PERCENT
 
     @override
     def applies(self, forecast: Forecast) -> bool:
@@ -115,6 +119,7 @@ class IntervalWidth(Coverage):
     unit = ""
     scale = 1.0
     digits = 3
+    limits = Metric.limits  # quantiles may cross
 
     @override
     def of(self, forecast: Forecast) -> NDArray[np.float64]:

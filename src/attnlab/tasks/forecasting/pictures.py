@@ -50,8 +50,8 @@ def draw_forecast(
             low, high = forecast.quantiles[:, series, 0], forecast.quantiles[:, series, -1]
             axes.fill_between(after, low, high, color=color, alpha=0.2, linewidth=0)
     if weights.any():
-        low, high = axes.get_ylim()
-        axes.set_ylim(low - 0.3 * (high - low), high)  # room for the bars
+        bottom, top = axes.get_ylim()
+        axes.set_ylim(bottom - 0.3 * (top - bottom), top)  # room for the bars
     axes.set_xlabel("rows from the last one that is read", fontsize="x-small")
     title = f"{MOST} of {len(names)} series" if len(names) > MOST else None
     axes.legend(fontsize="x-small", loc="best", title=title, title_fontsize="x-small")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence, Prediction
-from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import statistics_of
 from attnlab.tasks.pointing.geometry import is_simple, perimeter, signed_area, triangles
 from attnlab.tasks.pointing.problems import Problem
@@ -57,6 +57,7 @@ class AnswerShare(AnswerMetric, Ratio):
     unit = "%"
     scale = 100.0
     digits = 1
+    limits = PERCENT
 
 
 class Correct(AnswerShare):
@@ -121,6 +122,7 @@ class AreaCovered(MeanOfValid):
     scale = 100.0
     problem = "convex_hull"
     least_valid = 0.99
+    limits = PERCENT
 
     @override
     def measure(self, answer: Answer) -> float | None:
@@ -135,6 +137,7 @@ class TourLength(MeanOfValid):
     higher_is_better = False
     digits = 3
     problem = "tsp"
+    limits = NOT_NEGATIVE
 
     @override
     def measure(self, answer: Answer) -> float | None:

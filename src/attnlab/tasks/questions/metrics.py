@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence
-from attnlab.evaluation.metric import Metric, Origin, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Origin, Ratio, Statistics
 from attnlab.evaluation.metrics import statistics_of
 
 TASKS = 20
@@ -57,6 +57,7 @@ class MeanError(TaskErrors):
     label = "mean error"
     unit = "%"
     higher_is_better = False
+    limits = PERCENT
 
     @override
     def summary(self, errors: NDArray[np.float64]) -> float:
@@ -68,6 +69,7 @@ class SolvedTasks(TaskErrors):
 
     label = "solved tasks"
     digits = 0
+    limits = NOT_NEGATIVE
 
     @override
     def summary(self, errors: NDArray[np.float64]) -> float:
@@ -83,6 +85,7 @@ class TaskAccuracy(Ratio):
 
     unit = "%"
     scale = 100.0
+    limits = PERCENT
 
     def __init__(self, *, task: int) -> None:
         self.task = task
@@ -106,6 +109,7 @@ class SupportFound(Ratio):
     unit = "%"
     scale = 100.0
     computed_from: ClassVar[Origin] = "alignments"
+    limits = PERCENT
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:

@@ -16,7 +16,7 @@ from typing_extensions import override
 from attnlab.data.symbols import UNKNOWN
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
-from attnlab.evaluation.metric import Metric, Occasion, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import AttentionMetric, Loss, signature_of, statistics_of
 from attnlab.tasks.translation.spacing import is_unspaced
 
@@ -33,6 +33,8 @@ class SacreBLEUMetric(Metric):
 
     What sacreBLEU counts in each example is what the example adds, so that the value of the sum is sacreBLEU's corpus score.
     """
+
+    limits = PERCENT
 
     @abstractmethod
     def scorer(self, facts: Mapping[str, Any]) -> base.Metric:
@@ -188,6 +190,7 @@ class TER(SacreBLEUMetric):
     unit = "%"
     higher_is_better = False
     occasion: ClassVar[Occasion] = "evaluation"
+    limits = NOT_NEGATIVE
 
     @override
     def scorer(self, facts: Mapping[str, Any]) -> base.Metric:
@@ -208,6 +211,7 @@ class LengthRatio(Ratio):
     label = "length ratio"
     higher_is_better = None
     digits = 3
+    limits = NOT_NEGATIVE
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
@@ -225,6 +229,7 @@ class BrevityPenalty(LengthRatio):
     """
 
     label = "brevity penalty"
+    limits = (0.0, 1.0)
 
     @override
     def value(self, total: NDArray[np.float64]) -> float:
@@ -313,6 +318,7 @@ class UnknownTokens(Ratio):
     unit = "%"
     scale = 100.0
     higher_is_better = False
+    limits = PERCENT
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:

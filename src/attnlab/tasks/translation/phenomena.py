@@ -7,7 +7,7 @@ from typing import Any
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence
-from attnlab.evaluation.metric import Ratio, Statistics
+from attnlab.evaluation.metric import PERCENT, Ratio, Statistics
 from attnlab.evaluation.metrics import signature_of, statistics_of
 from attnlab.tasks.translation.annotations import Annotation, Verdict, Words
 
@@ -20,6 +20,7 @@ class AnnotationRatio(Ratio):
 
     unit = "%"
     scale = 100.0
+    limits = PERCENT
 
     @abstractmethod
     def concerns(self, annotation: Annotation) -> bool:
