@@ -187,6 +187,11 @@ MISTAKES = {
         ["attention=location", "attention.score.max_length=9"],
         "the attention looks at 9 source positions at most, but the longest source of train has 21 tokens (example ",
     ),
+    "no length": (
+        ["attention=location", "attention.score.max_length=-1"],
+        "attention.score.max_length must be 1 or more, not -1",
+    ),
+    "no courses": (["encoder=dual_stage", "encoder.max_length=0"], "encoder.max_length must be 1 or more, not 0"),
     "copying": (["head=pointer_generator", "attention=mocha"], "sum to one"),
     "transformer": (["decoder=transformer", "attention=none"], "decoder: "),
     "links": ([*TEXT, "auxiliary=supervised"], "has no word alignments"),

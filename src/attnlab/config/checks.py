@@ -36,7 +36,7 @@ MISSING = "???"
 
 COUNT, SHARE = Annotated[int, Range(1)], Annotated[float, Range(0, below=1)]
 LAYERS = Annotated[int, Range(1, 1000)]
-LIMITED = (re.compile("(size|heads)$"), COUNT), (re.compile("layers$"), LAYERS), (re.compile("dropout$"), SHARE)
+LIMITED = (re.compile("(size|heads|max_length)$"), COUNT), (re.compile("layers$"), LAYERS), (re.compile("dropout$"), SHARE)
 """By the end of its key: what a number must be that torch would take, to fail with it later, to make layers for ever, or not to
 fail at all."""
 
