@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from hydra._internal.config_repository import ConfigRepository
 from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
 
@@ -239,6 +240,25 @@ def test_configs_are_composed_from_several_folders(places: list[config.Place]) -
     assert made.value("score") == {"kind": "mine"}
     assert (made.value("copy"), made.value("hydra.sweep.dir"), made.value("absent")) == (2, "there", None)
     assert config.resolve(made.config) == {"name": "x", "seed": 2, "copy": 2, "lr": 0.004, "score": {"kind": "mine"}}
+
+
+def test_a_file_is_read_again_only_after_it_was_edited(places: list[config.Place], monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    load = ConfigRepository.load_config
+
+    def watch(repository: ConfigRepository, config_path: str) -> Any:
+        read.append(config_path)
+        return load(repository, config_path)
+
+    monkeypatch.setattr(ConfigRepository, "load_config", watch)
+    before = config.compose("main", [], places).config
+    assert {"main", "score/dot"} <= {*read}
+    read.clear()
+    assert config.compose("main", [], places).config == before
+    assert not {"main", "score/dot"} & {*read}
+    Path(places[0], "score", "dot.yaml").write_text("kind: dot\nsize: 22\n")
+    assert config.compose("main", [], places).config == {**before, "score": {"kind": "dot", "size": 22}}
+    assert {"main", "score/dot"} & {*read} == {"score/dot"}
 
 
 def test_what_hydra_knows_of_a_job_is_resolved(places: list[config.Place]) -> None:

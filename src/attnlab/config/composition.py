@@ -22,6 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import MarkedYAMLError
 
+from attnlab.config.reading import keep_files
 from attnlab.config.variants import path_part, variant_name
 from attnlab.errors import UserError, nearest, unknown_key
 
@@ -40,6 +41,7 @@ Place = Path | str
 
 OmegaConf.register_new_resolver("variant", variant_name, replace=True)
 OmegaConf.register_new_resolver("path_part", path_part, replace=True)
+keep_files()
 
 
 class ComposedConfig:

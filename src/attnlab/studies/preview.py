@@ -44,7 +44,8 @@ def check_trials(plan: Plan) -> None:
     """
     if plan.trials is None:
         return
-    configs = {run.variant: plan.config(run) for run in reversed(plan.runs)}
+    first = {run.variant: run for run in reversed(plan.runs)}
+    configs = {variant: plan.config(run) for variant, run in first.items()}
     tuned = plan.settings["tune"]["trials"][0]
     for variant, config in configs.items():
         for key in tuned:
