@@ -1,3 +1,4 @@
+import gc
 import os
 from collections.abc import Container, Iterable
 from pathlib import Path
@@ -44,6 +45,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, item in enumerate(alike):
             if number not in kept:
                 item.add_marker("exhaustive")
+
+
+def pytest_collection_finish() -> None:
+    """Spare what was imported the search for garbage, which tests that compose configs would start again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

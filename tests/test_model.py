@@ -75,7 +75,7 @@ def test_compositions_are_many() -> None:
     assert len(compositions()) > 300
 
 
-@pytest.mark.few(100)
+@pytest.mark.few(50)
 @pytest.mark.parametrize("overrides", compositions(), ids=",".join)
 def test_properties(overrides: tuple[str, str]) -> None:
     """Padding and company change nothing, stepping equals the parallel path, states reorder, everything learns.
@@ -153,7 +153,7 @@ def test_properties(overrides: tuple[str, str]) -> None:
     assert losses[1] < losses[0]
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(15)
 @pytest.mark.parametrize("overrides", singles(), ids=",".join)
 def test_mixed_precision(overrides: tuple[str, ...]) -> None:
     """Under bfloat16 autocast every part trains, without a clash of types and without NaN."""
@@ -167,7 +167,7 @@ def test_mixed_precision(overrides: tuple[str, ...]) -> None:
     assert all(parameter.grad.isfinite().all() for parameter in made.parameters() if parameter.grad is not None)
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("attention", options("attention"))
 def test_variants_share_all_weights_that_they_can(attention: str) -> None:
     additive, other = model("attention=additive"), model(f"attention={attention}")

@@ -56,7 +56,7 @@ REFUSED = [
 """Two parts of which one would have no effect or never learn. Everything else must go together."""
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(40)
 @pytest.mark.parametrize("chosen", pairs(), ids=lambda chosen: ",".join(f"{k}={v}" for k, v in chosen.items()))
 def test_any_two_parts_go_together_or_say_why_not(chosen: dict[str, str]) -> None:
     size = 8 if chosen.get("keys") == "split" else 4
@@ -85,7 +85,7 @@ def test_any_two_parts_go_together_or_say_why_not(chosen: dict[str, str]) -> Non
         torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", options("attention"))
 @pytest.mark.parametrize("dtype", exhaustive_but([torch.bfloat16], [torch.float16, torch.bfloat16, torch.float32]))
 @pytest.mark.parametrize("training", exhaustive_but([True], [False, True]))

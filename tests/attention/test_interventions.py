@@ -58,7 +58,7 @@ def decode(made: Seq2Seq, intervention: Intervention | None = None) -> tuple[Ten
     return made.scores(decoded, memory), decoded.weights
 
 
-@pytest.mark.few(26)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("decoder", exhaustive_but(("luong", "transformer"), DECODERS))
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_own_weights_change_no_bit(name: str, decoder: str) -> None:
@@ -69,7 +69,7 @@ def test_own_weights_change_no_bit(name: str, decoder: str) -> None:
     assert all(one.attention.replacement is None for one in find_attentions(made.decoder))
 
 
-@pytest.mark.few(13)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_every_attention_goes_on_with_other_weights(name: str) -> None:
     made = composed_model(f"attention={name}")

@@ -146,6 +146,7 @@ def corpus(folder: Path) -> None:
     (folder / "broken.py").write_text("import nothing_of_that_name\n")
 
 
+FEW_PAIRS = [override for override in TINY if override.startswith("data.")]
 TEXT = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
 
 MISTAKES = {
@@ -198,9 +199,9 @@ MISTAKES = {
     "link file": ([*TEXT, "data.alignments=align"], "no file train.align"),
     "no threads": (["threads=0"], "threads must be a whole number, from 1 to 1024, or null, not 0"),
     "a word for a rate": (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'"),
-    "no validation": (["trainer.max_steps=187"], "trainer.max_steps=187 ends the training before its first validation"),
+    "no validation": (["trainer.max_steps=1"], "trainer.max_steps=1 ends the training before its first validation"),
     "no validation in time": (["trainer.check_val_every_n_epoch=3", "trainer.max_epochs=2"], "set it to 3 or more"),
-    "interval": (["trainer.val_check_interval=1000"], "is more than the 188 batches of an epoch"),
+    "interval": (["trainer.val_check_interval=1000"], "is more than the 2 batches of an epoch"),
     "seed": (["seed=one"], "seed must be a whole number, from 0 to 4294967295, not 'one'"),
     "optimizer": (["optimizer.lr=-1"], "optimizer or scheduler: Invalid learning rate: -1"),
     "betas": (
@@ -248,7 +249,8 @@ def test_a_mistake_ends_in_one_line(
     monkeypatch.syspath_prepend(str(tmp_path))
     corpus(tmp_path)
     arguments, message = MISTAKES[name]
-    assert cli("train", "encoder.hidden_size=8", "logger=none", *arguments) == 2
+    small = [] if any(argument.startswith(("data=", "task=")) for argument in arguments) else FEW_PAIRS
+    assert cli("train", "encoder.hidden_size=8", "logger=none", *small, *arguments) == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line]
     assert len(errors) == 1, errors
     assert errors[0].startswith("attnlab: ")

@@ -297,7 +297,7 @@ def test_last_state_is_copied_and_sizes_are_checked() -> None:
         model("decoder/initial_state=last", "decoder.num_layers=2")
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("initial", options("decoder/initial_state"))
 @pytest.mark.parametrize("cell", exhaustive_but(["lstm"], options("decoder/cell")))
 @pytest.mark.parametrize("encoder", options("encoder"))
@@ -329,6 +329,7 @@ def test_plain_decoder_is_told_the_summary_only_where_asked() -> None:
         assert torch.equal(decoded.readouts[0], decoded.readouts[1]) is same
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("decoder", ["bahdanau", "bahdanau_paper", "luong", "luong_feeding", "plain"])
 def test_dropout_between_the_layers_of_one_is_refused(decoder: str) -> None:
     attention = "attention=none" if decoder == "plain" else "attention=additive"

@@ -62,6 +62,7 @@ def most(times: int) -> float:
     return 0.06 + max(0.0, 3 * math.sqrt(0.05 * 0.95 / times) - 0.01)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize(("metric", "make"), [(Loss(), losses), (BLEU(), translations)], ids=["mean", "ratio"])
 @pytest.mark.parametrize("taste", [0.0, 0.5], ids=["one variant", "two variants"])

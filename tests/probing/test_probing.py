@@ -104,7 +104,7 @@ def test_other_weights_in_plain_loops() -> None:
     assert tally.figures()["permuted_variation"].value > 1e-6
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", options("attention"))
 def test_own_weights_have_the_loss_of_forced_decoding_to_the_bit(name: str) -> None:
     for decoder in ("luong_feeding", "transformer"):
@@ -120,7 +120,7 @@ def test_own_weights_have_the_loss_of_forced_decoding_to_the_bit(name: str) -> N
         assert torch.equal(found.weights, weights)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_every_attention_is_probed(name: str) -> None:
     made = composed_model(f"attention={name}")

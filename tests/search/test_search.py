@@ -40,7 +40,7 @@ def score_output(made: Seq2Seq, source: Tensor, tokens: list[int]) -> float:
     return float(log_probabilities.detach()[0].gather(1, target[0, 1:, None]).sum())
 
 
-@pytest.mark.few(25)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("overrides", singles(), ids=",".join)
 def test_search_properties(overrides: tuple[str, ...]) -> None:
     """Beam 1 is greedy; a batch equals its sentences; scores are the model's own; weights are those of forced decoding."""
