@@ -59,7 +59,7 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
         def write(text: str) -> None:  # a file and a pipe are given what was found
             out.write(printable(text) if out.isatty() else text)
 
-        lines = Lines(write, n_best, **options)
+        lines = Lines(write, n_best, getattr(predictor.task, "joiner", None), **options)
         for first, chunk in read_chunks(source, 1 if live else CHUNK):
             try:
                 predictor.check_lines(chunk, place="line", first=first)
@@ -93,6 +93,7 @@ class Lines:
     Attributes:
         write: takes what is to be written.
         count: predictions of a line.
+        joiner: what ends a piece of a word in the tokens of the predictions; None where they are no such pieces.
         scores: put the score before each.
         alignments: put links between words after each.
         as_json: write JSON instead, with all of that.
@@ -102,6 +103,7 @@ class Lines:
 
     write: Callable[[str], object]
     count: int
+    joiner: str | None
     scores: bool
     alignments: bool
     as_json: bool
@@ -129,7 +131,7 @@ class Lines:
         from attnlab.tasks.translation.links import token_spans
 
         columns = token_spans(line.split(), prediction.source[:-1])
-        rows = token_spans(prediction.text.split(), prediction.tokens[:-1])
+        rows = token_spans(prediction.text.split(), prediction.tokens[:-1], self.joiner)
         if columns is None or rows is None:
             self.unlinked += 1
             return ""
