@@ -32,7 +32,8 @@ CHUNK = 1024
     "--json",
     "as_json",
     is_flag=True,
-    help="Write one JSON object a line: of all N text, score, tokens and the links [i, j] of source_tokens to these.",
+    help="Write one JSON object a line: the example's number, and of all N text, score, tokens and the links [i, j] of "
+    "source_tokens to these.",
 )
 def command(source: Path | None, output: Path | None, n_best: int, **options: Any) -> int:
     """Translate lines from standard input or a file to standard output or a file.
@@ -68,8 +69,8 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
                     raise
                 print(f"attnlab: {printable(str(error))}", file=sys.stderr)
                 continue
-            for line, found in zip(chunk, predictor.n_best(chunk), strict=True):
-                lines.add(line, found[:n_best])
+            for number, (line, found) in enumerate(zip(chunk, predictor.n_best(chunk), strict=True), first):
+                lines.add(number, line, found[:n_best])
             out.flush()
     if lines.unlinked:
         told = f"{lines.unlinked:,} of {lines.written:,} predictions have no links: the model's tokens do not spell the words"
@@ -110,10 +111,10 @@ class Lines:
     written: int = 0
     unlinked: int = 0
 
-    def add(self, line: str, found: Sequence["Prediction"]) -> None:
-        """Write what was found for a line."""
+    def add(self, number: int, line: str, found: Sequence["Prediction"]) -> None:
+        """Write what was found for a line of some number, from 1."""
         if self.as_json:
-            self.write(json.dumps(_to_json(line, found), ensure_ascii=False) + "\n")
+            self.write(json.dumps(_to_json(number, line, found), ensure_ascii=False) + "\n")
             return
         for prediction in found:
             score = f"{prediction.score:.4f}\t" if self.scores else ""
@@ -138,9 +139,10 @@ class Lines:
         return format_links(from_weights(prediction.weights, columns, rows, shift=0))
 
 
-def _to_json(line: str, found: Sequence["Prediction"]) -> dict[str, Any]:
+def _to_json(number: int, line: str, found: Sequence["Prediction"]) -> dict[str, Any]:
     """Return what was found for a line; links are between tokens, so that they count what stands beside them."""
     from attnlab.evaluation.alignment import link_items
+    from attnlab.evaluation.evidence import EXAMPLE
 
     translations = []
     for prediction in found:
@@ -154,4 +156,4 @@ def _to_json(line: str, found: Sequence["Prediction"]) -> dict[str, Any]:
                 "links": sorted(link_items(prediction.weights, len(source), len(tokens), shift=0)),
             }
         )
-    return {"source": line, "source_tokens": found[0].source[:-1], "translations": translations}
+    return {EXAMPLE: number, "source": line, "source_tokens": found[0].source[:-1], "translations": translations}
