@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from attnlab.errors import UserError
+from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.runs import evaluations
 from attnlab.runs.building import load_metrics
-from attnlab.runs.files import LENGTHS, NUMBERS, read_statistics
+from attnlab.runs.files import LENGTHS, read_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load
 from attnlab.search import GreedySearch
@@ -40,7 +41,7 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
         assert told[name]["shift"] == recorded[name]["shift"]
         assert {*recorded[name]["metrics"]} <= {*told[name]["metrics"]}
         statistics = read_statistics(run.evaluation_statistics_file("default", name))
-        assert {*statistics} == {*told[name]["metrics"], LENGTHS, NUMBERS}
+        assert {*statistics} == {*told[name]["metrics"], LENGTHS, EXAMPLE}
         for metric, one in recorded[name]["metrics"].items():
             again = told[name]["metrics"][metric]
             assert again["value"] == pytest.approx(one["value"], rel=1e-4, abs=1e-6)
@@ -66,6 +67,30 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
     command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref.txt"), "-i", str(written)]
     printed = subprocess.run([*command, "--width", "4", "-b"], capture_output=True, text=True, check=True).stdout
     assert mine["tests"]["src"]["metrics"]["bleu"]["value"] == pytest.approx(float(printed), abs=1e-3)
+
+
+def test_an_example_has_one_number_in_all_that_is_written_of_it(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In files of lines it is the line's; what is written as data tells it, whatever order it is in."""
+    run = RunFolder(runs["plain-2"])
+    sources, references = run.read_sources("test"), run.read_references("test")
+    assert cli("evaluate", str(run.path), "--test", "test", "--label", "numbered", "--bootstrap", "1") == 0
+    for path in (run.statistics_file("test"), run.evaluation_statistics_file("numbered", "test")):
+        found = read_statistics(path)
+        assert sorted(found[EXAMPLE]) == list(range(1, len(sources) + 1))
+        for row, number in enumerate(found[EXAMPLE].astype(int).tolist()):
+            assert found[LENGTHS][row] == len(sources[number - 1].split())
+            assert found["character_loss"][row, 1] == len(references[number - 1])
+    attention = run.read_attention()
+    assert {shown["test"] for shown in attention} == {"test"}
+    assert all(shown["lines"] == [side[shown[EXAMPLE] - 1] for side in (sources, references)] for shown in attention)
+    assert len({shown[EXAMPLE] for shown in attention}) > 1
+    capsys.readouterr()
+    assert cli("translate", str(run.path), "--input", str(run.sources_file("test")), "--json", "--batch-size", "3") == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one[EXAMPLE], one["source"]) for one in told] == list(enumerate(sources, 1))
+    assert [one["translations"][0]["text"] for one in told] == run.read_hypotheses("test")
 
 
 def test_predictions_of_forced_length_are_as_long_as_the_references(runs: dict[str, Path]) -> None:

@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 from attnlab.errors import UserError
+from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.evaluation.significance import seeds
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.evaluation.significance.sample import sample_models
-from attnlab.runs.files import LENGTHS, NUMBERS, write_lines, write_statistics
+from attnlab.runs.files import LENGTHS, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.calibration import calibrate_study, tell_published, write_rates
 from attnlab.studies.collection import Study, collect
@@ -45,7 +46,7 @@ def move(run: RunFolder, test: str, order: list[int], numbers: list[int]) -> Non
     for path, read in lines.items():
         write_lines(path, [read[place] for place in order])
     read = run.read_statistics(test)
-    added = {name: rows[order] for name, rows in read.items() if name not in (LENGTHS, NUMBERS)}
+    added = {name: rows[order] for name, rows in read.items() if name not in (LENGTHS, EXAMPLE)}
     write_statistics(run.statistics_file(test), added, read[LENGTHS][order].astype(int).tolist(), numbers)
 
 

@@ -190,7 +190,7 @@ def test_study_without_a_finished_run_says_so(tmp_path: Path) -> None:
     write_run(folder / "attention=none" / "seed=1", ["attention=none"], 1, state="running")
     with RunFolder(folder / "attention=none" / "seed=1").lock():
         reader = Reader(page(collect(folder), None))
-    assert "No run is finished yet" in reader.text
+    assert "No run is finished and tested yet" in reader.text
     assert "1 running, 1 interrupted" in reader.text
     ids = [attributes["id"] for tag, attributes in reader.tags if tag == "section"]
     assert ids == ["comparison", "curves", "unfinished", "reproduce"], "learning curves are shown as far as they are"

@@ -3,6 +3,7 @@
 import builtins
 import csv
 import io
+import json
 import logging
 import multiprocessing
 import re
@@ -71,7 +72,21 @@ def test_a_study_of_which_no_run_is_finished_has_no_table(tmp_path: Path) -> Non
     results = attnlab.report(folder)
     assert results.runs.empty
     assert "no run in" in results._repr_html_()
-    with pytest.raises(UserError, match="is finished: 1 failed; attention=dot/seed=2 failed: FloatingPointError"):
+    with pytest.raises(UserError, match="is finished and tested: 1 failed; attention=dot/seed=2 failed: FloatingPointError"):
+        _ = results.table
+
+
+def test_runs_that_were_not_tested_have_a_report_and_no_table(tmp_path: Path) -> None:
+    """As with ``test=false``, which leaves the test sets alone while something is tuned."""
+    folder = write_study(tmp_path / "study", skills={"attention=dot": 0.5}, seeds=[1], states={})
+    (path,) = folder.glob("*/*/result.json")
+    result = json.loads(path.read_text())
+    path.write_text(json.dumps({**result, "tests": {}}))
+    results = attnlab.report(folder)
+    (run,) = results.asked
+    assert run.result.best == result["best"]
+    assert "No run is finished and tested yet" in results.page.read_text()
+    with pytest.raises(UserError, match="is finished and tested: 1 done"):
         _ = results.table
 
 

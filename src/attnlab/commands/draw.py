@@ -110,7 +110,7 @@ def _heatmaps(
             shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
             panels = {name: shown.weights}
         else:
-            written = target or predictor.predict([source])[0].text
+            written = target or predictor.task.target_line(predictor.predict([source])[0])
             shown = forced = predictor.force([source], [written], heads=True)[0]
             chosen = choose_heads(forced.heads, layer, head)
             if not chosen:

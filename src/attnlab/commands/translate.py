@@ -32,7 +32,8 @@ CHUNK = 1024
     "--json",
     "as_json",
     is_flag=True,
-    help="Write one JSON object a line: of all N text, score, tokens and the links [i, j] of source_tokens to these.",
+    help="Write one JSON object a line: the example's number, and of all N text, score, tokens and the links [i, j] of "
+    "source_tokens to these.",
 )
 def command(source: Path | None, output: Path | None, n_best: int, **options: Any) -> int:
     """Translate lines from standard input or a file to standard output or a file.
@@ -59,7 +60,7 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
         def write(text: str) -> None:  # a file and a pipe are given what was found
             out.write(printable(text) if out.isatty() else text)
 
-        lines = Lines(write, n_best, **options)
+        lines = Lines(write, n_best, getattr(predictor.task, "joiner", None), **options)
         for first, chunk in read_chunks(source, 1 if live else CHUNK):
             try:
                 predictor.check_lines(chunk, place="line", first=first)
@@ -68,8 +69,8 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
                     raise
                 print(f"attnlab: {printable(str(error))}", file=sys.stderr)
                 continue
-            for line, found in zip(chunk, predictor.n_best(chunk), strict=True):
-                lines.add(line, found[:n_best])
+            for number, (line, found) in enumerate(zip(chunk, predictor.n_best(chunk), strict=True), first):
+                lines.add(number, line, found[:n_best])
             out.flush()
     if lines.unlinked:
         told = f"{lines.unlinked:,} of {lines.written:,} predictions have no links: the model's tokens do not spell the words"
@@ -93,6 +94,7 @@ class Lines:
     Attributes:
         write: takes what is to be written.
         count: predictions of a line.
+        joiner: what ends a piece of a word in the tokens of the predictions; None where they are no such pieces.
         scores: put the score before each.
         alignments: put links between words after each.
         as_json: write JSON instead, with all of that.
@@ -102,16 +104,17 @@ class Lines:
 
     write: Callable[[str], object]
     count: int
+    joiner: str | None
     scores: bool
     alignments: bool
     as_json: bool
     written: int = 0
     unlinked: int = 0
 
-    def add(self, line: str, found: Sequence["Prediction"]) -> None:
-        """Write what was found for a line."""
+    def add(self, number: int, line: str, found: Sequence["Prediction"]) -> None:
+        """Write what was found for a line of some number, from 1."""
         if self.as_json:
-            self.write(json.dumps(_to_json(line, found), ensure_ascii=False) + "\n")
+            self.write(json.dumps(_to_json(number, line, found), ensure_ascii=False) + "\n")
             return
         for prediction in found:
             score = f"{prediction.score:.4f}\t" if self.scores else ""
@@ -129,16 +132,17 @@ class Lines:
         from attnlab.tasks.translation.links import token_spans
 
         columns = token_spans(line.split(), prediction.source[:-1])
-        rows = token_spans(prediction.text.split(), prediction.tokens[:-1])
+        rows = token_spans(prediction.text.split(), prediction.tokens[:-1], self.joiner)
         if columns is None or rows is None:
             self.unlinked += 1
             return ""
         return format_links(from_weights(prediction.weights, columns, rows, shift=0))
 
 
-def _to_json(line: str, found: Sequence["Prediction"]) -> dict[str, Any]:
+def _to_json(number: int, line: str, found: Sequence["Prediction"]) -> dict[str, Any]:
     """Return what was found for a line; links are between tokens, so that they count what stands beside them."""
     from attnlab.evaluation.alignment import link_items
+    from attnlab.evaluation.evidence import EXAMPLE
 
     translations = []
     for prediction in found:
@@ -152,4 +156,4 @@ def _to_json(line: str, found: Sequence["Prediction"]) -> dict[str, Any]:
                 "links": sorted(link_items(prediction.weights, len(source), len(tokens), shift=0)),
             }
         )
-    return {"source": line, "source_tokens": found[0].source[:-1], "translations": translations}
+    return {EXAMPLE: number, "source": line, "source_tokens": found[0].source[:-1], "translations": translations}

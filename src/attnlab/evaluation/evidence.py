@@ -9,13 +9,17 @@ from attnlab.data.pharaoh import Gold, Links
 if TYPE_CHECKING:  # a report imports this, and no torch, which takes seconds
     from torch import Tensor
 
+EXAMPLE = "example"
+"""Under this name all that is written of single examples has their number: in their test set or, of lines of text, the line's;
+from 1."""
+
 
 @dataclass(frozen=True)
 class Prediction:
     """What a search found for one source.
 
     Attributes:
-        index: position of the source among the examples.
+        index: position of the source among the examples, from 0.
         text: the prediction as a line of text, in the form of the references.
         tokens: tokens of the prediction, ending with the end symbol.
         source: source tokens as the model read them, ending with the end symbol.
@@ -31,6 +35,11 @@ class Prediction:
     weights: "Tensor"
     log_probability: float
     score: float
+
+    @property
+    def number(self) -> int:
+        """The number of the example, from 1; see :data:`EXAMPLE`."""
+        return self.index + 1
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.data.examples import Examples
 from attnlab.evaluation.alignment import score
-from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, take_division
+from attnlab.evaluation.evidence import EXAMPLE, ExampleResult, ForcedDecoding, take_division
 from attnlab.evaluation.measurement import Measurement, measure
 from attnlab.evaluation.metric import Occasion, Statistics
 from attnlab.runs.files import write_lines, write_statistics
@@ -104,7 +104,7 @@ def evaluate(
         statistics,
         examples.lengths[indices, 0].tolist(),
         examples.unit,
-        [index + 1 for index in indices],
+        [result.prediction.number for result in results],
         [result.prediction.text for result in results],
         None if alignments is None else shift or 0,
     )
@@ -184,7 +184,7 @@ def map_attention(predictor: Predictor, test: str) -> list[dict[str, Any]]:
     for index, one in zip(chosen, forced, strict=True):
         shown = {
             "test": test,
-            "example": index + 1,
+            EXAMPLE: index + 1,
             "lines": [examples.sources[index], examples.references[index]],
             "source": one.source,
             "target": one.tokens,

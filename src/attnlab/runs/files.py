@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.errors import UserError, brief
+from attnlab.evaluation.evidence import EXAMPLE
 
 
 def read_lines(path: Path) -> list[str]:
@@ -33,8 +34,7 @@ def write_lines(path: Path, lines: Sequence[str]) -> None:
 
 
 LENGTHS = "source_length"
-NUMBERS = "example"
-"""Beside what each example adds to each metric: how long its source is, and its number in the test set, from 1."""
+"""How long the source of each example is, beside its number and what it adds to each metric."""
 
 
 def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
@@ -53,7 +53,7 @@ def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
         for name, column in zip(names.tolist(), (*counts, *values), strict=True):
             found.setdefault(name, []).append(column)
         statistics = {name: np.array(columns, dtype=np.float64).T.copy() for name, columns in found.items()}
-        return {**statistics, **{name: statistics[name][:, 0] for name in (LENGTHS, NUMBERS)}}
+        return {**statistics, **{name: statistics[name][:, 0] for name in (LENGTHS, EXAMPLE)}}
     except Exception as error:  # of damaged bytes zipfile raises almost anything
         raise UserError(f"{path} is damaged ({brief(error)})") from error
 
@@ -63,7 +63,7 @@ def write_statistics(
 ) -> None:
     """Write what each example adds to each metric, the length of its source, and its number in the test set."""
     path.parent.mkdir(exist_ok=True)
-    beside = {name: np.asarray(row, dtype=np.float64)[:, None] for name, row in ((LENGTHS, lengths), (NUMBERS, numbers))}
+    beside = {name: np.asarray(row, dtype=np.float64)[:, None] for name, row in ((LENGTHS, lengths), (EXAMPLE, numbers))}
     # A few arrays are read many times faster than one for each metric. Most metrics add small whole numbers, which need a
     # quarter of the bytes; columns one after another pack better than rows.
     every = {**beside, **statistics}

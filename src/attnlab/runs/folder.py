@@ -13,6 +13,7 @@ import yaml
 from numpy.typing import NDArray
 
 from attnlab.errors import UserError, brief
+from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.runs.digests import DamagedFileError, find_altered_files, list_files, make_digests
 from attnlab.runs.files import read_lines, read_statistics, write_atomically
 from attnlab.runs.locks import RunLock
@@ -396,7 +397,7 @@ def _as_mapping(content: Any) -> dict[str, Any]:
 
 
 def _attention_maps(content: Any) -> list[dict[str, Any]]:
-    keys = ("test", "example", "lines", "source", "target", "weights")
+    keys = ("test", EXAMPLE, "lines", "source", "target", "weights")
     return [{**item, **{key: item[key] for key in keys}} for item in content]
 
 

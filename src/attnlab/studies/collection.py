@@ -134,12 +134,12 @@ class Study:
 
     @cached_property
     def metrics(self) -> "dict[str, Metric]":
-        """The metrics that the comparison shows, the first being the one that ranks; empty while no run is finished.
+        """The metrics that the comparison shows, the first being the one that ranks; empty while no run is tested.
 
         Raises:
             UserError: the study names a metric that no run declares.
         """
-        if not self.finished_runs:
+        if not self.tests:
             return {}
         recorded = (self.finished_runs[0].config.get("study") or {}).get("metrics")
         names = self.wanted_metrics or recorded or list(self.known_metrics)

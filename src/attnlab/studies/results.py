@@ -98,7 +98,7 @@ class Results:
     @property
     def _nothing(self) -> str:
         first = next((f"; {place} {told}" for place, told in self.unfinished.items() if told.startswith("failed")), "")
-        return f"no run in {self.study.folder.path} is finished: {self._states}{first}"
+        return f"no run in {self.study.folder.path} is finished and tested: {self._states}{first}"
 
     @property
     def _states(self) -> str:

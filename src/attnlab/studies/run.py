@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.errors import UserError
-from attnlab.runs.files import LENGTHS, NUMBERS
+from attnlab.evaluation.evidence import EXAMPLE
+from attnlab.runs.files import LENGTHS
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import ProbeRecord, RunRecord, RunResult
 
@@ -165,7 +166,7 @@ class Run:
         return _join(self._columns(test))
 
     def _columns(self, test: str) -> "Columns":
-        numbers = self._read(test).get(NUMBERS, np.empty(0))
+        numbers = self._read(test).get(EXAMPLE, np.empty(0))
         return tuple(map(int, numbers.tolist())), tuple(self.sources(test)), tuple(self.references(test))
 
     def example_order(self, test: str) -> tuple[str, tuple[int, ...]]:

@@ -205,6 +205,11 @@ class Task(ABC):
     def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
         """Turn what a search found for an example into a line of text and tokens that can be shown."""
 
+    def target_line(self, prediction: Prediction) -> str:
+        """Return a prediction as a line of text that :meth:`parse` reads as a target: unless a task writes other text than it
+        reads, the prediction's own."""
+        return prediction.text
+
     def alignments(
         self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:

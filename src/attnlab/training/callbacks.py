@@ -28,7 +28,7 @@ from typing_extensions import override
 from attnlab.attention.noise import NOISE
 from attnlab.data.batches import Batch
 from attnlab.errors import printable
-from attnlab.evaluation.evidence import Prediction
+from attnlab.evaluation.evidence import EXAMPLE, Prediction
 from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.plots import save
 from attnlab.seeding import derive_seed
@@ -314,6 +314,10 @@ class Resumption(Callback):
         os.kill(os.getpid(), signal.SIGTERM)  # which Lightning waits for, to stop between two batches
 
 
+COLUMNS = (EXAMPLE, "source", "reference", "prediction")
+"""Of the tables of samples."""
+
+
 class Samples(Callback):
     """Predicts a few validation examples: a table an epoch, and at the end the attention on them as pictures.
 
@@ -346,7 +350,7 @@ class Samples(Callback):
         rows = [[trainer.current_epoch, *row] for row in self._rows(pl_module)]
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
-                logger.log_table("samples", columns=["epoch", "example", "source", "reference", "prediction"], data=rows)
+                logger.log_table("samples", columns=["epoch", *COLUMNS], data=rows)
 
     @override
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
@@ -357,7 +361,7 @@ class Samples(Callback):
             return
         if pl_module.model.decoder.attention.context_size:
             self._draw(trainer, pl_module)
-        table = Table("example", "source", "reference", "prediction", title="validation examples, after the last epoch")
+        table = Table(*COLUMNS, title="validation examples, after the last epoch")
         for row in self._rows(pl_module):
             table.add_row(*(escape(printable(str(text))) for text in row))
         Console().print(table)
@@ -378,6 +382,6 @@ class Samples(Callback):
                 logger.log_image("attention", images=[str(path) for path in pictures.values()], caption=list(pictures))
 
     def _rows(self, module: SequenceModule) -> list[list[Any]]:
-        """Return number in the validation set, from 1, source, reference and prediction of each example."""
+        """Return what each example has in :data:`COLUMNS`."""
         examples = module.data.examples("val")
-        return [[p.index + 1, examples.sources[p.index], examples.references[p.index], p.text] for p in self.last]
+        return [[p.number, examples.sources[p.index], examples.references[p.index], p.text] for p in self.last]

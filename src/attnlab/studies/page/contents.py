@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Any, Literal
 
+from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.studies.collection import Study
 from attnlab.studies.run import Run
 from attnlab.studies.table import Comparison
@@ -110,7 +111,7 @@ def examples(study: Study, variants: Collection[str]) -> list[Example]:
     found: dict[tuple[str, ...], Example] = {}
     for label, run in _first(study, variants, lambda run: bool(run.attention)).items():
         for shown in run.attention:
-            name = f"{shown['test']} {shown['example']}: {shown['lines'][0]}"
+            name = f"{shown['test']} {shown[EXAMPLE]}: {shown['lines'][0]}"
             found.setdefault((name, *shown["lines"]), Example(name, [])).maps.append(_heatmap(label, shown))
     return sorted(found.values(), key=lambda example: -len(example.maps))
 

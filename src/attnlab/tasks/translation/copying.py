@@ -1,16 +1,20 @@
-"""What can be copied: target vocabularies extended by each source sentence's own words (Gu et al. 2016, See et al. 2017)."""
+"""Copying: target vocabularies extended by each source sentence's own words, and source words for unknown ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, UNK
 from attnlab.tasks.translation.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 @dataclass(frozen=True)
 class CopyIds:
-    """The sentences of one split in the extended target vocabulary.
+    """The sentences of one split in the extended target vocabulary (Gu et al. 2016, See et al. 2017).
 
     Id V + k, V the size of the target vocabulary, is the k-th type of a pair's own source sentence that the target vocabulary
     lacks. Anything else has its id in the target vocabulary.
@@ -48,3 +52,23 @@ class CopyIds:
 
 def _extend(tokens: Sequence[str], known: Sequence[int], ids: Mapping[str, int]) -> list[int]:
     return [ids.get(token, index) for token, index in zip(tokens, known, strict=True)]
+
+
+def copy_for_unknown(
+    tokens: Sequence[str], ids: Sequence[int], source: Sequence[str], weights: "Tensor", words: int
+) -> list[str]:
+    """Put the source word with the largest weight in the place of each unknown token (Luong et al. 2015, section 4).
+
+    Args:
+        tokens: of a hypothesis.
+        ids: of these.
+        source: tokens of the source, ending with the end symbol; before the words a symbol of the target language may stand.
+        weights: (tokens, source tokens); where all are 0, nothing is replaced.
+        words: how many tokens of the source are words.
+    """
+    if not words or not bool(weights.any()):
+        return [*tokens]
+    first = len(source) - 1 - words
+    largest = weights[:, first:-1].argmax(dim=-1).tolist()  # not the end symbol, nor one of a language, which are no words
+    each = zip(tokens, ids, largest, strict=True)
+    return [source[first + place] if number == UNK else token for token, number, place in each]

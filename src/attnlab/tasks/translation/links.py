@@ -50,20 +50,25 @@ def link_tokens(
     return GoldLinks.of(links)
 
 
-def token_spans(words: Sequence[str], tokens: Sequence[str]) -> list[tuple[int, int]] | None:
+def token_spans(words: Sequence[str], tokens: Sequence[str], joiner: str | None = None) -> list[tuple[int, int]] | None:
     """Find the tokens that share a character with each word; before them a symbol of the target language may stand.
+
+    Args:
+        words: of a sentence.
+        tokens: of the same sentence.
+        joiner: what ends a token that is joined to the next one, but is no part of the words.
 
     Returns:
         For each word the positions of the first token and after the last; None if words and tokens spell different text.
     """
     if words == tokens:  # not only faster: words may be pieces already, and some of these nothing but "▁"
         return [(position, position + 1) for position in range(len(words))]
-    spelled, pieces = [_letters(word) for word in words], [_letters(token) for token in tokens]
+    spelled, pieces = [_letters(word) for word in words], [_letters(token.removesuffix(joiner or "")) for token in tokens]
     text, other = "".join(spelled), "".join(pieces)
     if len(text) != len(other) or text.casefold() != other.casefold():
         if not (tokens and SYMBOL.fullmatch(tokens[0])):
             return None
-        spans = token_spans(words, tokens[1:])
+        spans = token_spans(words, tokens[1:], joiner)
         return None if spans is None else [(start + 1, end + 1) for start, end in spans]
     ends = list(accumulate(map(len, pieces)))
     bounds = pairwise(accumulate(map(len, spelled), initial=0))

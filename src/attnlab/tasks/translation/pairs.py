@@ -97,12 +97,21 @@ class SentencePairs(Examples):
     @property
     @override
     def sources(self) -> Sequence[str]:
-        return self.text.source
+        return self._restored[0]
 
     @property
     @override
     def references(self) -> Sequence[str]:
-        return self.text.target
+        return self._restored[1]
+
+    @cached_property
+    def _restored(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The sentences as they are measured and shown, the pieces of their words joined."""
+        source, target = (
+            side if tokenizer.joiner is None else on_demand(partial(_restore, tokenizer, side), len(self))
+            for tokenizer, side in zip(self.tokenizers, self._sides, strict=True)
+        )
+        return source, target
 
     @cached_property
     @override
@@ -170,3 +179,7 @@ def _read_tokens(
 
 def _split(splitter: Tokenizer, sentences: Sequence[str], indices: Sequence[int]) -> list[list[str]]:
     return splitter.tokenize([sentences[index] for index in indices])
+
+
+def _restore(tokenizer: Tokenizer, sentences: Sequence[str], indices: Sequence[int]) -> list[str]:
+    return [tokenizer.restore(sentences[index]) for index in indices]

@@ -1,5 +1,6 @@
-"""Where spaces go between tokens, learned from text."""
+"""Where spaces go between tokens: as learned from text, or where pieces of words are not marked as such."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -11,6 +12,11 @@ UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
 def is_unspaced(language: str) -> bool:
     """Tell whether a language is written without spaces between words, by its code."""
     return language.partition("-")[0] in UNSPACED
+
+
+def join_pieces(line: str, joiner: str) -> str:
+    """Join the pieces of words in a line: those that end with ``joiner`` to what follows; the last of a line just loses it."""
+    return re.sub(rf"{re.escape(joiner)}(?:\s+|$)", "", line)
 
 
 class Spacing:

@@ -1,7 +1,6 @@
 """The task of translation."""
 
 import hashlib
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -30,8 +29,10 @@ from attnlab.tasks.task import Task
 from attnlab.tasks.translation.aligner import WordAligner
 from attnlab.tasks.translation.alignment import link_words_of_text
 from attnlab.tasks.translation.annotations import Annotation
+from attnlab.tasks.translation.copying import copy_for_unknown
 from attnlab.tasks.translation.corpora import Corpus, PairStream, ParallelText
 from attnlab.tasks.translation.frontends import LanguageFrontend
+from attnlab.tasks.translation.inspection import inspect_corpus
 from attnlab.tasks.translation.joined import JoinedPairs
 from attnlab.tasks.translation.languages import SEVERAL, language_missing, language_symbol, unknown_language
 from attnlab.tasks.translation.pairs import SentencePairs
@@ -47,8 +48,6 @@ from attnlab.tasks.translation.tokenization import (
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.translator import Translator
 from attnlab.tasks.translation.vocabulary import Vocabulary
-
-log = logging.getLogger(__name__)
 
 
 class Translation(Task):
@@ -144,11 +143,7 @@ class Translation(Task):
         for tokenizer, state in zip(self.tokenizers, self._tokenized.tokenizer_states, strict=True):
             tokenizer.load_state(state)
         self._vocabularies = self._tokenized.vocabularies
-        for split, count in self._tokenized.overlap.items():
-            if count:
-                size = len(self._tokenized.text[split].source)
-                told = "figures on them tell what was learned by heart"
-                log.warning("%d of %d pairs of %s (%.1f %%) are in train too: %s", count, size, split, 100 * count / size, told)
+        inspect_corpus(self._tokenized, self.tokenizers[0].joiner)
 
     def _write(self, folder: Path) -> None:
         options = (self.vocabulary_options, self.batches.max_length)
@@ -263,6 +258,11 @@ class Translation(Task):
         return len(self.languages) > 2
 
     @property
+    def joiner(self) -> str | None:
+        """What ends a piece of a word in the tokens, where the corpus was split into pieces; see :class:`Tokenizer`."""
+        return self.tokenizers[1].joiner
+
+    @property
     def direction(self) -> tuple[str, ...]:
         """The source language, and the target language if it is chosen."""
         return (self.languages[0], *([self.target_language] if self.target_language else ()))
@@ -341,16 +341,16 @@ class Translation(Task):
         types = self.vocabularies[1].tokens
         tokens = [types[token] if token < len(types) else extension[token - len(types)] for token in hypothesis.tokens]
         weights = hypothesis.weights[:, : len(source)]
-        if self.replace_unknown and len(source) > 1 and bool(weights.any()):
-            first = len(source) - 1 - len(examples.tokens[0][index])
-            words_alone = weights[:, first:-1]  # not the end symbol, nor one of a language, which are no words
-            largest = [first + place for place in words_alone.argmax(dim=-1).tolist()]
-            pairs = zip(tokens, hypothesis.tokens, largest, strict=True)
-            tokens = [source[position] if number == UNK else token for token, number, position in pairs]
+        if self.replace_unknown:
+            tokens = copy_for_unknown(tokens, hypothesis.tokens, source, weights, len(examples.tokens[0][index]))
         symbols = {PAD, BOS, EOS, *range(RESERVED, self.vocabularies[1].reserved)}
         words = [token for token, number in zip(tokens, hypothesis.tokens, strict=True) if number not in symbols]
         text = examples.target_tokenizer(index).detokenize(words)
         return Prediction(index, text, tokens, source, weights, hypothesis.log_probability, hypothesis.score)
+
+    @override
+    def target_line(self, prediction: Prediction) -> str:
+        return prediction.text if self.joiner is None else " ".join(prediction.tokens[:-1])
 
     @override
     def alignments(

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from attnlab.data.symbols import UNKNOWN
 from attnlab.errors import UserError, brief
-from attnlab.tasks.translation.spacing import Spacing
+from attnlab.tasks.translation.spacing import Spacing, join_pieces
 
 if TYPE_CHECKING:
     import sentencepiece
@@ -33,10 +33,12 @@ class Tokenizer(ABC):
     Attributes:
         library: distribution whose version has a say in what the tokens are, or None.
         learns_pieces: whether :meth:`fit` decides what the tokens are, so that two languages may share what it learns.
+        joiner: what ends a piece of a word, but not the last, in text that was split into pieces before it came here; or None.
     """
 
     library: ClassVar[str | None] = None
     learns_pieces: ClassVar[bool] = False
+    joiner: str | None = None
 
     def __init__(self, language: str, *, lowercase: bool = False) -> None:
         self.language = language
@@ -59,6 +61,10 @@ class Tokenizer(ABC):
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Join the tokens of one sentence to natural text."""
 
+    def restore(self, line: str) -> str:
+        """Return a line of the corpus in the form of :meth:`detokenize`, in which text is measured and shown."""
+        return line if self.joiner is None else join_pieces(line, self.joiner)
+
     def state(self) -> dict[str, Any]:
         """Return what was learned, as plain containers."""
         return {}
@@ -78,11 +84,29 @@ class Tokenizer(ABC):
 
 
 class WhitespaceTokenizer(Tokenizer):
-    """Tokens are what stands between white space, for text that is tokenized already."""
+    """Tokens are what stands between white space, for text that is tokenized already.
+
+    With a ``joiner`` they are pieces of words, as subword-nmt (Sennrich et al. 2016) writes them: ``un@@ believ@@ able``. The
+    model reads and writes pieces; sources, references and predictions are measured and shown with the pieces joined.
+
+    Args:
+        language: ISO code.
+        lowercase: lower the case of the text first.
+        joiner: what ends every piece of a word but the last, such as ``@@``; None where tokens are no pieces.
+
+    Raises:
+        UserError: a joiner that is empty or holds white space.
+    """
+
+    def __init__(self, language: str, *, lowercase: bool = False, joiner: str | None = None) -> None:
+        super().__init__(language, lowercase=lowercase)
+        if joiner is not None and joiner.split() != [joiner]:
+            raise UserError(f"joiner is what ends a piece of a word, such as @@, without white space, and not {joiner!r}")
+        self.joiner = joiner
 
     @override
     def detokenize(self, tokens: Sequence[str]) -> str:
-        return " ".join(tokens)
+        return self.restore(" ".join(tokens))
 
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         return [sentence.split() for sentence in sentences]
