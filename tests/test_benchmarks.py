@@ -41,7 +41,7 @@ def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
 SHORT = [name for name, part in PARTS.items() if not part.is_long]
 
 
-@pytest.mark.parametrize("name", exhaustive_but(["training", "decoding"], SHORT))
+@pytest.mark.parametrize("name", exhaustive_but(["decoding"], SHORT))
 def test_every_part_measures_all_that_it_says_and_the_tables_show_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,6 +46,7 @@ def test_one_run_leaves_everything_and_shows_examples(cli: Cli, tmp_path: Path, 
     assert "source" in out
 
 
+@pytest.mark.exhaustive
 def test_the_same_command_twice_gives_the_same_numbers_to_the_last_bit(cli: Cli, tmp_path: Path) -> None:
     command = ["train", *SMALL_RUN, "trainer.max_epochs=2", "decoder=luong_feeding", "objective.teacher_forcing.ratio=0.5"]
     lines = []

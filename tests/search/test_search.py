@@ -72,6 +72,7 @@ def test_search_properties(overrides: tuple[str, ...]) -> None:
     assert [h[0].tokens for h in beam] == [h[0].tokens for h in one]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("penalty", [NoPenalty(), AveragePenalty(), GNMTPenalty(alpha=0.7)])
 def test_full_width_is_exhaustive(penalty: LengthPenalty) -> None:
     """Enumerate every output of up to three tokens and rank it as the search must."""

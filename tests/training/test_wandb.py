@@ -44,6 +44,7 @@ def test_a_sweep_logs_one_run_for_each_job(cli: Cli, tmp_path: Path) -> None:
     assert all("attention" in run["summary"] for run in with_attention)
 
 
+@pytest.mark.exhaustive
 def test_a_crash_is_recorded_as_failed(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
