@@ -97,6 +97,7 @@ def evaluate(
         aligned=aligned,
         silver=silver,
         annotations=task.annotations(examples, indices),
+        sources=[examples.sources[index] for index in indices],
     )
     measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples)
     return TestEvaluation(
