@@ -21,6 +21,7 @@ import attnlab
 from attnlab.config import build, component_errors, library_errors, variant_name, variant_overrides
 from attnlab.data.batches import memory_errors
 from attnlab.errors import StoppedError, UserError, refusal
+from attnlab.evaluation.measurement import check_metrics
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.runs.environment import environment
 from attnlab.runs.evaluation import (
@@ -97,6 +98,8 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
             if result is not None:
                 log.info("%s seed=%s: done before, in %s", record.variant, record.seed, path)
                 return result
+            if task.test_names:
+                check_metrics(task.metrics, "test")
             folder.write_config(config)
             folder.write_task({"version": attnlab.__version__, "task": task.name, "state": task.state()})
             place = f", going on from {folder.last_checkpoint}" if record.restarts else f", in {path}"
