@@ -48,8 +48,7 @@ def command(
     check_label(label)
     check_input(*(files or ()))
     predictor = models.load()
-    from attnlab.evaluation.measurement import check_metrics
-    from attnlab.runs.evaluation import REPORTED, choose_shifts, divide, evaluate
+    from attnlab.runs.evaluation import REPORTED, check_metrics, choose_shifts, divide, evaluate
     from attnlab.runs.evaluations import describe_origin, read_earlier_tests, write_tests
     from attnlab.runs.folder import RunFolder
 
@@ -87,16 +86,17 @@ def command(
 
 
 def _choose_metrics(task: "Task", folder: "RunFolder", overrides: Sequence[str], config_dir: Path | None) -> dict[str, Any]:
-    """Let the task have the metrics that overrides ask for, and return their nodes; none where the run's own remain."""
+    """Let the task have the metrics that overrides ask for, and return the nodes of those that are not the run's own."""
     from attnlab.config import amend, targets, trust
     from attnlab.runs.building import load_metrics, read_trusted_config
 
     if not overrides:
         return {}
-    nodes = amend("metrics", read_trusted_config(folder), overrides, [config_dir] if config_dir else [])
+    recorded = read_trusted_config(folder)
+    nodes = amend("metrics", recorded, overrides, [config_dir] if config_dir else [])
     with trust(targets(nodes)):  # the user's own words
         task.metrics = load_metrics(nodes, folder.config_file)
-    return nodes
+    return {name: node for name, node in nodes.items() if node != recorded["metrics"].get(name)}
 
 
 def _read_files(task: "Task", files: tuple[Path, Path]) -> dict[str, "Examples"]:

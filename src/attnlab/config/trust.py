@@ -73,7 +73,7 @@ def validate_targets(config: Any, place: str, *, to_run: bool = True) -> None:
         target = node["_target_"]
         if target.startswith("attnlab.") and target not in trusted and getattr(get_object(target), "runs_commands", False):
             raise UntrustedError(
-                f"{place} may run the command {node.get('program')!r:.80}: if it is your own, or you trust whoever wrote it, "
+                f"{place} may run the command {node.get('program')!r:.200}: if it is your own, or you trust whoever wrote it, "
                 "add --trust (in Python trust=True)"
             )
 

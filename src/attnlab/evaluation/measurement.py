@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import Metric, Occasion, Statistics
 from attnlab.evaluation.resampling import SEED, bootstrap
@@ -47,20 +46,6 @@ class Bucket(NamedTuple):
     high: int
     examples: int
     value: float
-
-
-def check_metrics(metrics: Mapping[str, Metric], occasion: Occasion) -> None:
-    """Try what the metrics of an occasion need beside the evidence; to be called before anything that takes long.
-
-    Raises:
-        UserError: it is not there, or does not work; the metric is named.
-    """
-    for name, metric in metrics.items():
-        if metric.is_due(occasion):
-            try:
-                metric.check()
-            except UserError as error:
-                raise UserError(f"{name}: {error}") from error
 
 
 def measure(

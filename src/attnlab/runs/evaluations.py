@@ -119,9 +119,9 @@ def choose_metric(run: RunFolder, name: str | None, label: str | None) -> tuple[
     """
     config = run.read_config()
     name = name or metric_name(str(config.get("monitor", "")))
-    nodes = (run.read_evaluation(label).get("metrics") if label else None) or config.get("metrics", {})
+    added = run.read_evaluation(label).get("metrics", {}) if label else {}
     with report_damage(run.path):
-        metrics = load_metrics(nodes, run.path)
+        metrics = load_metrics({**config.get("metrics", {}), **added}, run.path)
     if name not in metrics:
         raise UserError(f"--metric: {run.path} has no metric {name!r}: there is {', '.join(metrics)}")
     return name, metrics[name]
@@ -159,7 +159,8 @@ def read_earlier_tests(
                 raise UserError(f"{path} {STALE[name]}: choose another --label, or remove that file")
             both = (told.get(name), value)
             before, now = (", ".join(map(str, v)) or "none" if isinstance(v, list | dict) else v for v in both)
-            raise UserError(f"{path} was made with other settings ({name}: {before}, and now {now}): choose another --label")
+            changed = f"{name}: {before}, and now {'set otherwise' if now == before else now}"
+            raise UserError(f"{path} was made with other settings ({changed}): choose another --label")
     tests: dict[str, dict[str, Any]] = told.get("tests", {})
     for name, own in files.items():
         if name in tests and tests[name].get("files") != own:

@@ -21,12 +21,12 @@ import attnlab
 from attnlab.config import build, component_errors, library_errors, variant_name, variant_overrides
 from attnlab.data.batches import memory_errors
 from attnlab.errors import StoppedError, UserError, refusal
-from attnlab.evaluation.measurement import check_metrics
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.runs.environment import environment
 from attnlab.runs.evaluation import (
     REPORTED,
     TestEvaluation,
+    check_metrics,
     choose_shifts,
     divide,
     evaluate,
