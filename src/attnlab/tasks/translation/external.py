@@ -182,4 +182,4 @@ class ExternalScore(Ratio):
 
 def _last_line(text: str) -> str:
     lines = text.strip().splitlines()
-    return printable(lines[-1].strip())[:150] if lines else ""
+    return printable(lines[-1].strip())[:150].rstrip(".") if lines else ""
