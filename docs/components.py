@@ -194,7 +194,9 @@ def metrics() -> dict[str, tuple[Metric, list[str]]]:
     for option in ["translation", *(name for name in options("metrics") if name != "translation")]:
         task = option if option in options("task") else "translation"
         for name, chosen in composed(f"task={task}", f"metrics={option}").value("metrics").items():
-            found.setdefault(name, (config.build(chosen, f"metrics.{name}"), []))[1].append(option)
+            _, listed = found.setdefault(name, (config.build(chosen, f"metrics.{name}"), []))
+            if not listed or option in (*options("task"), "common"):  # an option of no task is told of what it adds
+                listed.append(option)
     return found
 
 

@@ -319,13 +319,15 @@ RECORDED = {
 
 
 def test_another_search_is_the_recorded_one_changed_or_one_chosen_anew() -> None:
-    changed = config.search_node(RECORDED, ["search.width=7", "search/length_penalty=gnmt", "search.length_penalty.alpha=0.5"])
+    changed = config.amend(
+        "search", RECORDED, ["search.width=7", "search/length_penalty=gnmt", "search.length_penalty.alpha=0.5"]
+    )
     assert changed == {
         "_target_": "attnlab.search.BeamSearch",
         "width": 7,
         "length_penalty": {"_target_": "attnlab.search.GNMTPenalty", "alpha": 0.5},
     }
-    assert config.search_node(RECORDED, ["search=greedy"])["_target_"] == "attnlab.search.GreedySearch"
+    assert config.amend("search", RECORDED, ["search=greedy"])["_target_"] == "attnlab.search.GreedySearch"
     assert RECORDED["search"]["width"] == 3
     for override, told in {
         "search.widht=3": "no key 'widht' in 'search': did you mean 'width'?",
@@ -334,11 +336,11 @@ def test_another_search_is_the_recorded_one_changed_or_one_chosen_anew() -> None
         "search/length_penalti=gnmt": "length_penalti",
     }.items():
         with pytest.raises(UserError) as refusal:
-            config.search_node(RECORDED, [override])
+            config.amend("search", RECORDED, [override])
         assert told in str(refusal.value)
         assert "\n" not in str(refusal.value)
     with pytest.raises(UserError, match="holds no search"):
-        config.search_node({}, ["search.width=3"])
+        config.amend("search", {}, ["search.width=3"])
 
 
 def test_hydra_calls_a_function_and_its_failure_is_raised(

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from attnlab import config
 from attnlab.commands import verbs
+from attnlab.evaluation.evidence import Evidence
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.files import list_studies
 from commands import OF_ANY_TASK, TINY, Cli, cli
 from conftest import CONF, ROOT, exhaustive_but
+from evaluation.made import predictions
 
 __all__ = ["cli"]
 
@@ -58,10 +61,22 @@ def test_a_metric_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monk
     written("mymetrics.py", tmp_path)
     written("conf/metrics/mine.yaml", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    (command,) = [shlex.split(command) for command in shown_commands() if "metrics=mine" in command]
+    (command,) = [shlex.split(command) for command in shown_commands() if "train -cd conf -m metrics=mine" in command]
     assert cli(*command[2:], *TINY, "logger=none") == 0
     header = next(tmp_path.glob("runs/train/comparison.md")).read_text().splitlines()[2]
     assert "test first word |" in header
+
+
+def test_a_metric_of_another_package(tmp_path: Path) -> None:
+    """What bert-score 0.3.13 prints for two sentences is read."""
+    written("conf/metrics/bertscore.yaml", tmp_path)
+    node = config.amend("metrics", {"metrics": {}}, ["metrics=bertscore"], [tmp_path / "conf"])["bertscore"]
+    printed = tmp_path / "bert-score"
+    printed.write_text("#!/bin/sh\nprintf 'model P: 0.5 R: 0.5 F1: 0.5\\n1.0\\t0.9\\t0.5\\n0.1\\t0.2\\t0.25\\n'\n")
+    printed.chmod(0o755)
+    metric = config.build({**node, "program": str(printed)}, "bertscore")
+    statistics = metric.statistics(Evidence(predictions(["a", "b"]), ["c", "d"], [], sources=["e", "f"]))
+    assert statistics.tolist() == [[0.5, 1.0], [0.25, 1.0]]
 
 
 def test_a_logger_of_lightnings_own(cli: Cli, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from attnlab.config.trust import UntrustedError, validate_targets
 from commands import TINY, Cli, cli, runs
 from composing import UNATTENDED, composed
 from conftest import options
+from tasks.translation.external import write_command
 
 __all__ = ["cli", "runs"]
 
@@ -110,3 +111,31 @@ def test_classes_of_ones_own_are_used_when_they_are_trusted(
     with pytest.raises(UntrustedError):
         attnlab.load(run)
     assert attnlab.load(run, trust=True).models
+
+
+def test_a_command_that_a_run_names_is_run_only_if_it_is_trusted(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its class is attnlab's own; tables, which run nothing, ask for no trust."""
+    run = tmp_path / "runs" / "somebody" / "attention=dot" / "seed=1"
+    shutil.copytree(runs["plain-1"], run)
+    (run / "digests.json").unlink(missing_ok=True)
+    program = write_command(tmp_path / "environment")
+    proof = program.with_name("calls.jsonl")
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    config["metrics"]["comet"] = {**composed("metrics=comet")["metrics"]["comet"], "program": str(program)}
+    (run / "config.yaml").write_text(yaml.safe_dump(config))
+    evaluate = ["evaluate", str(run), "--test", "test", "--bootstrap", "1"]
+    for more in ([], ["metrics=comet"], ["metrics.comet.model=other"]):
+        assert cli(*evaluate, *more) == 2
+        told = capsys.readouterr().err
+        assert f"may run the command '{program}'" in told
+        assert "add --trust" in told
+    with pytest.raises(UntrustedError):
+        attnlab.load(run)
+    assert cli("reproduce", str(run)) == 2
+    assert cli("report", str(run.parents[1])) == 0
+    assert cli("compare", str(run), str(run), "--metric", "bleu", "--samples", "100") == 0
+    assert not proof.exists()
+    assert cli(*evaluate, "--trust") == 0
+    assert proof.exists()

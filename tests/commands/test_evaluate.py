@@ -19,6 +19,7 @@ from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load
 from attnlab.search import GreedySearch
 from commands import TINY, Cli, cli, runs
+from tasks.translation.external import write_command
 
 __all__ = ["cli", "runs"]
 
@@ -200,6 +201,101 @@ def test_what_says_that_there_is_a_test_is_written_last(
     assert run.read_evaluation("torn") == {}
     assert cli(*evaluate) == 0
     assert list(run.read_evaluation("torn")["tests"]) == ["test"]
+
+
+# other metrics than the run's own
+
+COMET = ["metrics=comet", "--test", "test", "--bootstrap", "20"]
+
+
+def test_a_trained_run_is_measured_by_another_package(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = write_command(tmp_path / "environment")
+    pair = [str(runs["none-1"]), str(runs["plain-1"])]
+    changed = [*COMET, f"metrics.comet.program={program}", "search=greedy"]
+    for path in pair:
+        assert cli("evaluate", path, *changed, "--label", "comet") == 0
+        shown = capsys.readouterr().out
+        assert "│ COMET " in shown
+        assert "│ BLEU " in shown
+        run = RunFolder(Path(path))
+        told = run.read_evaluation("comet")
+        own = read_statistics(run.evaluation_statistics_file("comet", "test"))["comet"]
+        lines = run.evaluation_hypotheses_file("comet", "test").read_text(encoding="utf-8").splitlines()
+        np.testing.assert_array_equal(own, [[len(line.split()) / 8, 1.0] for line in lines])
+        assert told["tests"]["test"]["metrics"]["comet"]["value"] == pytest.approx(mean(own[:, 0]))
+        assert list(told["metrics"]) == ["comet"]
+
+    compare = ["compare", *pair, "--metric", "comet", "--samples", "100"]
+    assert cli(*compare, "--label", "comet") == 0
+    assert " COMET " in capsys.readouterr().out
+
+    def refused(message: str, *arguments: str) -> None:
+        assert cli(*arguments) == 2
+        assert message in capsys.readouterr().err
+
+    refused("has no metric 'comet'", *compare)
+    others = ["evaluate", pair[0], "--label", "comet"]
+    refused("made with other settings (metrics: comet, and now none)", *others, "--test", "test", "search=greedy")
+    refused("(metrics: comet, and now set otherwise)", *others, *changed, "metrics.comet.model=other")
+    evaluation = RunFolder(Path(pair[1])).evaluation_file("comet")
+    evaluation.write_text(evaluation.read_text().replace("unbabel-comet-2.2.7", "unbabel-comet-2.3.0"))
+    refused("comet is not the same metric in ", *compare, "--label", "comet")
+
+
+def test_a_command_that_is_missing_is_told_before_the_search(
+    runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(*_: object) -> None:
+        raise AssertionError("it has begun")
+
+    monkeypatch.setattr("attnlab.tasks.predictor.Predictor.examine", search)
+    monkeypatch.setenv("PATH", "")
+    assert cli("evaluate", str(runs["plain-1"]), "metrics=comet", "--label", "missing") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("attnlab: metrics.comet: there is no command 'comet-score': install unbabel-comet in an environment")
+    assert len(told.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["metrics=commet"], "no option 'commet' of metrics: did you mean 'comet'?"),
+        (["metrics.bleu.smothing=exp"], "no key 'smothing' in 'metrics.bleu': did you mean 'smoothing'?"),
+        (["metric=comet"], "metrics=OPTION and metrics.KEY=VALUE"),
+    ],
+)
+def test_metrics_that_there_are_not_are_refused(
+    words: list[str], told: str, runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("evaluate", str(runs["plain-1"]), *words) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_metric_of_ones_own_measures_a_trained_run(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "conf" / "metrics").mkdir(parents=True)
+    (tmp_path / "conf" / "metrics" / "mine.yaml").write_text("defaults: [common]\nmine: {_target_: afterwards.Mine}\n")
+    (tmp_path / "afterwards.py").write_text(
+        "from attnlab.evaluation.metrics import ExactMatch\nclass Mine(ExactMatch):\n    label = 'mine'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    evaluate = ["evaluate", str(runs["plain-1"]), "--test", "test", "--bootstrap", "1", "--label", "own"]
+    assert cli(*evaluate, "-cd", "conf", "metrics=mine") == 0
+    assert "│ mine " in capsys.readouterr().out
+
+
+def test_a_study_has_a_column_of_another_package(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train = ["train", *TINY, "logger=none", "metrics=comet", "metrics.comet.in_tests=true", "study.metrics=[comet]"]
+    assert cli(*train, f"metrics.comet.program={tmp_path / 'nothing'}") == 2
+    assert "metrics.comet: there is no command" in capsys.readouterr().err
+    assert not list(tmp_path.glob("runs/train/*/seed=1/*.ckpt")), "before the training"
+    program = write_command(tmp_path / "environment")
+    assert cli(*train, f"metrics.comet.program={program}") == 0
+    (run,) = (path.parent for path in tmp_path.glob("runs/train/*/seed=1/result.json"))
+    assert "comet" in RunFolder(run).read_result().tests["test"]["metrics"]
 
 
 # comparisons

@@ -15,6 +15,7 @@ EPOCH = {
     | {"monotonicity", "end_weight"},
 }
 EPOCH["translation"] |= EPOCH["common"]
+EPOCH["comet"] = EPOCH["translation"]
 EPOCH["questions"] = EPOCH["common"]
 EPOCH["pointing"] = EPOCH["common"] | {"correct"}
 EPOCH["forecasting"] = {"mse", "mae", "crps", "interval_coverage", "interval_width"}

@@ -22,11 +22,16 @@ def complete_run_or_variant(ctx: click.Context, param: click.Parameter, incomple
 
 
 def complete_run_or_search(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the folders of runs, and overrides of the search."""
-    from attnlab.config import complete
+    """Return the folders of runs, and overrides of the search; of ``attnlab evaluate`` those of metrics too."""
+    from attnlab.config import CONF, complete
 
-    found = complete((), incomplete) if "search".startswith(incomplete[:6]) else []
-    return complete_run(ctx, param, incomplete) + [override for override in found if override.startswith("search")]
+    groups = ("search", "metrics") if ctx.info_name == "evaluate" else ("search",)
+    more = ctx.params.get("config_dir")
+    places = [CONF, *([more] if more else [])]
+    chosen = [word for word in ctx.params.get("words") or () if word.startswith(groups)]
+    may_be = any(group.startswith(incomplete[: len(group)]) for group in groups)
+    found = complete(chosen, incomplete, places=places) if may_be else []
+    return complete_run(ctx, param, incomplete) + [override for override in found if override.startswith(groups)]
 
 
 def complete_override(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

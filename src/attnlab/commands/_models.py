@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from attnlab.runs.folder import RunFolder
     from attnlab.tasks.predictor import Predictor
 
-SEARCH_OVERRIDE = re.compile(r"search([./][\w./]+)?=")
+GROUPS = ("search", "metrics")
+"""What can be chosen anew for a trained model; metrics only where something is measured."""
 FILE = click.Path(path_type=Path)
 """A path that the command checks itself, so that all say alike what is wrong with one."""
 
@@ -29,6 +30,7 @@ class ModelOptions:
     Attributes:
         runs: folders of runs, several being an ensemble.
         search: overrides of the search of the first.
+        metrics: overrides of its metrics, where the command takes them.
         checkpoint: name of the file.
         device: for the models.
         precision: that they compute in.
@@ -39,6 +41,7 @@ class ModelOptions:
 
     runs: list[Path]
     search: list[str]
+    metrics: list[str]
     checkpoint: str
     device: str
     precision: str
@@ -47,20 +50,26 @@ class ModelOptions:
     to: str | None
 
     @classmethod
-    def of(cls, given: dict[str, Any]) -> "ModelOptions":
+    def of(cls, given: dict[str, Any], *, measures: bool = False) -> "ModelOptions":
         """Take them out of the options of a command, leaving the others.
 
+        Args:
+            given: the options of the command.
+            measures: whether it measures, and other metrics can be chosen.
+
         Raises:
-            UserError: a word that is neither a run nor about the search.
+            UserError: a word that is neither a run nor about what can be chosen.
         """
         words = given.pop("words")
-        search = [word for word in words if SEARCH_OVERRIDE.match(word)]
-        runs = [Path(word) for word in words if word not in search]
+        search, metrics = ([word for word in words if re.match(rf"{group}([./][\w./]+)?=", word)] for group in GROUPS)
+        metrics = metrics if measures else []
+        runs = [Path(word) for word in words if word not in (*search, *metrics)]
         for run in runs:
             if "=" in str(run).partition("/")[0] and not run.exists():
-                known = "search=OPTION, search/PART=OPTION and search.KEY=VALUE"
+                more = ", metrics=OPTION and metrics.KEY=VALUE" if measures else ""
+                known = f"search=OPTION, search/PART=OPTION and search.KEY=VALUE{more}"
                 raise UserError(f"{run} is no folder of a run, and all that can be set is {known}")
-        return cls(runs, search, **{field.name: given.pop(field.name) for field in fields(cls)[2:]})
+        return cls(runs, search, metrics, **{field.name: given.pop(field.name) for field in fields(cls)[3:]})
 
     def load(self) -> "Predictor":
         """Open the models.
@@ -68,7 +77,7 @@ class ModelOptions:
         Raises:
             UserError: no run, one that cannot be opened, no such device, or a search that there is not.
         """
-        from attnlab.config import build, search_node
+        from attnlab.config import amend, build
         from attnlab.runs.building import read_trusted_config, report_damage
         from attnlab.runs.folder import RunFolder
         from attnlab.runs.loading import load
@@ -80,7 +89,7 @@ class ModelOptions:
         search = None
         if self.search and first.config_file.is_file():  # opening the run tells what is wrong with one that has none
             with report_damage(first.path):
-                search = build(search_node(read_trusted_config(first), self.search), "search")
+                search = build(amend("search", read_trusted_config(first), self.search), "search")
         return load(
             *self.runs,
             search=search,

@@ -68,7 +68,7 @@ def command(
     from attnlab.studies.notes import differing_origins, differing_starts
 
     tested = {folder: [read_tested(run, test, label) for run in finished_runs(folder)] for folder in (baseline, *systems)}
-    name, measure = choose_metric(tested[baseline][0].run, metric)
+    name, measure = choose_metric(tested[baseline][0].run, metric, label)
     _check_comparable(tested, baseline, name)
     alone = [folder for folder, found in tested.items() if len(found) == 1]
     if significance == "seeds" and alone:

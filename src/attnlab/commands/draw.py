@@ -154,7 +154,7 @@ def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: st
     from attnlab.runs.evaluations import choose_metric, read_tested
 
     seeds = {name: finished_runs(folder) for name, folder in names.items()}
-    metric_name, metric = choose_metric(next(iter(seeds.values()))[0], wanted)
+    metric_name, metric = choose_metric(next(iter(seeds.values()))[0], wanted, label)
     buckets, units = {}, dict[str, None]()
     for name, runs in seeds.items():
         by_low: dict[int, list[Bucket]] = {}

@@ -1,6 +1,6 @@
 """``attnlab evaluate``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +17,30 @@ if TYPE_CHECKING:
     from attnlab.runs.folder import RunFolder
     from attnlab.tasks.task import Task
 
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
 
 @click.command(short_help="Measure a trained model on any test set.")
 @model_options
 @click.option("--test", metavar="NAME,...", help="Test sets of the run's data, or val.  [default: all its test sets]")
 @click.option("--files", nargs=2, type=FILE, metavar="SOURCE TARGET", help="Two line-aligned files instead.")
 @click.option("--bootstrap", type=click.IntRange(1), default=1000, show_default=True, help="Samples for confidence intervals.")
+@click.option("-cd", "--config-dir", type=FOLDER, help="A folder with further options of metrics.")
 @click.option("--label", default="default", show_default=True, help="Name of what is written into evaluations/.")
-def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, label: str, **options: Any) -> int:
+def command(
+    test: str | None,
+    files: tuple[Path, Path] | None,
+    bootstrap: int,
+    config_dir: Path | None,
+    label: str,
+    **options: Any,
+) -> int:
     """Measure a trained model on its test sets or on any other, without training it again.
 
     Each RUN is the folder of a finished run; several are an ensemble, whose evaluation is written into the first one's folder.
+    metrics=OPTION measures by others than the run's own, such as metrics=comet.
     """
-    models = ModelOptions.of(options)
+    models = ModelOptions.of(options, measures=True)
     if files and test is not None:
         raise UserError("--files are a test set of their own: leave out --test, or --files")
     if models.to is not None and not files:
@@ -37,13 +48,14 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
     check_label(label)
     check_input(*(files or ()))
     predictor = models.load()
-    from attnlab.runs.evaluation import REPORTED, choose_shifts, divide, evaluate
+    from attnlab.runs.evaluation import REPORTED, check_metrics, choose_shifts, divide, evaluate
     from attnlab.runs.evaluations import describe_origin, read_earlier_tests, write_tests
     from attnlab.runs.folder import RunFolder
 
     folders = [RunFolder(run) for run in models.runs]
     folder = folders[0]
     task = predictor.task
+    chosen = _choose_metrics(task, folder, models.metrics, config_dir)
     tests = _read_files(task, files) if files else _read_tests(task, folder, test)
     divisions = {} if files else {part: task.examples(part) for name in tests for part in task.divisions(name)}
     sets = {**tests, **divisions}
@@ -56,8 +68,10 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
         "replace_unknown": models.replace_unknown,
         **({} if models.to is None else {"to": models.to}),
         **describe_origin(folders, task),
+        "metrics": chosen,
     }
     read_earlier_tests(folder, label, settings, paths)
+    check_metrics(task.metrics, "evaluation")
     attends = bool(predictor.models[0].decoder.attention.context_size)
     shift = choose_shifts(predictor).get(REPORTED) if attends and not files else None
     found: dict[str, TestEvaluation] = {}
@@ -69,6 +83,20 @@ def command(test: str | None, files: tuple[Path, Path] | None, bootstrap: int, l
     _show(task.metrics, _monitored(folder), found)
     print(f"written to {folder.evaluation_file(label)}")
     return 0
+
+
+def _choose_metrics(task: "Task", folder: "RunFolder", overrides: Sequence[str], config_dir: Path | None) -> dict[str, Any]:
+    """Let the task have the metrics that overrides ask for, and return the nodes of those that are not the run's own."""
+    from attnlab.config import amend, targets, trust
+    from attnlab.runs.building import load_metrics, read_trusted_config
+
+    if not overrides:
+        return {}
+    recorded = read_trusted_config(folder)
+    nodes = amend("metrics", recorded, overrides, [config_dir] if config_dir else [])
+    with trust(targets(nodes)):  # the user's own words
+        task.metrics = load_metrics(nodes, folder.config_file)
+    return {name: node for name, node in nodes.items() if node != recorded["metrics"].get(name)}
 
 
 def _read_files(task: "Task", files: tuple[Path, Path]) -> dict[str, "Examples"]:

@@ -1,5 +1,6 @@
 """Configs: composed by Hydra, checked against what reads them, and turned into objects; no other room imports Hydra."""
 
+from attnlab.config.amendment import amend
 from attnlab.config.application import HydraJob, complete, run_hydra, show_hydra
 from attnlab.config.building import Factory, build, component_errors, library_errors
 from attnlab.config.checks import KEYS, check, settle
@@ -19,7 +20,6 @@ from attnlab.config.composition import (
     with_values,
 )
 from attnlab.config.options import find_option
-from attnlab.config.search import search_node
 from attnlab.config.trust import UntrustedError, foreign_targets, targets, trust, validate_targets
 from attnlab.config.variants import WITHOUT_EFFECT, path_part, variant_labels, variant_name, variant_overrides
 
@@ -35,6 +35,7 @@ __all__ = [
     "Override",
     "Place",
     "UntrustedError",
+    "amend",
     "build",
     "check",
     "complete",
@@ -48,7 +49,6 @@ __all__ = [
     "quote",
     "resolve",
     "run_hydra",
-    "search_node",
     "search_path",
     "settle",
     "show_hydra",

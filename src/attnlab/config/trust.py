@@ -43,17 +43,19 @@ def trust(further: Iterable[str] | None) -> Iterator[None]:
         _trusted.reset(token)
 
 
-def validate_targets(config: Any, place: str) -> None:
+def validate_targets(config: Any, place: str, *, to_run: bool = True) -> None:
     """Refuse a config that builds what neither attnlab's own groups name nor a library has as a component.
 
-    Nothing that is refused was imported. To be called before anything is built from a config that was read from a run.
+    Nothing that is refused was imported, unless it is attnlab's. To be called before anything is built from a config that was
+    read from a run.
 
     Args:
         config: a resolved config, or a node of one.
         place: where it was read, for the message.
+        to_run: whether what is built may run commands that the config names; if not, such a component may be built.
 
     Raises:
-        UntrustedError: another ``_target_``, or an interpolation, which could make one.
+        UntrustedError: another ``_target_``, a component that runs a command, or an interpolation, which could make one.
     """
     trusted = _trusted.get()
     if trusted is None:
@@ -67,6 +69,13 @@ def validate_targets(config: Any, place: str) -> None:
                 f"{place} builds {target}, which is no component of attnlab: if it is your own, or you trust whoever wrote it, "
                 "add --trust (in Python trust=True)"
             )
+    for node in _nodes(config) if to_run else ():
+        target = node["_target_"]
+        if target.startswith("attnlab.") and target not in trusted and getattr(get_object(target), "runs_commands", False):
+            raise UntrustedError(
+                f"{place} may run the command {node.get('program')!r:.200}: if it is your own, or you trust whoever wrote it, "
+                "add --trust (in Python trust=True)"
+            )
 
 
 def foreign_targets(config: Any) -> Iterator[Any]:
@@ -78,14 +87,20 @@ def foreign_targets(config: Any) -> Iterator[Any]:
 
 def targets(node: Any) -> Iterator[Any]:
     """Yield every ``_target_`` in a config, at any depth."""
+    for made in _nodes(node):
+        yield made["_target_"]
+
+
+def _nodes(node: Any) -> Iterator[dict[str, Any]]:
+    """Yield every node with a ``_target_``, at any depth."""
     if isinstance(node, dict):
         if "_target_" in node:
-            yield node["_target_"]
+            yield node
         for item in node.values():
-            yield from targets(item)
+            yield from _nodes(item)
     elif isinstance(node, list):
         for item in node:
-            yield from targets(item)
+            yield from _nodes(item)
 
 
 def _texts(node: Any) -> Iterator[str]:

@@ -122,6 +122,7 @@ class Evidence:
         silver: whether the links that are known are an aligner's own, and not people's.
         annotations: what else the task's corpus knows of each example, for metrics of the task; None where it knows nothing.
         of_reference_length: the best hypotheses of the references' lengths in tokens; None where nobody asked for them.
+        sources: as lines of text; None where nobody asked for them, as during the training.
     """
 
     predictions: Sequence[Prediction]
@@ -134,3 +135,4 @@ class Evidence:
     silver: bool = False
     annotations: Sequence[Any] | None = None
     of_reference_length: Sequence[Prediction] | None = None
+    sources: Sequence[str] | None = None

@@ -42,15 +42,19 @@ class Metric(ABC):
         computed_from: what it needs to be known; predictions of reference length take a search of their own.
         occasion: when it is measured: on the validation set after every epoch and in every test, in every test, or by
             ``attnlab evaluate`` alone, for what takes long.
+        in_tests: whether one for ``attnlab evaluate`` alone is measured in every test all the same.
+        runs_commands: whether measuring runs a command that its config names.
     """
 
     label: str
     unit: ClassVar[str] = ""
-    higher_is_better: ClassVar[bool | None] = True
+    higher_is_better: bool | None = True
     digits: ClassVar[int] = 2
     limits: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     computed_from: ClassVar[Origin] = "predictions"
     occasion: ClassVar[Occasion] = "test"
+    in_tests: bool = False
+    runs_commands: ClassVar[bool] = False
 
     @property
     def title(self) -> str:
@@ -78,7 +82,14 @@ class Metric(ABC):
 
     def is_due(self, occasion: Occasion) -> bool:
         """Tell whether it is measured on an occasion."""
-        return OCCASIONS.index(self.occasion) <= OCCASIONS.index(occasion)
+        return OCCASIONS.index(self.occasion) <= OCCASIONS.index(occasion) or (self.in_tests and occasion == "test")
+
+    def check(self) -> None:  # noqa: B027
+        """Try what measuring needs beside the evidence, such as a command, before anything that takes long.
+
+        Raises:
+            UserError: it is not there, or does not work.
+        """
 
 
 class Ratio(Metric):

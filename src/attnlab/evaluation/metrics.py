@@ -149,7 +149,7 @@ class AlignmentErrorRate(AlignmentMetric):
     """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|) for links A, sure links S and possible links P (Och and Ney 2003, section 5)."""
 
     label = "AER"
-    higher_is_better: ClassVar[bool | None] = False
+    higher_is_better: bool | None = False
 
     @override
     def value(self, total: NDArray[np.float64]) -> float:

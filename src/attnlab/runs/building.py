@@ -28,7 +28,7 @@ def report_damage(run: Path) -> Iterator[None]:
 
 
 def load_metrics(nodes: Mapping[str, Any], path: Path) -> dict[str, Metric]:
-    """Make the metrics that a run was measured by, by name.
+    """Make the metrics that a run was measured by, by name, to be asked for values alone.
 
     Args:
         nodes: of the run's config.
@@ -37,7 +37,7 @@ def load_metrics(nodes: Mapping[str, Any], path: Path) -> dict[str, Metric]:
     Raises:
         UserError: a metric that cannot be made, or one that is not trusted.
     """
-    validate_targets(dict(nodes), str(path))
+    validate_targets(dict(nodes), str(path), to_run=False)
     return {name: build(node, f"metrics.{name}") for name, node in nodes.items()}
 
 

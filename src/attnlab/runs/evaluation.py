@@ -6,11 +6,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from attnlab.config import component_errors
 from attnlab.data.examples import Examples
 from attnlab.evaluation.alignment import score
 from attnlab.evaluation.evidence import EXAMPLE, ExampleResult, ForcedDecoding, take_division
 from attnlab.evaluation.measurement import Measurement, measure
-from attnlab.evaluation.metric import Occasion, Statistics
+from attnlab.evaluation.metric import Metric, Occasion, Statistics
 from attnlab.runs.files import write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.tasks.predictor import Predictor
@@ -60,6 +61,18 @@ class TestEvaluation:
         return content if self.shift is None else {**content, "shift": self.shift}
 
 
+def check_metrics(metrics: Mapping[str, Metric], occasion: Occasion) -> None:
+    """Try what the metrics of an occasion need beside the evidence; to be called before anything that takes long.
+
+    Raises:
+        UserError: it is not there, or does not work.
+    """
+    for name, metric in metrics.items():
+        if metric.is_due(occasion):
+            with component_errors(f"metrics.{name}"):
+                metric.check()
+
+
 def evaluate(
     task: Task,
     examples: Examples,
@@ -97,6 +110,7 @@ def evaluate(
         aligned=aligned,
         silver=silver,
         annotations=task.annotations(examples, indices),
+        sources=[examples.sources[index] for index in indices],
     )
     measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples)
     return TestEvaluation(

@@ -106,16 +106,22 @@ def hash_lines(lines: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def choose_metric(run: RunFolder, name: str | None) -> tuple[str, Metric]:
+def choose_metric(run: RunFolder, name: str | None, label: str | None) -> tuple[str, Metric]:
     """Return the metric of a name, or else the one that chose the run's checkpoint.
 
+    Args:
+        run: a finished run.
+        name: of the metric.
+        label: of the evaluation that measured it; None is the run's own test.
+
     Raises:
-        UserError: the run declares none of that name.
+        UserError: neither the run nor the evaluation declares one of that name.
     """
     config = run.read_config()
     name = name or metric_name(str(config.get("monitor", "")))
+    added = run.read_evaluation(label).get("metrics", {}) if label else {}
     with report_damage(run.path):
-        metrics = load_metrics(config.get("metrics", {}), run.config_file)
+        metrics = load_metrics({**config.get("metrics", {}), **added}, run.path)
     if name not in metrics:
         raise UserError(f"--metric: {run.path} has no metric {name!r}: there is {', '.join(metrics)}")
     return name, metrics[name]
@@ -151,8 +157,10 @@ def read_earlier_tests(
         if told and told.get(name) != value:
             if name in STALE:
                 raise UserError(f"{path} {STALE[name]}: choose another --label, or remove that file")
-            before, now = (", ".join(map(str, v)) or "none" if isinstance(v, list) else v for v in (told.get(name), value))
-            raise UserError(f"{path} was made with other settings ({name}: {before}, and now {now}): choose another --label")
+            both = (told.get(name), value)
+            before, now = (", ".join(map(str, v)) or "none" if isinstance(v, list | dict) else v for v in both)
+            changed = f"{name}: {before}, and now {'set otherwise' if now == before else now}"
+            raise UserError(f"{path} was made with other settings ({changed}): choose another --label")
     tests: dict[str, dict[str, Any]] = told.get("tests", {})
     for name, own in files.items():
         if name in tests and tests[name].get("files") != own:

@@ -26,6 +26,7 @@ from attnlab.runs.environment import environment
 from attnlab.runs.evaluation import (
     REPORTED,
     TestEvaluation,
+    check_metrics,
     choose_shifts,
     divide,
     evaluate,
@@ -97,6 +98,8 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
             if result is not None:
                 log.info("%s seed=%s: done before, in %s", record.variant, record.seed, path)
                 return result
+            if task.test_names:
+                check_metrics(task.metrics, "test")
             folder.write_config(config)
             folder.write_task({"version": attnlab.__version__, "task": task.name, "state": task.state()})
             place = f", going on from {folder.last_checkpoint}" if record.restarts else f", in {path}"

@@ -20,7 +20,7 @@ class ForecastMetric(Ratio):
     Values are comparable where look-back, horizon and series are the same.
     """
 
-    higher_is_better: ClassVar[bool | None] = False
+    higher_is_better: bool | None = False
     digits = 4
     occasion: ClassVar[Occasion] = "epoch"
 

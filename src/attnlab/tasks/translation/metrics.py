@@ -262,10 +262,6 @@ class BLEUAtForcedLength(BLEU):
         self.in_tests = in_tests
 
     @override
-    def is_due(self, occasion: Occasion) -> bool:
-        return super().is_due(occasion) or (self.in_tests and occasion == "test")
-
-    @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
         if evidence.of_reference_length is None:
             return None
