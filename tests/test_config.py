@@ -1,5 +1,6 @@
 """How a config is composed, checked and built, with components made up for it."""
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -380,11 +381,20 @@ def test_variants_name_a_folder_and_are_told_apart() -> None:
     for left, right in [("data.root=/a/corpus", "data.root=/b/corpus"), ("x=a b", "x=a_b"), ("x=[1,2]", "x=[1;2]")]:
         assert name([left]) != name([right])
     long = [f"some.rather.long.key{index}={index}" for index in range(60)]
-    assert len(name(long)) <= 150
+    assert len(name(long)) <= 80
     assert name(long) != name([*long[:-1], "some.rather.long.key59=x"])
     for folder in (name([override]) for override in ("a=/b/c", "a=..", "a={b: c}", "+a.b='x y'", "~a", f"a={'ü' * 140}")):
         assert Path(folder).name == folder
         assert len(folder.encode()) <= 255
+
+
+def test_a_long_name_leaves_out_data_and_training_first() -> None:
+    settings = ["data=text", "data.source=en", "data.target=fr", "data.train=corpus/train", "trainer.max_epochs=3", "threads=1"]
+    short = name([*settings, "attention=dot", "model.dropout=0.2"])
+    assert re.fullmatch(r"attention=dot,model\.dropout=0\.2-[0-9a-f]{8}", short)
+    assert short != name([*settings[:-1], "threads=2", "attention=dot", "model.dropout=0.2"])
+    assert re.fullmatch(r"default-[0-9a-f]{8}", name(settings))
+    assert name(["data.train_size=100", "attention=dot"]) == "attention=dot,data.train_size=100"
 
 
 def test_what_has_no_effect_names_no_variant() -> None:

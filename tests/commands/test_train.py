@@ -135,6 +135,7 @@ def corpus(folder: Path) -> None:
     for split in ("train", "val", "test"):
         (folder / f"{split}.en").write_text("a dog\na cat\n")
         (folder / f"{split}.de").write_text("ein Hund\neine Katze\n")
+        (folder / f"{split}.ja").write_text("犬\n猫\n")
     (folder / "short.en").write_text("a dog\na cat\n")
     (folder / "short.de").write_text("ein Hund\n")
     (folder / "empty.en").write_text("")
@@ -228,12 +229,20 @@ MISTAKES = {
     "gzip": ([*TEXT, "data.val=gz"], "cannot read gz.en.gz"),
     "unequal": ([*TEXT, "data.train=short"], "short.en has 2 lines but short.de has 1"),
     "language": ([*TEXT, "data.source=qq"], "no file train.qq"),
+    "tokenizer of BLEU": (
+        [*TEXT, "data.target=ja", "tokenizer=whitespace"],
+        "metrics.bleu: BLEU of language 'ja' needs a tokenizer: pip install 'attnlab[ja]'",
+    ),
     "tab": (["data=tatoeba", "data.path=line.txt"], "line.txt, line 1: no tab"),
     "spawned processes": (
         ["trainer=ddp", "trainer.strategy=ddp_spawn", "trainer.devices=2"],
         "gives nothing back but the weights",
     ),
 }
+
+
+LATE = {"accelerator", "spawned processes"}
+"""What the trainer refuses, which needs the run's folder and its logger."""
 
 
 @pytest.mark.few(15)
@@ -247,6 +256,7 @@ def test_a_mistake_ends_in_one_line(
         raise AssertionError("training started")
 
     monkeypatch.setattr(Trainer, "fit", never)
+    monkeypatch.setitem(sys.modules, "MeCab", None)  # as if it were not installed
     monkeypatch.syspath_prepend(str(tmp_path))
     corpus(tmp_path)
     arguments, message = MISTAKES[name]
@@ -257,6 +267,7 @@ def test_a_mistake_ends_in_one_line(
     assert errors[0].startswith("attnlab: ")
     assert message in errors[0]
     assert "Traceback" not in errors[0]
+    assert Path("runs").exists() is (name in LATE), "a refused command leaves no folder"
 
 
 def test_a_config_of_ones_own(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,9 +22,10 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder(path)
 
 
-def begin(folder: RunFolder, record: RunRecord, **options: bool) -> str:
+def begin(folder: RunFolder, record: RunRecord, *, resume: bool = True, keep_results: bool = False) -> str:
     """Begin a run, and tell what came of it."""
-    begun, result = begin_run(folder, replace(record, accepted_code=[]), **{"resume": True, "keep_results": False, **options})
+    new = replace(record, accepted_code=[])
+    begun, result = begin_run(folder, new, decide(folder, new, resume=resume, keep_results=keep_results), resume=resume)
     return "done" if result else f"resumed {begun.restarts}" if begun.restarts else "new"
 
 
@@ -155,7 +156,8 @@ def begin_beside(folder: RunFolder) -> tuple[RunRecord, RunFolder]:
     """Begin a run of the same study with the same training."""
     other = RunFolder(folder.study / "search=greedy" / "seed=1")
     other.path.mkdir(parents=True)
-    begun, _ = begin_run(other, replace(RECORD, id="other", settings="other"), resume=True, keep_results=False)
+    record = replace(RECORD, id="other", settings="other")
+    begun, _ = begin_run(other, record, decide(other, record, resume=True, keep_results=False), resume=True)
     return begun, other
 
 

@@ -41,7 +41,7 @@ def test_a_sweep_logs_one_run_for_each_job(cli: Cli, tmp_path: Path) -> None:
         assert {"test/bleu", "test_long/bleu", "val/bleu", "val/loss", "train/loss", "samples"} <= set(run["summary"])
     with_attention = [run for run in runs if "attention=dot" in run["name"]]
     assert len(with_attention) == 2
-    assert all("attention" in run["summary"] for run in with_attention)
+    assert all("heatmap, val 1" in run["summary"] for run in with_attention)
 
 
 @pytest.mark.exhaustive

@@ -71,7 +71,7 @@ def command(
         "metrics": chosen,
     }
     read_earlier_tests(folder, label, settings, paths)
-    check_metrics(task.metrics, "evaluation")
+    check_metrics(task, sets.values(), "evaluation")
     attends = bool(predictor.models[0].decoder.attention.context_size)
     shift = choose_shifts(predictor).get(REPORTED) if attends and not files else None
     found: dict[str, TestEvaluation] = {}

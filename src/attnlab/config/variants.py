@@ -10,6 +10,11 @@ WITHOUT_EFFECT = ["logger", "study", "resume", "keep_results", "cache_dir"]
 WITHOUT_EFFECT += ["batches.num_workers", "callbacks.samples", "trainer.enable_progress_bar"]
 """Parts of a config that decide no number of a run."""
 
+SETTING = re.compile(r"~?(task|data|batches|threads|trainer|callbacks|monitor)([./]|=|$)")
+"""Overrides that a comparison more often shares than compares; they are the first to be left out of a long name."""
+LONGEST = 80
+"""Letters of a name."""
+
 NOT_TELLING = re.compile(rf"[+~]*({'|'.join(map(re.escape, ['seed', 'name', *WITHOUT_EFFECT]))})([./]\w+)*(=|$)")
 """Overrides that make no other variant: they stand elsewhere in a run's path, or decide nothing."""
 
@@ -17,17 +22,18 @@ NOT_TELLING = re.compile(rf"[+~]*({'|'.join(map(re.escape, ['seed', 'name', *WIT
 def variant_name(overrides: Sequence[str]) -> str:
     """Name a variant by its overrides, as one folder: ``attention=dot,decoder=bahdanau``.
 
-    The seed and the name stand elsewhere in a run's path. Whatever cannot stand in a folder's name is replaced, and a short
-    hash then keeps two different variants apart.
+    The seed and the name stand elsewhere in a run's path. Whatever cannot stand in a folder's name is replaced, and what makes
+    it too long is left out, the data and the training first; a short hash then keeps two different variants apart. What else a
+    sweep varies has no say: the same variant is found again in any sweep.
     """
     # Hydra's own hydra.job.override_dirname knows no pattern in exclude_keys (logger.*), keeps slashes and all other
     # characters, and is as long as the overrides are.
-    parts = []
-    for override in variant_overrides(overrides):
-        key, _, value = override.partition("=")
-        parts.append(f"{key.replace('/', '.')}={_path_safe(value)}" if value else key)
-    name = ",".join(parts) or "default"
-    return name if len(name) <= 150 else f"{name[:140]}-{_hash(name)}"
+    told = variant_overrides(overrides)
+    name = ",".join(map(_part, told)) or "default"
+    if len(name) <= LONGEST:
+        return name
+    short = ",".join(_part(override) for override in told if not SETTING.match(override)) or "default"
+    return f"{short[: LONGEST - 9].rstrip(',')}-{_hash(name)}"
 
 
 def path_part(value: object) -> str:
@@ -62,6 +68,11 @@ def variant_labels(variants: Sequence[Sequence[str]]) -> tuple[str, dict[tuple[s
     if len(keys) == 1 and all(len(own) == 1 for own in apart.values()):
         return keys.pop(), {variant: own[0].partition("=")[2] for variant, own in apart.items()}
     return "variant", {variant: " ".join(own) or "default" for variant, own in apart.items()}
+
+
+def _part(override: str) -> str:
+    key, _, value = override.partition("=")
+    return f"{key.replace('/', '.')}={_path_safe(value)}" if value else key
 
 
 def _path_safe(value: str) -> str:

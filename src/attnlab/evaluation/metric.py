@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -84,8 +84,11 @@ class Metric(ABC):
         """Tell whether it is measured on an occasion."""
         return OCCASIONS.index(self.occasion) <= OCCASIONS.index(occasion) or (self.in_tests and occasion == "test")
 
-    def check(self) -> None:  # noqa: B027
+    def check(self, facts: Sequence[Mapping[str, Any]]) -> None:  # noqa: B027
         """Try what measuring needs beside the evidence, such as a command, before anything that takes long.
+
+        Args:
+            facts: that the evidence will have, of each set that is to be measured.
 
         Raises:
             UserError: it is not there, or does not work.

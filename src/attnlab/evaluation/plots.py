@@ -3,6 +3,7 @@
 import logging
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from itertools import cycle
 from math import isfinite
 from pathlib import Path
@@ -48,7 +49,12 @@ def save(figure: Figure, path: Path) -> None:
         if warning not in missing:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     if missing and path.suffix != ".svg":
-        log.warning("no installed font has all letters of %s: write SVG, or install the Noto fonts of the script", path)
+        _tell_of_letters()
+
+
+@cache  # and so once, however many pictures there are
+def _tell_of_letters() -> None:
+    log.warning("no installed font has all letters of a picture: write SVG, or install the Noto fonts of the script")
 
 
 def plot_by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, unit: str, *, title: str = "") -> Figure:

@@ -1,6 +1,6 @@
 """Evaluating a trained model, at the end of its run or after the fact: one piece of code for both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from attnlab.data.examples import Examples
 from attnlab.evaluation.alignment import score
 from attnlab.evaluation.evidence import EXAMPLE, ExampleResult, ForcedDecoding, take_division
 from attnlab.evaluation.measurement import Measurement, measure
-from attnlab.evaluation.metric import Metric, Occasion, Statistics
+from attnlab.evaluation.metric import Occasion, Statistics
 from attnlab.runs.files import write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.tasks.predictor import Predictor
@@ -61,16 +61,22 @@ class TestEvaluation:
         return content if self.shift is None else {**content, "shift": self.shift}
 
 
-def check_metrics(metrics: Mapping[str, Metric], occasion: Occasion) -> None:
+def check_metrics(task: Task, sets: Iterable[Examples], occasion: Occasion) -> None:
     """Try what the metrics of an occasion need beside the evidence; to be called before anything that takes long.
+
+    Args:
+        task: whose metrics they are.
+        sets: that they are to measure.
+        occasion: on which they do.
 
     Raises:
         UserError: it is not there, or does not work.
     """
-    for name, metric in metrics.items():
+    facts = [{**task.facts, **examples.facts} for examples in sets]
+    for name, metric in task.metrics.items():
         if metric.is_due(occasion):
             with component_errors(f"metrics.{name}"):
-                metric.check()
+                metric.check(facts)
 
 
 def evaluate(

@@ -37,7 +37,7 @@ from attnlab.runs.evaluation import (
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import identify
 from attnlab.runs.record import RunRecord, RunResult
-from attnlab.runs.resume import begin_run
+from attnlab.runs.resume import begin_run, decide
 from attnlab.runs.weights import write_weights
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
@@ -80,7 +80,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         if not config.get("test", True):  # nothing then reads a test set
             task.test_names = ()
         monitored_metric(config["monitor"], task.metrics)
-        _check_metrics((config.get("study") or {}).get("metrics"), task)
+        _check_columns((config.get("study") or {}).get("metrics"), task)
         with component_errors("data"):
             task.prepare()
         model = build_model(config, task)
@@ -94,12 +94,15 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
             return _train_and_test(config, folder.read_record() or record, module, folder, in_sweep=in_sweep)
         with folder.lock():
             folder.remove_leftovers()
-            record, result = begin_run(folder, record, resume=config["resume"], keep_results=config["keep_results"])
+            resume = config["resume"]
+            decision = decide(folder, record, resume=resume, keep_results=config["keep_results"])
+            if decision.result is None:
+                measured = map(task.examples, [*task.measured_tests, "val"])
+                check_metrics(task, measured, "test" if task.test_names else "epoch")
+            record, result = begin_run(folder, record, decision, resume=resume)
             if result is not None:
                 log.info("%s seed=%s: done before, in %s", record.variant, record.seed, path)
                 return result
-            if task.test_names:
-                check_metrics(task.metrics, "test")
             folder.write_config(config)
             folder.write_task({"version": attnlab.__version__, "task": task.name, "state": task.state()})
             place = f", going on from {folder.last_checkpoint}" if record.restarts else f", in {path}"
@@ -118,7 +121,7 @@ def _system_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def _check_metrics(names: object, task: Task) -> None:
+def _check_columns(names: object, task: Task) -> None:
     """Refuse columns of a study's table that its runs would leave empty."""
     if names is not None and not isinstance(names, list):
         raise UserError(f"study.metrics is a list of any of {', '.join(task.metrics)}, not {names}")

@@ -71,24 +71,20 @@ def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: 
     return Decision("begin", previous, reason=OTHER_CODE if previous.settings == record.settings else OTHER_SETTINGS)
 
 
-def begin_run(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: bool) -> tuple[RunRecord, RunResult | None]:
-    """Find out what is to be done in a run's folder, and make it ready for that.
+def begin_run(folder: RunFolder, record: RunRecord, decision: Decision, *, resume: bool) -> tuple[RunRecord, RunResult | None]:
+    """Make a run's folder ready for what is to be done in it.
 
     What another run left there, such as one of another config, of other data or of other code, is set aside.
 
     Args:
         folder: the run's own, locked.
         record: of what shall be run.
-        resume: see :func:`decide`.
-        keep_results: see :func:`decide`.
+        decision: of :func:`decide`.
+        resume: as it was decided with.
 
     Returns:
         The record of the run, and its result if it is done already.
-
-    Raises:
-        UserError: a result that cannot be read, although it may be whole.
     """
-    decision = decide(folder, record, resume=resume, keep_results=keep_results)
     previous = decision.previous
     if previous is None or decision.deed == "begin":
         if decision.reason == DAMAGED:

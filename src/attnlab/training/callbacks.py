@@ -368,18 +368,17 @@ class Samples(Callback):
 
     def _draw(self, trainer: Trainer, module: SequenceModule) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        pictures: dict[str, Path] = {}
         boards = [logger.experiment for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
         for prediction, (number, source, *_) in zip(self.last[: self.heatmaps], self._rows(module), strict=False):
             figure = heatmap(prediction.weights, prediction.source, prediction.tokens, title=f"val {number}")
             path = self.folder / f"val-{number}.png"
             save(figure, path)
-            pictures[f"val {number}: {source}"] = path
+            name = f"heatmap, val {number}"  # each by itself: W&B warns of a list of pictures of several sizes
             for board in boards:
-                board.add_figure(f"heatmap, val {number}", figure, trainer.global_step)
-        for logger in trainer.loggers:
-            if isinstance(logger, WandbLogger):
-                logger.log_image("attention", images=[str(path) for path in pictures.values()], caption=list(pictures))
+                board.add_figure(name, figure, trainer.global_step)
+            for logger in trainer.loggers:
+                if isinstance(logger, WandbLogger):
+                    logger.log_image(name, images=[str(path)], caption=[source])
 
     def _rows(self, module: SequenceModule) -> list[list[Any]]:
         """Return what each example has in :data:`COLUMNS`."""

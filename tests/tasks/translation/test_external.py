@@ -61,7 +61,7 @@ def test_what_was_scored_is_not_scored_again(tmp_path: Path) -> None:
     metric.statistics(whole)
     np.testing.assert_array_equal(metric.statistics(part), [[0.125, 1.0], [0.25, 1.0]])
     assert len(calls(program)) == 1
-    metric.check()
+    metric.check([])
     assert [lines["-t"] for _, lines in calls(program)] == [["a", "b c", "d"], [TRIAL[1]]]
 
 
@@ -116,7 +116,7 @@ FAILURES: dict[str, tuple[dict[str, str], str]] = {
 @pytest.mark.parametrize(("made", "told"), FAILURES.values(), ids=FAILURES)
 def test_a_command_that_fails_is_told_in_one_line(made: dict[str, str], told: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as refusal:
-        comet(write_command(tmp_path, **made)).check()
+        comet(write_command(tmp_path, **made)).check([])
     assert told in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
@@ -125,11 +125,11 @@ def test_a_command_that_cannot_be_run_is_told_in_one_line(tmp_path: Path) -> Non
     with pytest.raises(
         UserError, match=r"there is no command .*: install unbabel-comet in an environment of its own, and set "
     ):
-        comet(tmp_path / "nothing").check()
+        comet(tmp_path / "nothing").check([])
     path = write_command(tmp_path)
     path.write_text("#!/no/such/interpreter\n")
     with pytest.raises(UserError, match="cannot be run: "):
-        comet(path).check()
+        comet(path).check([])
 
 
 @pytest.mark.parametrize(

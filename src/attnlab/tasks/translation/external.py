@@ -95,7 +95,7 @@ class ExternalScore(Ratio):
         self._known: dict[Example, float] = {}
 
     @override
-    def check(self) -> None:
+    def check(self, facts: Sequence[Mapping[str, Any]]) -> None:
         self._score([TRIAL])
 
     @override

@@ -111,6 +111,11 @@ class BLEU(SacreBLEUMetric):
         return found
 
     @override
+    def check(self, facts: Sequence[Mapping[str, Any]]) -> None:
+        for one in facts:
+            self.scorer(one)
+
+    @override
     def scorer(self, facts: Mapping[str, Any]) -> base.Metric:
         return _bleu(self.smoothing, bool(facts.get("lowercase")), str(facts.get("language", "")))
 
@@ -124,7 +129,7 @@ def _bleu(smoothing: str, lowercase: bool, language: str) -> bleu.BLEU:
     try:
         return bleu.BLEU(smooth_method=smoothing, lowercase=lowercase, trg_lang=language)
     except RuntimeError as error:
-        raise UserError(f"BLEU of language {language!r} needs a tokenizer: pip install 'sacrebleu[{language}]'") from error
+        raise UserError(f"BLEU of language {language!r} needs a tokenizer: pip install 'attnlab[{language}]'") from error
 
 
 class TokenizedBLEU(SacreBLEUMetric):
