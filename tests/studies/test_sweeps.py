@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -399,15 +400,14 @@ def test_what_is_monitored_decides_what_a_run_is(cli: Cli, tmp_path: Path) -> No
     assert (one.result.monitor, other.result.monitor) == ("val/bleu", "val/accuracy")
 
 
-@pytest.mark.exhaustive
-def test_a_config_that_cannot_be_resolved_is_one_runs_mistake(
-    cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("wrong", ["model.dropout=0.1,${nothing}", "attention.score._target_=attnlab.Nothing", "seed=1,one"])
+def test_a_mistake_in_a_later_variant_is_told_before_any_run(
+    wrong: str, cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli("train", "-m", *SMALL, "name=unresolved", "model.dropout=${nothing},0.1") == 2
-    failed, done = sorted(collect(tmp_path / "runs" / "unresolved").runs, key=lambda run: run.state != "failed")
-    assert (failed.state, done.state) == ("failed", "done")
-    assert "nothing" in failed.error
-    assert "1 of 2 done, 1 failed, best val/bleu " in capfd.readouterr().out
+    assert cli("train", "-m", *SMALL, "name=late", wrong) == 2
+    (told,) = capfd.readouterr().err.splitlines()
+    assert re.match("attnlab: .*(nothing|Nothing|seed)", told)
+    assert not list(tmp_path.glob("runs/*/*/*"))
 
 
 @pytest.mark.exhaustive

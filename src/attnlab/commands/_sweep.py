@@ -114,12 +114,12 @@ def _show_config(planned: "Plan", options: HydraOptions) -> int:
 
 def _dry_run(planned: "Plan") -> int:
     from attnlab.studies.matching import match_sizes
-    from attnlab.studies.preview import check_tests_of_claims, check_trials, preview
+    from attnlab.studies.preview import check_configs, check_tests_of_claims, preview
     from attnlab.studies.sweep import apply_tuning
 
     check_tests_of_claims(planned)
     planned = match_sizes(planned)
-    check_trials(planned)
+    check_configs(planned)
     tuned: Plan | None = planned
     if planned.trials:
         states = preview(planned.trials)

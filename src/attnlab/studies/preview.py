@@ -34,18 +34,18 @@ def preview(plan: Plan) -> list[str]:
     return told
 
 
-def check_trials(plan: Plan) -> None:
-    """Refuse a tuning that no run could be made of, before anything is trained; of a plan without one, nothing.
+def check_configs(plan: Plan) -> None:
+    """Refuse a mistake in the config of a variant, or a tuning that no run could be made of, before anything is trained.
 
-    Every variant is looked at with the values of the first trial, and the first variant with those of all.
+    Of every variant the first run is looked at, and its trial with the first values; of the first variant all trials.
 
     Raises:
         UserError: a key that a variant does not have, a value that it cannot have, or a metric that cannot decide.
     """
-    if plan.trials is None:
-        return
     first = {run.variant: run for run in reversed(plan.runs)}
     configs = {variant: plan.config(run) for variant, run in first.items()}
+    if plan.trials is None:
+        return
     tuned = plan.settings["tune"]["trials"][0]
     for variant, config in configs.items():
         for key in tuned:
