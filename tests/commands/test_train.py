@@ -256,7 +256,7 @@ def test_a_mistake_ends_in_one_line(
         raise AssertionError("training started")
 
     monkeypatch.setattr(Trainer, "fit", never)
-    monkeypatch.setitem(sys.modules, "MeCab", None)  # as if it were not installed
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)  # as if it were not installed
     monkeypatch.syspath_prepend(str(tmp_path))
     corpus(tmp_path)
     arguments, message = MISTAKES[name]

@@ -114,7 +114,7 @@ def test_the_target_language_decides_the_tokenizer_as_in_the_sacrebleu_command(m
     assert value(BLEU(), evidence(*CHINESE)) == 0
     assert BLEU().signature({"language": "de"}) == BLEU().signature({})
     monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)
-    with pytest.raises(UserError, match=r"pip install 'sacrebleu\[ja\]'"):
+    with pytest.raises(UserError, match=r"pip install 'attnlab\[ja\]'"):
         value(BLEU(), evidence(["あ"], ["あ"], language="ja"))
 
 
