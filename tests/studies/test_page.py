@@ -261,6 +261,24 @@ def test_header_sorts_by_number_and_holes_stay_last(opened: Page) -> None:
 
 
 @in_a_browser
+def test_the_table_fits_1200_pixels_until_all_columns_are_asked_for(browser: Browser, tmp_path: Path) -> None:
+    study = collect(
+        write_study(tmp_path / "runs" / "wide", skills={"attention=none": 0.5, "attention=dot": 0.9}, seeds=(1, 2, 3))
+    )
+    comparison = compare_variants(study)
+    path = tmp_path / "index.html"
+    path.write_text(page(study, comparison), encoding="utf-8")
+    tab = browser.new_page(viewport={"width": 1200, "height": 800})
+    tab.goto(path.as_uri())
+    table, columns = tab.locator("#comparison .scroll").first, tab.locator("#comparison .figures thead th:visible")
+    assert columns.count() == len(comparison.brief) < len(comparison.header)
+    assert table.evaluate("e => e.scrollWidth <= e.clientWidth")
+    tab.get_by_label("columns").check()
+    assert columns.count() == len(comparison.header)
+    tab.close()
+
+
+@in_a_browser
 def test_charts_are_drawn_and_their_selectors_change_them(opened: Page) -> None:
     for chart in ("curves", "lengths", "costs"):
         drawing = opened.locator(f"[data-chart={chart}] .plot svg").first
