@@ -128,13 +128,32 @@ def test_whatever_a_variant_is_called_does_nothing_where_it_is_read(
     assert table.latex().splitlines()[1] == "\\begin{tabular}{l}"
     assert "% note more\n" in table.latex()
     assert "two lines" in table.latex()
-    Terminal().print(table.rich())
+    Terminal().print(table.rich(200))
     shown = capsys.readouterr().out
     for text in ("[/b]", "=key[/i]", "<b>[/u]", "\\x1b]0;owned\\x07\\x9b", "\\x1b[2J"):
         assert text in shown
     assert not set("\x07\x9b") & set(shown)
     assert "\x1b]" not in shown
     assert "\x1b[2J" not in shown
+
+
+@pytest.mark.parametrize("width", [50, 64, 80, 120, 200])
+def test_a_terminal_shows_the_columns_that_fit_and_cuts_no_figure(
+    width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    skills = {f"attention={name}": skill for name, skill in (("additive_normalized", 0.9), ("none", 0.4), ("dot", 0.8))}
+    comparison = compare_variants(collect(write_study(tmp_path / "wide", skills=skills, seeds=(1, 2, 3))))
+    Terminal().print(comparison.rich(width))
+    table, _, notes = capsys.readouterr().out.partition("BLEU: ")
+    lines = table.splitlines()
+    assert "…" not in table
+    assert max(len(line.rstrip()) for line in lines) <= width
+    for row in comparison.rows:
+        (found,) = (line.split() for line in lines if line.split()[:1] == [row[0].text])
+        assert {row[i].brief.split()[0] for i in comparison.brief[:3]} <= {*found}
+    assert notes
+    assert ("wider terminal" in table) is (width < 120)
 
 
 def changed(run: RunFolder, **fields: object) -> None:

@@ -162,7 +162,7 @@ def show_results(results: "Results") -> None:
     if comparison is None:
         console.print(f"no run is finished; what there is: {results.page}", soft_wrap=True, highlight=False)
         return
-    console.print(comparison.rich())
+    console.print(comparison.rich(console.width))
     table = results.study.folder.table_file("md").name
     console.print(
         f"written to {results.page}, and the table to {table}, .csv and .tex beside it", soft_wrap=True, highlight=False

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 
 from markupsafe import escape
 from rich import box
+from rich.cells import cell_len
 from rich.styled import Styled
 from rich.table import Table
 
 from attnlab.errors import printable
 from attnlab.studies.claims import Verdict
+
+GAP = 2
+"""Letters between two columns on a terminal; half of it stands at each edge."""
 
 
 @dataclass(frozen=True)
@@ -149,17 +153,34 @@ class Comparison:
         ]
         return "\n".join(lines) + "\n"
 
-    def rich(self) -> Table:
-        """Return the table for a terminal that takes no text for markup."""
-        notes = "\n".join([*self.notes, *self.pending, *self._claims()])
+    def rich(self, width: int) -> Table:
+        """Return the table for a terminal that takes no text for markup, with the columns that fit without cutting a figure."""
+        widths: list[int] = []
+        for i in self.brief:
+            widths.append(self._width(i, whole=i == 0))
+            if len(widths) > 1 and sum(widths) + GAP * len(widths) > width:
+                widths.pop()
+                break
+        shown = self.brief[: len(widths)]
+        for place, i in enumerate(shown):  # what is left makes texts stand on one line, in the first columns first
+            spare = width - sum(widths) - GAP * len(widths)
+            widths[place] += max(0, min(spare, self._width(i, whole=True) - widths[place]))
+        hidden = len(self.brief) - len(shown)
+        told = [f"{hidden} further column{'s need' if hidden > 1 else ' needs'} a wider terminal"] if hidden else []
+        notes = "\n".join([*told, *self.notes, *self.pending, *self._claims()])
         table = Table(
             title=self.title, caption=notes, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
         )
-        for i in self.brief:
-            table.add_column(self.header[i], justify="right" if i else "left", no_wrap=not i)
+        for i, wide in zip(shown, widths, strict=True):
+            table.add_column(self.header[i], justify="right" if i else "left", no_wrap=not i, width=wide)
         for row in self.rows:
-            table.add_row(*(Styled(row[i].brief, "bold") if row[i].best else row[i].brief for i in self.brief))
+            table.add_row(*(Styled(row[i].brief, "bold") if row[i].best else row[i].brief for i in shown))
         return table
+
+    def _width(self, column: int, *, whole: bool) -> int:
+        """Return how wide a column must be on a terminal for no word of it to be cut, or for all texts to stand on one line."""
+        texts = [printable(text) for text in (self.header[column], *(row[column].brief for row in self.rows))]
+        return max(cell_len(part) for text in texts for part in ([text] if whole else text.split()))
 
 
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
