@@ -9,6 +9,8 @@ import torch
 from attnlab.config import build
 from attnlab.data.batches import split_evaluation
 from attnlab.tasks.predictor import Predictor
+from attnlab.training.arithmetic import flop_counter
+from benchmarks.arithmetic import square_rate
 from benchmarks.figures import Contestant, Figure, Part, Quantity, interleave, rate
 from benchmarks.peer import LENGTH, JoeyNMT, absence
 from benchmarks.setting import Setting
@@ -19,6 +21,11 @@ RATIO = Quantity("beam, attnlab / JoeyNMT 2.3", "beam of 5, attnlab / JoeyNMT 2.
 COARSE = Quantity("beam, attnlab, bfloat16", "beam of 5, attnlab, `--precision bfloat16`", "sentences/s")
 COARSE_RATIO = Quantity("beam, attnlab, bfloat16 / float32", "beam of 5, attnlab, `--precision bfloat16` / float32")
 COARSE_PEER = Quantity("beam, attnlab, bfloat16 / JoeyNMT 2.3", "beam of 5, attnlab, `--precision bfloat16` / JoeyNMT 2.3")
+FLOP = Quantity("FLOP / sentence, beam", "arithmetic of a sentence, beam of 5", "MFLOP")
+BOUND = Quantity(
+    "beam, bound / JoeyNMT 2.3", "beam of 5, nothing but this arithmetic, as fast as 1024 x 1024, float32 / JoeyNMT 2.3"
+)
+SHARE = Quantity("share, beam", "attnlab's share of the rate of 1024 x 1024, beam of 5, float32", "%")
 
 
 def our_search(setting: Setting, dtype: torch.dtype) -> Contestant:
@@ -41,7 +48,15 @@ def our_search(setting: Setting, dtype: torch.dtype) -> Contestant:
 
 def measure(setting: Setting) -> Iterator[Figure]:
     """Let both take turns."""
-    contestants = {OURS.name: our_search(setting, torch.float32), COARSE.name: our_search(setting, torch.bfloat16)}
+    with flop_counter() as counter:  # which is for the CPU
+        our_search(replace(setting, device="cpu"), torch.float32)()
+    per_sentence = counter.get_total_flops() / setting.sentences
+    squares = "1024 x 1024, float32"
+    contestants = {
+        OURS.name: our_search(setting, torch.float32),
+        COARSE.name: our_search(setting, torch.bfloat16),
+        squares: square_rate(setting, torch.float32),
+    }
     fixed = f"untrained weights, every translation {LENGTH} tokens long"
     reason, note = absence(), ""
     if reason:
@@ -58,6 +73,9 @@ def measure(setting: Setting) -> Iterator[Figure]:
     yield rounds.figure(COARSE, COARSE.name, fixed)
     yield rounds.ratio(COARSE_RATIO, COARSE.name, OURS.name)
     yield rounds.ratio(COARSE_PEER, COARSE.name, THEIRS.name)
+    yield Figure.of(FLOP, [per_sentence / 1e6], "counted by torch's FlopCounterMode, padding included")
+    yield rounds.ratio(SHARE, OURS.name, squares, 100 * per_sentence)
+    yield rounds.ratio(BOUND, squares, THEIRS.name, 1 / per_sentence)
 
 
-PART = Part([OURS, THEIRS, RATIO, COARSE, COARSE_RATIO, COARSE_PEER], measure)
+PART = Part([OURS, THEIRS, RATIO, COARSE, COARSE_RATIO, COARSE_PEER, FLOP, SHARE, BOUND], measure)
