@@ -42,7 +42,7 @@ def words(data: SymbolProblems, symbols: list[int]) -> list[str]:
     return [data.names[symbol] for symbol in symbols]
 
 
-def expected(name: str, source: list[str]) -> tuple[list[str], list[int]]:
+def expected(name: str, source: list[str], *, write_keys: bool = True) -> tuple[list[str], list[int]]:
     """The answer to a source and where each symbol of it is, by a plain loop."""
     places = list(range(len(source)))
     if name == "reverse":
@@ -56,8 +56,10 @@ def expected(name: str, source: list[str]) -> tuple[list[str], list[int]]:
     elif name == "selective_copy":
         places = [place for place in places if source[place] != "_"]
     elif name == "recall":
-        asked = [word for place, word in enumerate(source) if word.startswith("k") and word in source[:place]]
-        places = [source.index(key) + 1 for key in asked]
+        asked = [place for place, word in enumerate(source) if word.startswith("k") and word in source[:place]]
+        places = []
+        for place in asked:
+            places += [place] * write_keys + [source.index(source[place]) + 1]
     elif name == "induction":
         places = [source.index("?") + 1]
     else:
@@ -104,6 +106,14 @@ def test_no_test_problem_is_one_of_training(name: str) -> None:
 def test_too_few_different_problems_are_told() -> None:
     with pytest.raises(UserError, match="nearly all problems of 1 symbols are in the training set: raise min_length"):
         Copy(symbols=2, min_length=1, max_length=1, train_size=100).load()
+
+
+def test_recall_writes_values_alone_on_request() -> None:
+    data = problems("recall", "data.write_keys=false")
+    for problem in data.load()["train"]:
+        answer, places = expected("recall", words(data, problem.source), write_keys=False)
+        assert (words(data, problem.answer), problem.origins) == (answer, places)
+        assert data.length(problem) == len(answer)
 
 
 def test_recall_asks_most_queries_soon_and_each_key_once() -> None:

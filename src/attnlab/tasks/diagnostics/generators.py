@@ -73,15 +73,18 @@ class SelectiveCopy(SymbolProblems):
 class Recall(SymbolProblems):
     """Multi-query associative recall: pairs of a key and a value, then keys, whose values are asked for (Arora et al. 2023).
 
-    k_1 v_1 … k_n v_n, then every key once, in a random order and with blanks between; the answer is the value of each. Keys and
-    values are of different symbols, n of each half drawn without replacement. The place of the i-th query is drawn, without
-    replacement, from the places after the pairs with probabilities in proportion to place ** (power - 1), as in the authors'
-    code: most queries come soon. Two things differ, because a decoder writes the answer here: the values are written one after
-    another, and what is between the queries is blank and no random symbol, which could be a key.
+    k_1 v_1 … k_n v_n, then every key once, in a random order and with blanks between; the answer is each of them with its
+    value. Keys and values are of different symbols, n of each half drawn without replacement. The place of the i-th query is
+    drawn, without replacement, from the places after the pairs with probabilities in proportion to place ** (power - 1), as in
+    the authors' code: most queries come soon. Two things differ, because a decoder writes the answer here: the keys that are
+    asked for are written too, so that as there a key is what has just been read when its value is due, and what is between the
+    queries is blank and no random symbol, which could be a key.
 
     Args:
         blanks: how many there are for each query.
         power: of the law by which queries are placed; 1 places them evenly.
+        write_keys: False writes the values alone. An attention must then look twice for each of them, for the query and for
+            what stands beside that key.
 
     Raises:
         UserError: too few symbols for four times as many pairs as in training.
@@ -95,6 +98,7 @@ class Recall(SymbolProblems):
     max_length: Length = 8
     blanks: Blanks = 1
     power: Annotated[float, Range(above=0, most=1)] = 0.01
+    write_keys: bool = True
 
     @override
     def __post_init__(self) -> None:
@@ -126,12 +130,15 @@ class Recall(SymbolProblems):
         queries = np.zeros(len(law), dtype=np.int64)
         queries[asked] = keys
         order = asked.argsort()
-        source = [*np.stack([keys, values], axis=1).ravel().tolist(), *queries.tolist()]
-        return SymbolProblem(source, values[order].tolist(), (2 * order + 1).tolist())
+        source = [*np.stack([keys, values], axis=1).ravel(), *queries]
+        origins = 2 * order + 1
+        if self.write_keys:
+            origins = np.stack([2 * length + asked[order], origins], axis=1).ravel()
+        return SymbolProblem([*map(int, source)], [int(source[origin]) for origin in origins], origins.tolist())
 
     @override
     def length(self, problem: SymbolProblem) -> int:
-        return len(problem.answer)
+        return len(problem.answer) // (1 + self.write_keys)
 
 
 @dataclass(frozen=True, kw_only=True)
