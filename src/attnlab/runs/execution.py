@@ -91,12 +91,13 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its
         # lock.
         if not is_first_process():
-            return _train_and_test(config, folder.read_record() or record, module, folder, in_sweep=in_sweep)
+            return _train_and_test(config, folder.read_record() or record, module, folder)
         with folder.lock():
             folder.remove_leftovers()
             resume = config["resume"]
             decision = decide(folder, record, resume=resume, keep_results=config["keep_results"])
             if decision.result is None:
+                _check_trainer(config, in_sweep=in_sweep)
                 measured = map(task.examples, [*task.measured_tests, "val"])
                 check_metrics(task, measured, "test" if task.test_names else "epoch")
             record, result = begin_run(folder, record, decision, resume=resume)
@@ -107,7 +108,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
             folder.write_task({"version": attnlab.__version__, "task": task.name, "state": task.state()})
             place = f", going on from {folder.last_checkpoint}" if record.restarts else f", in {path}"
             log.info("%s seed=%s: %s parameters%s", record.variant, record.seed, f"{model.size:,}", place)
-            return _train_and_test(config, record, module, folder, in_sweep=in_sweep)
+            return _train_and_test(config, record, module, folder)
 
 
 @contextmanager
@@ -163,6 +164,22 @@ def _check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
             )
 
 
+def _check_trainer(config: Mapping[str, Any], *, in_sweep: bool) -> None:
+    """Refuse what Lightning refuses, as a device that there is not, before the run has a folder; and ways to use several
+    devices that lose the results, or would start a whole sweep again.
+    """
+    with warnings.catch_warnings(), library_errors("trainer"):
+        _silence()
+        launcher = build(config["trainer"], "trainer")(logger=False).strategy.launcher
+    if isinstance(launcher, _MultiProcessingLauncher):
+        raise UserError("a spawned or forked process gives nothing back but the weights: use trainer.strategy=ddp")
+    if in_sweep and isinstance(launcher, _SubprocessScriptLauncher):
+        raise UserError(
+            "a run over several devices would start the whole sweep again in every process: add trainer.devices=1, or run the "
+            "variants one by one, without -m"
+        )
+
+
 def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str]) -> RunRecord:
     """Return what a run of a config would be.
 
@@ -179,16 +196,13 @@ def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str])
     )
 
 
-def _train_and_test(
-    config: Mapping[str, Any], record: RunRecord, module: SequenceModule, folder: RunFolder, *, in_sweep: bool
-) -> RunResult:
+def _train_and_test(config: Mapping[str, Any], record: RunRecord, module: SequenceModule, folder: RunFolder) -> RunResult:
     throughput, memory = Throughput(), PeakMemory()
     with _open_logger(config, record, module.task, folder) as logger, warnings.catch_warnings():
         _silence()
         # Here and not earlier: what building drew must not shift the dropout masks of a variant.
         seed_everything(config["seed"], workers=True, verbose=False)
         trainer = _make_trainer(config, folder, module.task, throughput, memory, logger)
-        _check_launcher(trainer, in_sweep=in_sweep)
         if trainer.is_global_zero:
             folder.add_start(environment(trainer.strategy.root_device, trainer.world_size, str(trainer.precision)))
         if not record.fit:
@@ -349,17 +363,6 @@ def _make_result(
         multiply_adds=count_multiply_adds(module.model.cpu().float().eval(), batches) if batches else None,
         **{**fit, "seconds": seconds},
     )
-
-
-def _check_launcher(trainer: Trainer, *, in_sweep: bool) -> None:
-    """Refuse ways to use several devices that lose the results, or would start a whole sweep again."""
-    if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
-        raise UserError("a spawned or forked process gives nothing back but the weights: use trainer.strategy=ddp")
-    if in_sweep and isinstance(trainer.strategy.launcher, _SubprocessScriptLauncher):
-        raise UserError(
-            "a run over several devices would start the whole sweep again in every process: add trainer.devices=1, or run the "
-            "variants one by one, without -m"
-        )
 
 
 def _silence() -> None:
