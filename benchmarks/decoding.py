@@ -8,6 +8,7 @@ import torch
 
 from attnlab.config import build
 from attnlab.data.batches import split_evaluation
+from attnlab.layers.lstm import CPU_HAS_BFLOAT16
 from attnlab.tasks.predictor import Predictor
 from attnlab.training.arithmetic import flop_counter
 from benchmarks.arithmetic import square_rate
@@ -57,16 +58,22 @@ def measure(setting: Setting) -> Iterator[Figure]:
         COARSE.name: our_search(setting, torch.bfloat16),
         squares: square_rate(setting, torch.float32),
     }
+    failures = {}
+    if reason := absence():
+        failures[THEIRS.name] = reason
+    if setting.device == "cpu" and not CPU_HAS_BFLOAT16:
+        failures[COARSE.name] = "this CPU has no products in bfloat16, and attnlab translate refuses it here"
+        del contestants[COARSE.name]
     fixed = f"untrained weights, every translation {LENGTH} tokens long"
-    reason, note = absence(), ""
+    note = ""
     if reason:
         rounds = interleave(contestants, setting.rounds)
-        rounds.failures[THEIRS.name] = reason
     else:
         with JoeyNMT(setting) as peer:
             contestants[THEIRS.name] = partial(peer.measure, "decode")
             rounds = interleave(contestants, setting.rounds)
             note = f"untrained weights, translations of {peer.answer.get('length', 0):.1f} tokens in the mean, at most {LENGTH}"
+    rounds.failures.update(failures)
     yield rounds.figure(OURS, OURS.name, fixed)
     yield rounds.figure(THEIRS, THEIRS.name, note)
     yield rounds.ratio(RATIO, OURS.name, THEIRS.name)

@@ -18,7 +18,7 @@ HERE = ROOT / "benchmarks"
 HISTORY, PAGE = "history.jsonl", "README.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 DEVICES = {"cpu": "On the CPU (`make bench`)", "cuda": "On a GPU (`make bench-gpu`)"}
-MACHINE = ("processor", "cores", "memory", "gpus", "platform")
+MACHINE = ("processor", "instructions", "cores", "memory", "gpus", "platform")
 BUSY = 0.5
 """Load average, over the last minute, from which on a machine is busy."""
 
@@ -29,6 +29,7 @@ def describe(setting: Setting) -> dict[str, Any]:
     Measuring is work, and writes its figures down: how busy the machine was, and whether the code was edited, is known before.
     """
     found = environment(torch.device(setting.device), 1, "")
+    found["instructions"] = torch.backends.cpu.get_cpu_capability()
     found["cores"] = os.cpu_count()
     found["memory"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     versions = {name: version(name) for name in ("attnlab", "torch", "lightning", "spacy", "numpy")}
@@ -89,7 +90,10 @@ def _caption(record: Mapping[str, Any] | None) -> str:
     edited = ", edited" if record["dirty"] else ""
     commit = f"commit `{(record['commit'] or 'unknown')[:7]}`{edited}"
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-    told = f"{machine['processor']}, {machine['cores']} cores{gpus}; {record['data']}; {record['time'][:10]}, {commit}"
+    processor = machine["processor"]
+    if "instructions" in machine:  # not in records before 2026-11-23
+        processor += f" ({machine['instructions']})"
+    told = f"{processor}, {machine['cores']} cores{gpus}; {record['data']}; {record['time'][:10]}, {commit}"
     command = next((figure["command"] for figure in record["figures"]), "")
     return f"{told}; load {record['load']} at the start{busy}; {versions}. `{command}`"
 

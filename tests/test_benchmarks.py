@@ -53,9 +53,10 @@ def test_every_part_measures_all_that_it_says_and_the_tables_show_it(
     figures = {figure["name"]: figure for figure in record["figures"]}
     assert sorted(figures) == sorted(quantity.name for quantity in PARTS[name].quantities)
     missing = {name for name, figure in figures.items() if figure["value"] is None}
-    # torch's own LSTM, of which the hand-written model is, fails there
-    impossible = () if CPU_HAS_BFLOAT16 else [name for name in figures if "hand-written" in name and "bf16-mixed" in name]
-    assert missing == {name for name in figures if "JoeyNMT" in name} | {*impossible}
+    peers = {name for name in figures if "JoeyNMT" in name}
+    # torch's own LSTM, of which the hand-written model is, fails there, and attnlab translate refuses it
+    coarse = {name for name in figures if ("hand-written" in name and "bf16-mixed" in name) or "attnlab, bfloat16" in name}
+    assert missing == peers | (set() if CPU_HAS_BFLOAT16 else coarse)
     assert all(figure["value"] > 0 for figure in figures.values() if figure["name"] not in missing)
     assert all((record["commit"], record["machine"]["cores"], record["load"] >= 0))
 
