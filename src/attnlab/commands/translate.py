@@ -60,7 +60,7 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
         def write(text: str) -> None:  # a file and a pipe are given what was found
             out.write(printable(text) if out.isatty() else text)
 
-        lines = Lines(write, n_best, getattr(predictor.task, "joiner", None), **options)
+        lines = Lines(write, n_best, predictor.task.joiner, **options)
         for first, chunk in read_chunks(source, 1 if live else CHUNK):
             try:
                 predictor.check_lines(chunk, place="line", first=first)

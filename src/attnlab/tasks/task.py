@@ -210,6 +210,11 @@ class Task(ABC):
         reads, the prediction's own."""
         return prediction.text
 
+    @property
+    def joiner(self) -> str | None:
+        """What ends a piece of a word, but not the last, in the tokens of predictions; None where they are no such pieces."""
+        return None
+
     def alignments(
         self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:

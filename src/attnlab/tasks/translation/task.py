@@ -258,11 +258,6 @@ class Translation(Task):
         return len(self.languages) > 2
 
     @property
-    def joiner(self) -> str | None:
-        """What ends a piece of a word in the tokens, where the corpus was split into pieces; see :class:`Tokenizer`."""
-        return self.tokenizers[1].joiner
-
-    @property
     def direction(self) -> tuple[str, ...]:
         """The source language, and the target language if it is chosen."""
         return (self.languages[0], *([self.target_language] if self.target_language else ()))
@@ -347,6 +342,11 @@ class Translation(Task):
         words = [token for token, number in zip(tokens, hypothesis.tokens, strict=True) if number not in symbols]
         text = examples.target_tokenizer(index).detokenize(words)
         return Prediction(index, text, tokens, source, weights, hypothesis.log_probability, hypothesis.score)
+
+    @property
+    @override
+    def joiner(self) -> str | None:
+        return self.tokenizers[1].joiner
 
     @override
     def target_line(self, prediction: Prediction) -> str:
