@@ -2,13 +2,16 @@
 
 import re
 import tomllib
+from importlib.metadata import distributions
 from typing import Any
 
 import yaml
+from packaging.specifiers import SpecifierSet
 
 from conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYTHONS = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
 
 
 def read(name: str) -> str:
@@ -28,16 +31,20 @@ def test_the_citation_is_of_this_version() -> None:
 
 def test_continuous_integration_runs_what_can_be_run_here_on_every_python() -> None:
     (job,) = yaml.safe_load(read(".github/workflows/ci.yml"))["jobs"].values()
-    prefix = "Programming Language :: Python :: "
-    versions = [line.removeprefix(prefix) for line in PROJECT["classifiers"] if line.startswith(prefix)]
-    assert len(versions) > 2
-    assert job["strategy"]["matrix"]["python"] == versions
+    assert job["strategy"]["matrix"]["python"] == PYTHONS
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
     (python,) = (step["with"] for step in job["steps"] if "setup-python" in step.get("uses", ""))
     assert python["python-version"] == "${{ matrix.python }}"
     assert python["cache"] == "pip"
     for path in python["cache-dependency-path"].split():
         assert (ROOT / path).is_file()
+
+
+def test_every_pin_can_be_installed_on_every_python() -> None:
+    first = [f"{python}.0" for python in PYTHONS]
+    for distribution in distributions():
+        needs = SpecifierSet(distribution.metadata["Requires-Python"] or "")
+        assert [*needs.filter(first)] == first, f"{distribution.name} {distribution.version}"
 
 
 def test_the_container_installs_as_make_does() -> None:
