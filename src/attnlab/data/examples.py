@@ -64,12 +64,12 @@ class Examples(Dataset[Batch], ABC):
     @property
     @abstractmethod
     def sources(self) -> Sequence[str]:
-        """The sources as lines of text."""
+        """The sources as lines of text, made once: they are asked for an example at a time."""
 
     @property
     @abstractmethod
     def references(self) -> Sequence[str]:
-        """The targets as lines of text."""
+        """The targets as lines of text, made once too."""
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:

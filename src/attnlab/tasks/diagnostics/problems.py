@@ -160,12 +160,12 @@ class SymbolExamples(Examples):
     def target_tokens(self, index: int) -> list[str]:
         return [*self._write(self.problems[index].answer), END]
 
-    @property
+    @cached_property
     @override
     def sources(self) -> Sequence[str]:
         return [" ".join(self._write(problem.source)) for problem in self.problems]
 
-    @property
+    @cached_property
     @override
     def references(self) -> Sequence[str]:
         return [" ".join(self._write(problem.answer)) for problem in self.problems]

@@ -170,12 +170,12 @@ class WindowExamples(Examples):
     def target_tokens(self, index: int) -> list[str]:
         return [self._names(row) for row in range(self.starts[index], self.starts[index] + self.horizon)]
 
-    @property
+    @cached_property
     @override
     def sources(self) -> Sequence[str]:
         return Lines(lambda index: str(self.starts[index]), len(self))
 
-    @property
+    @cached_property
     @override
     def references(self) -> Sequence[str]:
         return Lines(lambda index: write_values(self.truth[index][1:]), len(self))

@@ -119,12 +119,12 @@ class StoryExamples(Examples):
     def target_tokens(self, index: int) -> list[str]:
         return [answer] if (answer := self.questions[index].answer) else []
 
-    @property
+    @cached_property
     @override
     def sources(self) -> Sequence[str]:
         return [write_question(question) for question in self.questions]
 
-    @property
+    @cached_property
     @override
     def references(self) -> Sequence[str]:
         return [question.answer for question in self.questions]
