@@ -43,7 +43,7 @@ def test_continuous_integration_runs_what_can_be_run_here_on_every_python() -> N
 def test_every_pin_can_be_installed_on_every_python() -> None:
     first = [f"{python}.0" for python in PYTHONS]
     for distribution in distributions():
-        needs = SpecifierSet(distribution.metadata["Requires-Python"] or "")
+        needs = SpecifierSet(distribution.metadata.get("Requires-Python", ""))
         assert [*needs.filter(first)] == first, f"{distribution.name} {distribution.version}"
 
 
