@@ -82,16 +82,7 @@ def compare_variants(study: Study, selection: Selection | None = None) -> Compar
 def _equal_time_column(study: Study, pace: EqualTime) -> Column:
     name, metric = study.ranking
     best = choose_best(metric) if is_comparable(study, name) else None
-    return column(
-        f"val {metric.label} at equal time",
-        study.done(),
-        pace.value,
-        form=f"{{:.{metric.digits}f}}",
-        spread=True,
-        best=best,
-        brief=False,
-        limits=metric.limits,
-    )
+    return metric_column(f"val {metric.label} at equal time", metric, study.done(), pace.value, best=best, brief=False)
 
 
 def _cost_column(study: Study, cost: Cost) -> Column:
@@ -144,20 +135,23 @@ def _columns_of(study: Study, name: str, metric: Metric, test: str, inference: I
     is_first_of_kind = name == next(n for n, other in study.metrics.items() if other.computed_from == metric.computed_from)
     brief = name == ranking or (test == study.tests[0] and is_first_of_kind)
     best = choose_best(metric) if is_comparable(study, name, test) else None
+    label = f"{test} {metric.label}"
+    found = metric_column(label, metric, study.done(), lambda run: run.value(test, name), best=best, brief=brief)
+    return [found, *_inferred(study, test, inference)] if name == ranking else [found]
+
+
+def metric_column(
+    name: str,
+    metric: Metric,
+    done: Mapping[str, Sequence[Run]],
+    read: Callable[[Run], float | None],
+    *,
+    best: Callable[[Sequence[float]], float] | None = None,
+    brief: bool = True,
+) -> Column:
+    """Average a metric's values, in its digits and within its limits; see :func:`column`."""
     form = f"{{:.{metric.digits}f}}"
-    found = [
-        column(
-            f"{test} {metric.label}",
-            study.done(),
-            lambda run: run.value(test, name),
-            form=form,
-            spread=True,
-            best=best,
-            brief=brief,
-            limits=metric.limits,
-        )
-    ]
-    return [*found, *_inferred(study, test, inference)] if name == ranking else found
+    return column(name, done, read, form=form, spread=True, best=best, brief=brief, limits=metric.limits)
 
 
 def column(

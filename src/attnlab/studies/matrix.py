@@ -9,7 +9,7 @@ from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.significance.calibration import LEVEL
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.studies.collection import Study
-from attnlab.studies.comparison import column as average
+from attnlab.studies.comparison import metric_column
 from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare
 from attnlab.studies.inference import TOLD, choose_significance
 from attnlab.studies.names import Significance
@@ -147,14 +147,8 @@ def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, C
     means = one.means
     form = f"{{:.{one.metric.digits}f}}"
     name = one.study.ranking[0]
-    made = average(
-        "",
-        {row: one.study.done()[row] for row in means},
-        lambda run: run.value(one.test, name),
-        form=form,
-        spread=True,
-        limits=one.metric.limits,
-    ).cells
+    done = {row: one.study.done()[row] for row in means}
+    made = metric_column("", one.metric, done, lambda run: run.value(one.test, name)).cells
     losses = {row: one.sign * value for row, value in means.items()}
     bounds = [loss for row, loss in losses.items() if _is_shared(row, shared)] or [*losses.values()]
     span = max(bounds) - min(bounds)
