@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hydra.utils import instantiate
@@ -96,6 +97,15 @@ def test_a_language_whose_tokenizer_is_not_installed_is_told_with_its_extra(
     monkeypatch.setattr("spacy.blank", fail)
     with pytest.raises(UserError, match=re.escape(told)):
         SpacyTokenizer(language).fit(["a"])
+
+
+def test_a_tokenizer_that_does_not_work_is_told_before_the_text_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(text: str) -> None:
+        raise RuntimeError("libmecab.so could not be found")
+
+    monkeypatch.setattr("spacy.blank", lambda name: SimpleNamespace(tokenizer=fail))
+    with pytest.raises(UserError, match=r"tokenizer of 'ko' does not work here: choose .* \(libmecab.so could not be"):
+        SpacyTokenizer("ko").fit(["a"])
 
 
 def test_straight_quotes_open_and_close_in_turn() -> None:

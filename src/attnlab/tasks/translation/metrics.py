@@ -5,7 +5,7 @@ import unicodedata
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -73,7 +73,8 @@ class SacreBLEUMetric(Metric):
 class BLEU(SacreBLEUMetric):
     """BLEU (Papineni et al. 2002), from 0 to 100, with sacreBLEU's own tokenizer for the target language.
 
-    That is 13a, or another one for Chinese, Japanese and Korean; the signature names it.
+    That is 13a, another one for Chinese, Japanese and Korean, and characters for other languages that are written without
+    spaces, such as Thai; the signature names it.
 
     Args:
         smoothing: of an order without a match: "exp", which sacreBLEU reports, "floor", "add-k" or "none".
@@ -126,10 +127,14 @@ LENGTHS = BLEU()
 
 @cache
 def _bleu(smoothing: str, lowercase: bool, language: str) -> bleu.BLEU:
+    make = partial(bleu.BLEU, smooth_method=smoothing, lowercase=lowercase)
     try:
-        return bleu.BLEU(smooth_method=smoothing, lowercase=lowercase, trg_lang=language)
+        scorer = make(trg_lang=language)
     except RuntimeError as error:
         raise UserError(f"BLEU of language {language!r} needs a tokenizer: pip install 'attnlab[{language}]'") from error
+    if is_unspaced(language) and scorer.tokenizer_signature == bleu.BLEU.TOKENIZER_DEFAULT:
+        return make(tokenize="char")  # to the default a whole sentence is one word
+    return scorer
 
 
 class TokenizedBLEU(SacreBLEUMetric):

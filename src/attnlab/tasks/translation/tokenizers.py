@@ -280,7 +280,8 @@ def _spacy_rules(language: str) -> Any:
     import spacy
 
     try:
-        return spacy.blank(language).tokenizer
+        rules = spacy.blank(language).tokenizer
+        rules("a")  # Korean's looks for a library of the system when it is first used
     except ImportError as error:
         if find_spec(f"spacy.lang.{language}") is None:
             raise UserError(
@@ -294,6 +295,11 @@ def _spacy_rules(language: str) -> Any:
             f"spaCy's tokenizer of {language!r} needs packages that are not installed: {extra}choose another tokenizer "
             f"({brief(error)})"
         ) from error
+    except Exception as error:  # of whatever library does the work
+        raise UserError(
+            f"spaCy's tokenizer of {language!r} does not work here: choose another tokenizer, such as unigram ({brief(error)})"
+        ) from error
+    return rules
 
 
 def _normalize_spaces(sentences: Iterable[str]) -> Iterable[str]:
