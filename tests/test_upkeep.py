@@ -41,10 +41,10 @@ def test_continuous_integration_runs_what_can_be_run_here_on_every_python() -> N
 
 
 def test_every_pin_can_be_installed_on_every_python() -> None:
-    first = [f"{python}.0" for python in PYTHONS]
-    for distribution in distributions():
-        needs = SpecifierSet(distribution.metadata.get("Requires-Python", ""))
-        assert [*needs.filter(first)] == first, f"{distribution.name} {distribution.version}"
+    first, pins = [f"{python}.0" for python in PYTHONS], read("constraints.txt")
+    for found in distributions():
+        if f"\n{found.name}=={found.version}\n" in pins:
+            assert [*SpecifierSet(found.metadata.get("Requires-Python", "")).filter(first)] == first, found.name
 
 
 def test_the_container_installs_as_make_does() -> None:
