@@ -232,6 +232,7 @@ MISTAKES = {
     "monitor": (["monitor=val/blue"], "no key 'val/blue' in 'monitor': did you mean 'val/bleu'?"),
     "grammar": (["data.source=fr"], "speaks en and de"),
     "missing value": (["data=tatoeba"], "data.path has no default: add data.path=VALUE"),
+    "key left out": (["~decoder.hidden_size"], "decoder.hidden_size has no default: add decoder.hidden_size=VALUE"),
     "missing folder": (["data=multi30k", "data.root=nowhere"], "no file nowhere/train.en"),
     "missing file": ([*TEXT, "data.val=other"], "no file other.en"),
     "empty": ([*TEXT, "data.train=empty"], "empty.en is empty"),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from inspect import Parameter, signature
 from typing import Any
 
 from hydra.errors import InstantiationException
@@ -37,10 +38,14 @@ class Factory:
         """Make the component.
 
         Raises:
-            UserError: whatever it refuses.
+            UserError: whatever it refuses, or a key that it needs and the node lacks.
         """
+        taken = {**self.keywords, **keywords}
+        for name, parameter in signature(self.func).parameters.items():
+            if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is Parameter.empty and name not in taken:
+                raise ComponentError(f"{self.path}.{name} has no default: add {self.path}.{name}=VALUE")
         with component_errors(self.path):
-            return self.func(*self.args, *args, **{**self.keywords, **keywords})
+            return self.func(*self.args, *args, **taken)
 
 
 def build(node: Any, path: str) -> Any:
