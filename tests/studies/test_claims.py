@@ -12,7 +12,7 @@ from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder
 from attnlab.studies.page import page
 from attnlab.studies.plan import plan
-from attnlab.studies.preview import check_tests_of_claims
+from attnlab.studies.preview import check_plan
 from commands import TINY, Cli, cli
 from studies.folders import write_study
 
@@ -89,7 +89,7 @@ def test_a_mistake_is_told_before_anything_is_trained(claims: str, message: str,
         f"study:\n  question: Which?\n  claims: {claims}\n"
     )
     with pytest.raises(UserError) as error:
-        check_tests_of_claims(plan(tmp_path, "mine", [], [CONF], command=["attnlab"]))
+        check_plan(plan(tmp_path, "mine", [], [CONF], command=["attnlab"]))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -151,7 +151,7 @@ def test_a_sweep_is_that_of_the_command_and_a_failed_run_is_a_hole(
     assert (list(logger.handlers), logger.level, multiprocessing.get_start_method(allow_none=True)) == before
     assert list(results.runs.variant.unique()) == ["none"]
     assert [*results.unfinished.values()] == ["failed: RuntimeError: out of luck"]
-    assert "1 runs failed" in capfd.readouterr().err
+    assert "1 run failed" in capfd.readouterr().err
     monkeypatch.delenv("SABOTAGE")
     (before,) = tmp_path.glob("runs/mine/*none*/seed=1/result.json")
     written = before.stat().st_mtime_ns

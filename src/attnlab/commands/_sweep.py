@@ -113,13 +113,10 @@ def _show_config(planned: "Plan", options: HydraOptions) -> int:
 
 
 def _dry_run(planned: "Plan") -> int:
-    from attnlab.studies.matching import match_sizes
-    from attnlab.studies.preview import check_configs, check_tests_of_claims, preview
+    from attnlab.studies.preview import check_plan, preview
     from attnlab.studies.sweep import apply_tuning
 
-    check_tests_of_claims(planned)
-    planned = match_sizes(planned)
-    check_configs(planned)
+    planned = check_plan(planned)
     tuned: Plan | None = planned
     if planned.trials:
         states = preview(planned.trials)

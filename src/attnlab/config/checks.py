@@ -123,6 +123,8 @@ def _known_keys(node: Mapping[str, Any], hint: Any, path: str) -> Mapping[str, A
         return _parameters(node["_target_"], path)
     if isinstance(hint, Mapping):
         return hint
+    if "_partial_" in node:  # Hydra passes over a node that names no class
+        raise UserError(f"{path} has no _target_: name its class there, or choose an option of the group")
     options = next((option for option in (hint, *get_args(hint)) if inspect.isclass(option) and is_dataclass(option)), None)
     if options is None and not fits(node, hint):
         raise UserError(f"{path} must be {in_words(hint)}, not keys with values of their own")

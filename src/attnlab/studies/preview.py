@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from attnlab.errors import UserError
-from attnlab.runs.assembly import build_task, task_nodes
+from attnlab.runs.assembly import build_model, build_module, build_task, task_nodes
 from attnlab.runs.execution import make_record
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord
 from attnlab.runs.resume import OTHER_CODE, decide
 from attnlab.studies.claims import check_test_sets, parse_claims
+from attnlab.studies.matching import match_sizes
 from attnlab.studies.plan import Plan, find_trial
 from attnlab.studies.values import find_value
 from attnlab.tasks.task import Task
@@ -27,14 +28,34 @@ def preview(plan: Plan) -> list[str]:
     for run in plan.runs:
         folder = plan.folder.run(run.folder)
         config = plan.config(run)
-        parts = json.dumps(task_nodes(config), sort_keys=True)
-        if parts not in tasks:  # its data is looked at once
-            tasks[parts] = build_task(config)
-        told.append(_describe(folder, config, make_record(config, tasks[parts], run.overrides)))
+        told.append(_describe(folder, config, make_record(config, _find_task(config, tasks), run.overrides)))
     return told
 
 
-def check_configs(plan: Plan) -> None:
+def _find_task(config: Mapping[str, Any], tasks: dict[str, Task]) -> Task:
+    """Return the task of a run, made once for all runs whose data are the same."""
+    parts = json.dumps(task_nodes(config), sort_keys=True)
+    if parts not in tasks:
+        tasks[parts] = build_task(config)
+    return tasks[parts]
+
+
+def check_plan(plan: Plan) -> Plan:
+    """Return a plan with the sizes that its ``study.match`` asks for, having looked for every mistake that can be found before
+    anything is trained.
+
+    Raises:
+        UserError: a mistake in the study, in the config of a variant or in its data, or parts of a variant that do not go
+            together.
+    """
+    _check_tests_of_claims(plan)
+    matched = match_sizes(plan)
+    _check_configs(matched)
+    _check_models(matched)
+    return matched
+
+
+def _check_configs(plan: Plan) -> None:
     """Refuse a mistake in the config of a variant, or a tuning that no run could be made of, before anything is trained.
 
     Of every variant the first run is looked at, and its trial with the first values; of the first variant all trials.
@@ -60,7 +81,29 @@ def check_configs(plan: Plan) -> None:
             raise UserError(f"study.tune.metric: {name} is not measured on the validation set, or has no better and worse")
 
 
-def check_tests_of_claims(plan: Plan) -> None:
+def _check_models(plan: Plan) -> None:
+    """Refuse a variant whose parts do not go together, before anything is trained: a model is built for the first run of each
+    variant that is not done.
+
+    Raises:
+        UserError: there is such a variant, or a mistake in its data.
+    """
+    tasks: dict[str, Task] = {}
+    known: set[tuple[str, ...]] = set()
+    for run, label in zip(plan.runs, plan.labels, strict=True):
+        if run.variant in known or plan.folder.run(run.folder).state == "done":
+            continue
+        known.add(run.variant)
+        config = plan.config(run)
+        try:
+            task = _find_task(config, tasks)
+            task.prepare()
+            build_module(config, task, build_model(config, task))
+        except UserError as error:
+            raise UserError(f"{label}: {error}") from error
+
+
+def _check_tests_of_claims(plan: Plan) -> None:
     """Refuse a claim about a test set that the data of the first run does not have, before anything is trained.
 
     Raises:

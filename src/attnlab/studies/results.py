@@ -50,7 +50,8 @@ class Results:
         failed = [run for run in self.asked if run.state == "failed"]
         told = [self.untuned] if self.untuned else []
         if failed:
-            told.append(f"{len(failed)} runs failed; {failed[0].folder.error_file.name} in a run's folder says how")
+            runs = "1 run" if len(failed) == 1 else f"{len(failed)} runs"
+            told.append(f"{runs} failed; {failed[0].folder.error_file.name} in a run's folder says how")
         elif any(not run.is_done for run in self.asked):
             told.append(f"{tally(run.state for run in self.asked)}; the same command goes on")
         return told

@@ -120,12 +120,9 @@ def run_sweep(planned: Plan, show: Callable[[Results], None] = _show_nothing) ->
         UserError: a mistake in the study.
         StoppedError: it was asked to stop, and its runs have stopped.
     """
-    from attnlab.studies.matching import match_sizes
-    from attnlab.studies.preview import check_configs, check_tests_of_claims
+    from attnlab.studies.preview import check_plan
 
-    check_tests_of_claims(planned)
-    planned = match_sizes(planned)
-    check_configs(planned)
+    planned = check_plan(planned)
     if planned.trials:
         planned.save()  # the report knows then what is tuned
         _launch(planned.trials)
