@@ -357,12 +357,16 @@ class RunFolder:
         return ".hydra", self.lock_file.name, RunLock(self.lock_file).holder_file.name, "run.log"
 
     def remove_unused(self) -> bool:
-        """Remove the folder, and those above it that are empty then, if no run was ever begun here; return whether it was."""
+        """Remove the folder if no run was ever begun here, and those above it in the working directory that are empty then.
+
+        Returns:
+            Whether it was removed.
+        """
         if not {path.name for path in self.path.iterdir()} <= set(self.files_to_keep):
             return False
         shutil.rmtree(self.path)
-        for parent in self.path.parents[:3]:  # the variant's, the study's, that of all
-            if any(parent.iterdir()):
+        for parent in self.path.absolute().parents[:3]:  # the variant's, the study's, that of all
+            if Path.cwd() not in parent.parents or any(parent.iterdir()):
                 break
             parent.rmdir()
         return True
