@@ -165,7 +165,7 @@ TRAINER = {"_target_": "lightning.Trainer", "_partial_": True}
 
 
 def settled(**changes: Any) -> dict[str, Any]:
-    nodes: dict[str, Any] = {key: {} for key in config.KEYS}
+    nodes: dict[str, Any] = {key: node("anything") for key in config.KEYS} | {"metrics": {}, "callbacks": {}, "auxiliary": {}}
     plain = {
         "name": "x",
         "seed": 1,
@@ -176,7 +176,7 @@ def settled(**changes: Any) -> dict[str, Any]:
         "monitor": "m",
         "cache_dir": None,
     }
-    task = {"task": node("FakeTask"), "tokenizer": node("anything"), "vocabulary": {"max_size": None}}
+    task = {"task": node("FakeTask"), "tokenizer": node("anything"), "vocabulary": node("Options", max_size=None)}
     return settle({**nodes, **plain, **task, **changes})
 
 
@@ -195,15 +195,19 @@ def settled(**changes: Any) -> dict[str, Any]:
             "trainer.limit_val_batches must be a number, above 0, or null, not 0",
         ),
         ({"sede": 1}, "no key 'sede': did you mean 'seed'?"),
-        ({"vocabulary": {"max_sise": 3}}, "no key 'max_sise' in 'vocabulary': did you mean 'max_size'?"),
-        ({"vocabulary": {"names": ["a", 1]}}, "vocabulary.names must be a list, each text, not ['a', 1]"),
-        ({"vocabulary": {"max_size": 0}}, "vocabulary.max_size must be 1 or more, not 0"),
-        ({"model": {"size": "${nothing}"}}, "nothing"),
-        ({"model": {"size": "${name}", "heads": 0}}, "model.heads must be 1 or more"),
+        ({"vocabulary": node("Options", max_sise=3)}, "no key 'max_sise' in 'vocabulary': did you mean 'max_size'?"),
+        ({"vocabulary": node("Options", names=["a", 1])}, "vocabulary.names must be a list, each text, not ['a', 1]"),
+        ({"vocabulary": node("Options", max_size=0)}, "vocabulary.max_size must be 1 or more, not 0"),
+        ({"model": {"size": 3}}, "model has no _target_: name its class there"),
+        ({"metrics": {"bleu": {}}}, "metrics.bleu has no _target_: name its class there"),
+        ({"metrics": {"bleu": 3}}, "metrics.bleu has no _target_: name its class there"),
+        ({"vocabulary": {"max_size": 3}}, "vocabulary has no _target_: name its class there"),
+        ({"model": node("anything", size="${nothing}")}, "nothing"),
+        ({"model": node("anything", size="${name}", heads=0)}, "model.heads must be 1 or more"),
     ],
 )
 def test_the_config_of_a_run_is_read_by_its_task_too(changes: dict[str, Any], told: str) -> None:
-    assert settled(model={"size": "${seed}"})["model"] == {"size": 1}
+    assert settled(model=node("anything", size="${seed}"))["model"]["size"] == 1
     with pytest.raises(UserError) as refusal:
         settled(**changes)
     assert told in str(refusal.value)

@@ -57,6 +57,11 @@ def unknown_key(key: str, known: Iterable[object], where: str = "") -> UserError
     return UserError(f"no key {key!r}{f' in {where!r}' if where else ''}: {nearest(key, known)}")
 
 
+def no_class(path: str) -> UserError:
+    """Tell of a node of the config that is to be a component, and names no class."""
+    return UserError(f"{path} has no _target_: name its class there, or choose an option of the group")
+
+
 def nearest(name: str, known: Iterable[object]) -> str:
     """Return a hint at what was meant by a name that is not known."""
     names = sorted(map(str, known))

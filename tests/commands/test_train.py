@@ -235,6 +235,11 @@ MISTAKES = {
     "combination": (["attention=dot", "decoder.hidden_size=96"], "attention.score: "),
     "class left out": (["~attention.score._target_"], "attention.score has no _target_"),
     "group's class left out": (["~encoder._target_"], "encoder has no _target_"),
+    "search's class left out": (["~search._target_"], "search has no _target_"),
+    "metric's class left out": (["~metrics.bleu._target_"], "metrics.bleu has no _target_"),
+    "class of an option left out": (["~objective.teacher_forcing._target_"], "objective.teacher_forcing has no _target_"),
+    "callback without a class": (["+callbacks.mine.a=1"], "callbacks.mine has no _target_"),
+    "loss without a class": (["+auxiliary.mine.a=1"], "auxiliary.mine has no _target_"),
     "decoder": (["decoder=plain", "attention=additive"], "decoder: "),
     "batch": (["batches.size=0"], "batches.size must be 1 or more"),
     "monitor": (["monitor=val/blue"], "no key 'val/blue' in 'monitor': did you mean 'val/bleu'?"),
@@ -283,6 +288,21 @@ def test_a_mistake_ends_in_one_line(
     assert message in errors[0]
     assert "Traceback" not in errors[0]
     assert not Path("runs").exists(), "a refused command leaves no folder"
+
+
+def test_a_refused_command_leaves_the_folders_that_were_there(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(here)
+    for folder in ("runs/x", here / "y", elsewhere / "z"):
+        assert cli("train", "logger=none", "~encoder._target_", f"hydra.run.dir={folder}") == 2
+        assert here.is_dir()
+        assert not list(here.iterdir())
+        assert elsewhere.is_dir()
+        assert not list(elsewhere.iterdir())
 
 
 def test_a_config_of_ones_own(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

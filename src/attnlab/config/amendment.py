@@ -6,7 +6,7 @@ from typing import Any
 from omegaconf import OmegaConf
 from yaml import YAMLError
 
-from attnlab.config.checks import check
+from attnlab.config.checks import KEYS, check
 from attnlab.config.composition import CONF, MAIN, Place, compose, hydra_errors, resolve
 from attnlab.errors import UserError
 
@@ -29,7 +29,7 @@ def amend(group: str, recorded: Mapping[str, Any], overrides: Sequence[str], pla
         node: dict[str, Any] = compose(MAIN, overrides, [CONF, *places]).value(group)
     else:
         node = _changed(group, recorded[group], overrides, places)
-    check(node, path=group)
+    check(node, KEYS.get(group, Any), group)
     return node
 
 

@@ -4,20 +4,22 @@ import inspect
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import is_dataclass
-from typing import Annotated, Any, get_args, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object
 from omegaconf import DictConfig
 
 from attnlab.config.composition import resolve
-from attnlab.errors import UserError, brief, unknown_key
+from attnlab.errors import UserError, brief, no_class, unknown_key
 from attnlab.hints import Range, fits, in_words
 
-NODES = (
-    "task data batches encoder attention decoder head objective auxiliary optimizer scheduler search metrics trainer callbacks "
-    "logger model study"
-)
+
+class Component:
+    """Whatever a node with a ``_target_`` is built to."""
+
+
+PARTS = "task data batches encoder attention decoder head objective optimizer scheduler search trainer logger model"
 KEYS: dict[str, Any] = {
     "name": str,
     "seed": Annotated[int, Range(0, 2**32 - 1)],  # numpy takes no other
@@ -27,12 +29,16 @@ KEYS: dict[str, Any] = {
     "keep_results": bool,
     "monitor": str,
     "cache_dir": str | None,
-    **dict.fromkeys(NODES.split(), Any),
+    **dict.fromkeys(PARTS.split(), Component),
+    **dict.fromkeys(("auxiliary", "callbacks", "metrics"), Mapping[str, Component]),
+    "study": Any,
 }
 """What is read of any task's config, and its type; a task reads further keys: the parameters of its class."""
 
 HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
 MISSING = "???"
+KEYED = Any, object, dict, Mapping
+"""Types that keys with values of their own may be of."""
 
 COUNT, SHARE = Annotated[int, Range(1)], Annotated[float, Range(0, below=1)]
 LAYERS = Annotated[int, Range(1, 1000)]
@@ -102,11 +108,14 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
         raise UserError(f"{path} has no default: add {path}=VALUE")
     if isinstance(value, Mapping):
         known = _known_keys(value, hint, path)
+        each = get_args(hint)[1] if get_origin(hint) is Mapping else Any
         for key, item in value.items():
             if known is not None and key not in HYDRA_KEYS and key not in known:
                 raise unknown_key(str(key), known, path)
-            check(item, (known or {}).get(key, Any), f"{path}.{key}" if path else str(key))
+            check(item, (known or {}).get(key, each), f"{path}.{key}" if path else str(key))
         return
+    if hint is Component:
+        raise no_class(path)
     if not fits(value, hint):
         raise UserError(f"{path} must be {in_words(hint)}, not {value!r}")
     for pattern, limited in LIMITED:
@@ -124,11 +133,18 @@ def _known_keys(node: Mapping[str, Any], hint: Any, path: str) -> Mapping[str, A
     if isinstance(hint, Mapping):
         return hint
     if "_partial_" in node:  # Hydra passes over a node that names no class
-        raise UserError(f"{path} has no _target_: name its class there, or choose an option of the group")
-    options = next((option for option in (hint, *get_args(hint)) if inspect.isclass(option) and is_dataclass(option)), None)
-    if options is None and not fits(node, hint):
+        raise no_class(path)
+    if _is_component(hint):
+        raise no_class(path)
+    if not fits(node, hint):
         raise UserError(f"{path} must be {in_words(hint)}, not keys with values of their own")
-    return None if options is None else get_type_hints(options, include_extras=True)
+    return None
+
+
+def _is_component(hint: Any) -> bool:
+    """Whether a type is a class whose objects no file can hold."""
+    kinds = [kind for kind in (get_args(hint) or (hint,)) if kind is not NoneType]
+    return all(inspect.isclass(kind) and kind not in KEYED and fits({}, kind) for kind in kinds)
 
 
 def _parameters(target: str, path: str) -> dict[str, Any] | None:
