@@ -3,9 +3,9 @@
 import inspect
 import logging
 import re
-from collections.abc import Mapping
-from types import NoneType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object
 from omegaconf import DictConfig
@@ -114,8 +114,11 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
                 raise unknown_key(str(key), known, path)
             check(item, (known or {}).get(key, each), f"{path}.{key}" if path else str(key))
         return
-    if hint is Component:
-        raise no_class(path)
+    if _is_component(hint) and not (value is None and NoneType in get_args(hint)):
+        raise UserError(
+            f"{path} is a component and not a value, as {value!r} is: choose an option of its group, such as by "
+            f"{path.replace('.', '/')}=OPTION, or name its class by {path}._target_"
+        )
     if not fits(value, hint):
         raise UserError(f"{path} must be {in_words(hint)}, not {value!r}")
     for pattern, limited in LIMITED:
@@ -132,9 +135,7 @@ def _known_keys(node: Mapping[str, Any], hint: Any, path: str) -> Mapping[str, A
         return _parameters(node["_target_"], path)
     if isinstance(hint, Mapping):
         return hint
-    if "_partial_" in node:  # Hydra passes over a node that names no class
-        raise no_class(path)
-    if _is_component(hint):
+    if "_partial_" in node or _is_component(hint):  # Hydra passes over a node that names no class
         raise no_class(path)
     if not fits(node, hint):
         raise UserError(f"{path} must be {in_words(hint)}, not keys with values of their own")
@@ -142,9 +143,14 @@ def _known_keys(node: Mapping[str, Any], hint: Any, path: str) -> Mapping[str, A
 
 
 def _is_component(hint: Any) -> bool:
-    """Whether a type is a class whose objects no file can hold."""
-    kinds = [kind for kind in (get_args(hint) or (hint,)) if kind is not NoneType]
-    return all(inspect.isclass(kind) and kind not in KEYED and fits({}, kind) for kind in kinds)
+    """Whether a type has objects that no file can hold, and nothing else."""
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = [option for option in options if option is not NoneType]
+    return all(get_origin(kind) is Callable or (inspect.isclass(kind) and _is_made(kind)) for kind in kinds)
+
+
+def _is_made(kind: type) -> bool:
+    return kind not in KEYED and fits({}, kind)
 
 
 def _parameters(target: str, path: str) -> dict[str, Any] | None:
