@@ -48,12 +48,17 @@ def test_one_run_leaves_everything_and_shows_examples(
     out = capsys.readouterr().out
     assert "prediction" in out
     assert "source" in out
+    shown = [f"{test['metrics']['chrf']['value']:.2f}" for test in result["tests"].values()]
+    row = next(line for line in out.splitlines() if "chrF" in line)
+    assert [cell.strip() for cell in row.strip("│").split("│")] == ["chrF", *shown]
+    assert f"written to {folder}; attnlab report train " in out
 
     def refuse(*arguments: object, **options: object) -> None:
         raise MisconfigurationException("no such device")
 
     monkeypatch.setattr("lightning.Trainer.__init__", refuse)
     assert cli(*command) == 0, "a run that is done needs no device"
+    assert row in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.exhaustive
@@ -315,7 +320,7 @@ def test_a_config_of_ones_own(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFi
         assert cli("train", "-cd", str(folder.parent), "attention=wide", *flags) == 0
         assert "hidden_size: 321" in capsys.readouterr().out
     assert cli("train", "-m", "--dry-run", "-cd", str(folder.parent), "attention=glob([wi*,dot])") == 0
-    shown = capsys.readouterr().out
+    shown = [f"{test['metrics']['chrf']['value']:.2f}" for test in result["tests"].values()]
     assert "│ wide " in shown
     assert "│ dot " in shown
 

@@ -8,6 +8,7 @@ import click
 
 from attnlab.commands._io import check_input
 from attnlab.commands._models import FILE, ModelOptions, check_label, model_options
+from attnlab.commands._tests import print_tests
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -125,20 +126,9 @@ def _monitored(folder: "RunFolder") -> str:
 
 
 def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "TestEvaluation"]) -> None:
-    from rich.table import Table
-
-    from attnlab.commands._terminal import Terminal
     from attnlab.evaluation.measurement import LengthBuckets
 
-    table = Table("", *found)
-    table.add_row("examples", *(f"{len(evaluation.hypotheses):,}" for evaluation in found.values()))
-    signatures: dict[str, list[str]] = {}
-    for name, metric in metrics.items():
-        measured = [evaluation.measurements.get(name) for evaluation in found.values()]
-        if any(one is not None for one in measured):
-            table.add_row(metric.title, *("" if one is None else _in_words(metric, one) for one in measured))
-            told = sorted({one.signature for one in measured if one is not None and one.signature})
-            signatures.setdefault(", ".join(told), []).append(metric.label)
+    further = []
     if monitored in metrics:
         metric = metrics[monitored]
         cells = [
@@ -151,16 +141,6 @@ def _show(metrics: Mapping[str, "Metric"], monitored: str, found: Mapping[str, "
             for evaluation in found.values()
         ]
         units = " or ".join(dict.fromkeys(evaluation.unit for evaluation in found.values()))
-        table.add_row(f"{metric.title}\nby source {units} (examples)", *cells)
-    console = Terminal()
-    console.print(table)
-    for signature, labels in signatures.items():
-        if signature:
-            console.print(f"{', '.join(labels)}: {signature}", soft_wrap=True, highlight=False)
-    if any(one.low is not None for evaluation in found.values() for one in evaluation.measurements.values()):
-        console.print("[ ] is the 95 % confidence interval by bootstrap", highlight=False)
-
-
-def _in_words(metric: "Metric", one: Any) -> str:
-    ends = "" if one.low is None else f"  [{one.low:.{metric.digits}f}, {one.high:.{metric.digits}f}]"
-    return f"{one.value:.{metric.digits}f}{ends}"
+        further.append((f"{metric.title}\nby source {units} (examples)", cells))
+    examples = {test: len(evaluation.hypotheses) for test, evaluation in found.items()}
+    print_tests(metrics, examples, {test: evaluation.measurements for test, evaluation in found.items()}, further)

@@ -1,11 +1,16 @@
 """``attnlab train``."""
 
-from typing import Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from attnlab.commands._complete import complete_override
 from attnlab.commands._sweep import HydraOptions, sweep, sweep_options
+from attnlab.commands._tests import print_tests
+
+if TYPE_CHECKING:
+    from attnlab.config import HydraJob
 
 
 @click.command(
@@ -29,7 +34,32 @@ def command(overrides: tuple[str, ...], multirun: bool, dry_run: bool, keep_resu
     if hydra.show:
         show_hydra(arguments, MAIN)
     else:
-        from attnlab.studies.launch import run_single
-
-        run_hydra(arguments, MAIN, run_single)
+        run_hydra(arguments, MAIN, _train)
     return 0
+
+
+def _train(job: "HydraJob") -> None:
+    """Carry out a run, and print what it came to on its test sets by the metrics that a report would show."""
+    from attnlab.studies.launch import run_single
+
+    result = run_single(job)
+    from attnlab.config import targets, trust
+    from attnlab.evaluation.measurement import Measurement
+    from attnlab.runs.building import load_metrics
+    from attnlab.runs.folder import RunFolder
+    from attnlab.training.loggers import is_first_process
+
+    if not is_first_process():
+        return
+    folder = RunFolder(job.folder)
+    config = folder.read_config()
+    if result.tests:
+        nodes = {name: config["metrics"][name] for name in (config["study"] or {}).get("metrics") or config["metrics"]}
+        measured = {
+            test: {name: Measurement(**one) for name, one in own["metrics"].items()} for test, own in result.tests.items()
+        }
+        examples = {test: own["examples"] for test, own in result.tests.items()}
+        with trust(targets(nodes)):  # the user's own words
+            metrics = load_metrics(nodes, folder.config_file)
+        print_tests(metrics, examples, measured)
+    click.echo(f"written to {folder.path}; attnlab report {quote(config['name'])} compares the runs of this name")

@@ -26,6 +26,7 @@ from attnlab.runs.record import metric_name
 from attnlab.runs.waiting import choose_wait_policy
 
 if TYPE_CHECKING:
+    from attnlab.runs.record import RunResult
     from attnlab.studies.collection import Study
     from attnlab.studies.plan import Plan
 
@@ -33,8 +34,11 @@ DONE, CRASHED, MISTAKEN, BUSY, STOPPED = 0, 1, 2, 75, 130
 """How a run's process ends."""
 
 
-def run_single(job: HydraJob) -> None:
+def run_single(job: HydraJob) -> "RunResult":
     """Carry out one run in this process; a failure is written down in its folder, if the run was begun.
+
+    Returns:
+        What the run came to.
 
     Raises:
         UserError: a mistake in its config or its files.
@@ -46,7 +50,7 @@ def run_single(job: HydraJob) -> None:
 
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
     try:
-        execute(settle(job.config), job.folder, job.overrides)
+        return execute(settle(job.config), job.folder, job.overrides)
     except (BusyError, StoppedError):
         raise
     except UserError as error:
