@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from attnlab.evaluation.metric import Metric, Statistics
-from attnlab.evaluation.metrics import Loss
+from attnlab.evaluation.metrics import ExactMatch, Loss
 from attnlab.evaluation.significance.calibration import calibrate, split_runs
 from attnlab.evaluation.significance.difference import Difference, Part
 from attnlab.evaluation.significance.improvement import (
@@ -17,6 +17,7 @@ from attnlab.evaluation.significance.improvement import (
     probability_of_improvement,
     stochastic_order,
 )
+from attnlab.evaluation.significance.models import estimate_difference
 from attnlab.evaluation.significance.multiplicity import clusters
 from attnlab.evaluation.significance.sample import Sample, sample_models
 from attnlab.evaluation.significance.seeds import compare_pairs, compare_systems
@@ -109,8 +110,8 @@ def test_a_difference_is_what_the_variance_components_say() -> None:
     apart = one.mean(axis=0) - other.mean(axis=0)
     examples = apart.var(ddof=1) / 40
     for group in (one, other):
-        alone = sum((row - group.mean(axis=0)).var(ddof=1) for row in group) / (len(group) - 1)
-        examples -= alone / len(group) / 40
+        alone = sum((row - group.mean(axis=0)).var(ddof=1) for row in group) / (len(group) - 1) / 40
+        examples -= min(alone, group.mean(axis=1).var(ddof=1)) / len(group)
     variances = [group.mean(axis=1).var(ddof=1) / len(group) for group in (one, other)]
     freedom = sum(variances) ** 2 / (variances[0] ** 2 / 2 + variances[1] ** 2 / 3)
     found = compare_systems(sample, range(3), range(3, 7))
@@ -134,6 +135,22 @@ def test_without_a_choice_of_examples_it_is_welchs_test_and_of_pairs_students() 
     same = Sample(np.full(6, 99.9), np.zeros((6, 6)), 500)
     assert (compare_systems(same, range(3), range(3, 6)).value, compare_systems(same, range(3), range(3, 6)).p) == (0.0, 1.0)
     assert math.isnan(compare_systems(Sample(values, np.full((8, 8), np.nan), 1), range(3), range(3, 8)).p)
+
+
+def test_seeds_of_equal_value_are_no_more_certain_than_these_models() -> None:
+    """Each model of one system is wrong on an example of its own, and none of the other's ever is."""
+    right = np.stack([np.ones(300), np.ones(300)], axis=1)
+    models = [right.copy() for _ in range(3)]
+    for place, model in enumerate(models):
+        model[place, 0] = 0
+    sample = sample_models(ExactMatch(), [right] * 3 + models)
+    found = compare_systems(sample, range(3), range(3, 6))
+    assert found.variance == pytest.approx(estimate_difference(sample, range(3), range(3, 6)).variance)
+    assert 0.05 < found.p < 0.2
+    alike = compare_pairs(np.array([100.0, 100.0]), np.array([98.0, 98.0]))
+    assert alike.value == 2.0
+    assert math.isnan(alike.p)
+    assert compare_pairs(np.array([98.0, 99.0]), np.array([98.0, 99.0])).p == 1.0
 
 
 def test_what_one_example_alone_decides_is_no_difference_of_systems() -> None:

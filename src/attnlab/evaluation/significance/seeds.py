@@ -1,5 +1,8 @@
 """The difference of two systems that were trained with several seeds each: it speaks of the systems, not of these models."""
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,11 +23,13 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     values, m the weights 1/n_a, -1/n_b, and R_a the variance that examples make in one model of a alone and not in its other
     seeds,
 
-        E = max(0, mᵀ C m - R_a / n_a - R_b / n_b),    R_a = (Σ_s C_ss - Σ_s,t C_st / n_a) / (n_a - 1).
+        E = max(0, mᵀ C m - min(R_a, S²_a) / n_a - min(R_b, S²_b) / n_b),    R_a = (Σ_s C_ss - Σ_s,t C_st / n_a) / (n_a - 1).
 
-    Seeds have Welch's degrees of freedom, E has N - 1. Seeds are no pairs, although two systems of one seed share the order
-    of the batches and the initial weights of the parts that both have: with three seeds pairs would cost half the degrees of
-    freedom, and where a seed is good for both, the test without pairs finds too few differences and never too many.
+    R_a is taken out because S²_a holds it, as far as it does: a few seeds may happen to lie closer than that. So V is never
+    below mᵀ C m, the variance for these trained models. Seeds have Welch's degrees of freedom, E has N - 1. Seeds are no
+    pairs, although two systems of one seed share the order of the batches and the initial weights of the parts that both
+    have: with three seeds pairs would cost half the degrees of freedom, and where a seed is good for both, the test without
+    pairs finds too few differences and never too many.
 
     Args:
         sample: models on the same examples.
@@ -37,38 +42,45 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     groups = (slice(None, first), slice(first, None))
     means = [exact_mean(values[group]) for group in groups]
     weights = np.concatenate([np.full(first, 1 / first), np.full(len(other), -1 / len(other))])
-    alone = sum(_alone(covariance[group, group]) for group in groups)
-    examples = float(weights @ covariance @ weights) - alone
+    spreads = [_spread(values[group]) for group in groups]
+    counted = sum(min(spread, _alone(covariance[group, group])) for spread, group in zip(spreads, groups, strict=True))
+    examples = float(weights @ covariance @ weights) - counted
     # Where no example is easier for one of both, this is a difference of equal numbers.
     least = ROUNDING * float(np.trace(covariance))
     return Difference(
         means[0] - means[1],
-        (_welch(*(values[group] for group in groups)), Part(0.0 if examples < least else examples, sample.examples - 1.0)),
+        (_welch(spreads, [first, len(other)]), Part(0.0 if examples < least else examples, sample.examples - 1.0)),
     )
 
 
 def _alone(covariance: NDArray[np.float64]) -> float:
-    """Return what examples make in single models, in the mean over models: R / n."""
+    """Return what examples make in single models alone, in the variance of the mean over models: R / n."""
     count = len(covariance)
     return float((np.trace(covariance) - covariance.sum() / count) / (count - 1) / count)
 
 
-def _welch(one: NDArray[np.float64], other: NDArray[np.float64]) -> Part:
+def _spread(values: NDArray[np.float64]) -> float:
+    """Return the variance of a mean over seeds, S² / n."""
+    return float((values - values[0]).var(ddof=1)) / len(values)
+
+
+def _welch(spreads: Sequence[float], counts: Sequence[int]) -> Part:
     """Return the variance of a difference of means, and its degrees of freedom by Welch (1947)."""
-    variances = [float((values - values[0]).var(ddof=1)) / len(values) for values in (one, other)]
-    terms = sum(variance**2 / (len(values) - 1) for variance, values in zip(variances, (one, other), strict=True))
-    return Part(sum(variances), sum(variances) ** 2 / terms if terms else float(len(one) + len(other) - 2))
+    terms = sum(spread**2 / (count - 1) for spread, count in zip(spreads, counts, strict=True))
+    return Part(sum(spreads), sum(spreads) ** 2 / terms if terms else float(sum(counts) - 2))
 
 
 def compare_pairs(one: NDArray[np.float64], other: NDArray[np.float64]) -> Difference:
     """Compare two systems whose seeds were tested on other examples each, by Student's paired t over seeds.
 
     Two models of one seed share the examples, and so are a pair; as every pair has examples of its own, the variance between
-    pairs holds that of the examples.
+    pairs holds that of the examples. Where all pairs differ alike, and do differ, nothing shows how far others would lie
+    apart: there is no interval and no p.
 
     Args:
         one: values of the first system, (seeds,).
         other: of the second, of the same seeds.
     """
     apart = one - other
-    return Difference(exact_mean(apart), (Part(float((apart - apart[0]).var(ddof=1)) / len(apart), len(apart) - 1.0),))
+    value, variance = exact_mean(apart), _spread(apart)
+    return Difference(value, (Part(variance if variance or not value else math.nan, len(apart) - 1.0),))
