@@ -41,7 +41,7 @@ Scores = NDArray[np.float64]
 def pooled(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
     """Paired approximate randomization over the joined examples of all seeds."""
     one, other = (np.stack([found.ravel(), np.ones(found.size)], axis=1) for found in scores)
-    family = [Contest(Loss(), other, {"": one})]
+    family = [Contest(Loss(), [other], {"": [one]})]
     return compare_models(family, samples=SAMPLES, most=0, seed=int(draw.integers(2**31)))[""].p < 0.05
 
 

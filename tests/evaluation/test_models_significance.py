@@ -13,7 +13,7 @@ from scipy import stats
 from attnlab.errors import UserError
 from attnlab.evaluation import resampling
 from attnlab.evaluation.metric import Metric, Statistics
-from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
+from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss, Perplexity
 from attnlab.evaluation.significance.models import Contest, ModelsDifference, compare_models, estimate_difference
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.evaluation.significance.sample import sample_models
@@ -41,7 +41,9 @@ def bleu(hypotheses: list[str]) -> Statistics:
 def compare(
     metric: Metric, baseline: Statistics, systems: dict[str, Statistics], samples: int = 1000
 ) -> dict[str, ModelsDifference]:
-    return compare_models([Contest(metric, baseline, systems)], samples=samples, most=0)
+    return compare_models(
+        [Contest(metric, [baseline], {name: [rows] for name, rows in systems.items()})], samples=samples, most=0
+    )
 
 
 def test_a_better_system_is_told_from_an_equal_one() -> None:
@@ -136,7 +138,7 @@ def test_exchanges_go_on_until_a_corrected_p_is_known() -> None:
         return np.stack([draw.normal(2 - better, 1, 100), np.ones(100)], axis=1)
 
     systems = {"equal": system(0.0), "near": system(0.42), "far": system(2.0), "other": system(0.0)}
-    family = [Contest(Loss(), system(0.0), {name: rows}) for name, rows in systems.items()]
+    family = [Contest(Loss(), [system(0.0)], {name: [rows]}) for name, rows in systems.items()]
     found = compare_models(family, samples=1000)
     assert found["far"].corrected <= 0.005, "known to that, and no smaller than the samples show"
     assert found["far"].p == pytest.approx(1 / (found["far"].samples + 1))
@@ -156,3 +158,28 @@ def test_the_interval_of_trained_models_counts_examples_alone() -> None:
     found = estimate_difference(sample_models(Loss(), rows), [0], [1])
     told = stats.ttest_rel(rows[0][:, 0], rows[1][:, 0]).confidence_interval(0.95)
     assert found.interval() == pytest.approx((told.low, told.high))
+
+
+def test_an_example_is_one_draw_however_many_seeds_were_tested_on_it() -> None:
+    """Seeds that make the same of every example tell nothing more than one of them."""
+    places = np.arange(300)
+    one, other = (
+        np.stack([right, np.ones(300)], axis=1).astype(float) for right in (places < 240, (places > 7) & (places < 260))
+    )
+    found = [
+        compare_models([Contest(ExactMatch(), [one] * seeds, {"": [other] * seeds})], samples=2000, most=0)[""]
+        for seeds in (1, 3)
+    ]
+    assert found[0] == found[1]
+    assert found[0].p > 0.01
+    own = Contest(ExactMatch(), [one] * 3, {"": [other] * 3}, are_crossed=False)
+    assert compare_models([own], samples=2000, most=0)[""].p < found[0].p / 4, "examples of its own for each seed"
+
+
+def test_several_seeds_are_compared_by_the_mean_of_their_values() -> None:
+    """The perplexity of joined examples is not the mean of perplexities: here it is on the other side."""
+    rows = {loss: np.stack([np.full(50, loss), np.ones(50)], axis=1) for loss in (1.0, 6.0, 3.9)}
+    contest = Contest(Perplexity(), [rows[3.9]] * 2, {"": [rows[1.0], rows[6.0]]})
+    found = compare_models([contest], samples=200, most=0)[""]
+    assert found.difference == pytest.approx((math.e + math.exp(6.0)) / 2 - math.exp(3.9))
+    assert found.difference > 150

@@ -114,16 +114,14 @@ def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: P
 
 
 def _compare_models(metric: "Metric", name: str, tested: Tested, baseline: Path, samples: int) -> tuple[dict[str, Result], str]:
-    import numpy as np
-
     from attnlab.evaluation.significance.models import Contest, compare_models, estimate_difference
     from attnlab.evaluation.significance.sample import sample_models
 
     rows, sample = _rows(tested), sample_models(metric, [one.of(name) for sets in tested.values() for one in sets])
-    joined = {folder: np.concatenate([one.of(name) for one in found]) for folder, found in tested.items()}
+    models = {folder: [one.of(name) for one in found] for folder, found in tested.items()}
     others = [folder for folder in tested if folder != baseline] or [baseline]
     found = compare_models(
-        [Contest(metric, joined[baseline], {str(folder): joined[folder] for folder in others})], samples=samples
+        [Contest(metric, models[baseline], {str(folder): models[folder] for folder in others})], samples=samples
     )
     results = {
         str(folder): Result(

@@ -89,7 +89,7 @@ def _of_models(tested: MeasuredVariants, label: str, size: int, splits: int) -> 
     runs = [run.statistics for run in tested.runs[label]]
 
     def test_groups(one: NDArray[np.intp], other: NDArray[np.intp]) -> float:
-        first, second = (np.concatenate([runs[place] for place in group]) for group in (one, other))
+        first, second = ([runs[place] for place in group] for group in (one, other))
         family = [models.Contest(tested.metric, second, {label: first})]
         return models.compare_models(family, samples=SAMPLES, most=SAMPLES)[label].p
 

@@ -21,6 +21,7 @@ from attnlab.studies.run import Run
 NOT_COMPARABLE = "not comparable"
 ONE_SEED = "one seed"
 NOT_MEASURED = "not measured"
+NO_COMMON_SEED = "no seed in common"
 
 
 class Pair(NamedTuple):
@@ -109,9 +110,11 @@ class MeasuredVariants:
 
     def of_models(self, one: str, other: str) -> Contrast | str:
         """Compare the trained models of the seeds that two variants have in common, without a p; or say why not."""
+        if not (self.runs.get(one) and self.runs.get(other)):
+            return NOT_MEASURED
         pairs = self.same_seeds(one, other)
         if not pairs:
-            return NOT_MEASURED
+            return NO_COMMON_SEED
         if any(first.kind != second.kind for first, second in pairs):
             return NOT_COMPARABLE
         scores = _scores(pairs)
@@ -221,12 +224,11 @@ def _test_models(sets: Mapping[str, MeasuredVariants], found: Mapping[Pair, Cont
     contests: dict[tuple[str, str, tuple[int, ...]], list[Pair]] = {}
     for pair, both in runs.items():
         contests.setdefault((pair.test, pair.other, tuple(one.run.seed for one, _ in both)), []).append(pair)
-    family = [
-        models.Contest(
-            sets[pairs[0].test].metric,
-            np.concatenate([other.statistics for _, other in runs[pairs[0]]]),
-            {pair: np.concatenate([one.statistics for one, _ in runs[pair]]) for pair in pairs},
-        )
-        for pairs in contests.values()
-    ]
+    family = []
+    for pairs in contests.values():
+        both = runs[pairs[0]]
+        baseline = [other.statistics for _, other in both]
+        systems = {pair: [one.statistics for one, _ in runs[pair]] for pair in pairs}
+        are_crossed = len({other.kind for _, other in both}) == 1
+        family.append(models.Contest(sets[pairs[0].test].metric, baseline, systems, are_crossed))
     return {pair: replace(made[pair], p=result.p) for pair, result in models.compare_models(family).items()}

@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric, Statistics
@@ -27,49 +29,68 @@ MOST = 4000
 
 @dataclass(frozen=True)
 class Contest(Generic[Key]):
-    """Systems that are compared with one other on the same examples, by what each example adds, (examples, k).
+    """Systems that are compared with one other, by what each example adds, (examples, k), in each model of a system.
 
-    Several seeds of one system are compared by setting their examples one after another, seed by seed.
+    The value of a system is the mean of those of its models, one for each seed. Model n of every system was tested on the same
+    examples. Where all models were, an example changes sides in all of them at once: it is one draw of an example.
 
     Attributes:
         metric: that they are compared by.
         baseline: the one.
         systems: the others, by keys that no other contest of the family has.
+        are_crossed: whether all models were tested on the same examples; else each seed has examples of its own.
 
     Raises:
         UserError: a system that was not tested on as many examples as the baseline, or measured by another metric.
     """
 
     metric: Metric
-    baseline: Statistics
-    systems: Mapping[Key, Statistics]
+    baseline: Sequence[Statistics]
+    systems: Mapping[Key, Sequence[Statistics]]
+    are_crossed: bool = True
 
     def __post_init__(self) -> None:
-        for name, statistics in self.systems.items():
-            if statistics.shape[1:] != self.baseline.shape[1:]:
-                raise UserError(f"{name} was not measured by the same metric as the baseline: measure both again")
-            if len(statistics) != len(self.baseline):
-                raise UserError(
-                    f"{name} was tested on {len(statistics)} examples and the baseline on {len(self.baseline)}: "
-                    "compare one test set"
-                )
+        for name, models in self.systems.items():
+            for statistics, baseline in zip(models, self.baseline, strict=True):
+                if statistics.shape[1:] != baseline.shape[1:]:
+                    raise UserError(f"{name} was not measured by the same metric as the baseline: measure both again")
+                if len(statistics) != len(baseline):
+                    raise UserError(
+                        f"{name} was tested on {len(statistics)} examples and the baseline on {len(baseline)}: "
+                        "compare one test set"
+                    )
 
     @cached_property
     def value(self) -> float:
         """The metric of the baseline."""
-        return self.metric.value(self.baseline.sum(axis=0))
+        return self._mean_value(self.baseline)
 
     @cached_property
     def values(self) -> dict[Key, float]:
         """The metric of each other system."""
-        return {name: self.metric.value(statistics.sum(axis=0)) for name, statistics in self.systems.items()}
+        return {name: self._mean_value(models) for name, models in self.systems.items()}
+
+    def _mean_value(self, models: Sequence[Statistics]) -> float:
+        return exact_mean(np.array([self.metric.value(statistics.sum(axis=0)) for statistics in models]))
+
+    def _join(self, models: Sequence[Statistics]) -> Statistics:
+        """Put models beside each other, (examples, models · k), a row being what changes sides at once."""
+        joined: Statistics = np.concatenate(models, axis=1) if self.are_crossed else block_diag(*models)
+        return joined
+
+    def _mean_values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean over models of the metric of sums (samples, models · k)."""
+        count = len(self.baseline)
+        values = self.metric.values(totals.reshape(len(totals) * count, -1))
+        means: NDArray[np.float64] = values.reshape(-1, count).mean(axis=1)
+        return means
 
     def count_as_large(self, names: Sequence[Key], samples: int, seed: int) -> dict[Key, int]:
         """Count the exchanges whose difference is at least as large as the one observed, or has no value."""
         counts = {}
-        exchanged = exchange(self.baseline, [self.systems[name] for name in names], samples, seed)
+        exchanged = exchange(self._join(self.baseline), [self._join(self.systems[name]) for name in names], samples, seed)
         for name, (one, other) in zip(names, exchanged, strict=True):
-            draws = np.abs(self.metric.values(one) - self.metric.values(other))
+            draws = np.abs(self._mean_values(one) - self._mean_values(other))
             theirs = self.values[name]
             observed = abs(theirs - self.value) - ROUNDING * max(abs(self.value), abs(theirs))
             counts[name] = samples - int(np.sum(draws < observed))
