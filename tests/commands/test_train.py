@@ -320,7 +320,7 @@ def test_a_config_of_ones_own(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFi
         assert cli("train", "-cd", str(folder.parent), "attention=wide", *flags) == 0
         assert "hidden_size: 321" in capsys.readouterr().out
     assert cli("train", "-m", "--dry-run", "-cd", str(folder.parent), "attention=glob([wi*,dot])") == 0
-    shown = [f"{test['metrics']['chrf']['value']:.2f}" for test in result["tests"].values()]
+    shown = capsys.readouterr().out
     assert "│ wide " in shown
     assert "│ dot " in shown
 

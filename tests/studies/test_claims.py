@@ -144,3 +144,9 @@ def test_a_study_keeps_its_claims_for_its_report(tmp_path: Path, cli: Cli, capsy
     assert read is not None
     assert (read.claims, read.significance) == (["1 > 2 on test bleu"], "seeds")
     assert "1 > 2 on test bleu" in (tmp_path / "runs" / "train" / "comparison.md").read_text()
+
+
+def test_nobody_is_best_alone(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "alone", skills={"attention=dot": 0.9}, states={}, claims=["dot is best on test bleu"])
+    (verdict,) = compare_variants(collect(folder)).verdicts
+    assert (verdict.verdict, verdict.reason) == (UNDECIDED, "there is no other variant")

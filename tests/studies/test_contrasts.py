@@ -1,5 +1,7 @@
 """What a study's table says of differences: which test it made, of which runs, and of what it speaks."""
 
+import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -113,7 +115,7 @@ def test_of_a_metric_that_is_better_lower_the_probability_is_of_lower_values(tmp
 def test_these_trained_models_are_what_can_be_tested_with_one_seed_or_on_request(tmp_path: Path) -> None:
     study = collect(write_study(tmp_path / "one", skills=SKILLS, seeds=(1,), states={}))
     comparison = compare_variants(study)
-    assert told(comparison, "no test over seeds: these variants have one seed each")
+    assert told(comparison, "no test over seeds: no two variants have several")
     assert "these trained models, and not of the variants" in told(comparison, "ΔBLEU: difference")
     assert "test P(A > B)" not in comparison.header
     assert "these trained models" in page(study, comparison)
@@ -134,6 +136,46 @@ def test_a_variant_with_one_seed_among_others_is_not_tested_and_named(tmp_path: 
     assert told(comparison, "no test over seeds of variants with one seed").endswith("study.significance=models: dot")
     assert cells(comparison, "test cluster")["dot"].text == "-"
     assert "(p " in cells(comparison, "test ΔBLEU")["additive"].text
+
+
+def test_a_baseline_with_one_seed_changes_no_test(tmp_path: Path) -> None:
+    """While a study runs, the others may have several: they are compared over seeds, and nothing with the baseline."""
+    states = {("attention=none", 2): "missing", ("attention=none", 3): "missing"}
+    claims = ["none < dot on test bleu", "dot > none on test bleu"]
+    study = collect(write_study(tmp_path / "begun", skills=SKILLS, states=states, claims=claims))  # type: ignore[arg-type]
+    comparison = compare_variants(study)
+    assert infer(study).significance == "seeds"
+    assert {cell.text for label, cell in cells(comparison, "test ΔBLEU").items() if label != "none"} == {"one seed"}
+    assert told(comparison, "no test over seeds of variants with one seed").endswith("dot, additive, cosine")
+    assert [verdict.verdict for verdict in comparison.verdicts] == ["undecided"] * 2
+
+
+def test_seeds_that_trained_models_do_not_share_are_told(tmp_path: Path) -> None:
+    skills = {"attention=none": 0.6, "attention=dot": 0.9}
+    folder = write_study(tmp_path / "apart", skills=skills, seeds=(1, 2), states={}, significance="models")
+    for seed in (1, 2):
+        write_run(folder / "attention=dot" / f"seed={seed + 2}", ["attention=dot"], seed + 2, skill=0.9)
+        shutil.rmtree(folder / "attention=dot" / f"seed={seed}")
+    comparison = compare_variants(collect(folder))
+    assert cells(comparison, "test ΔBLEU")["dot"].text == "no seed in common"
+    assert told(comparison, "not tested against none, with which they have no seed in common").endswith(": dot")
+
+
+def test_a_metric_that_has_no_value_in_a_run_is_told(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "holes", skills=SKILLS, states={})
+    run = RunFolder(folder / "attention=dot" / "seed=2")
+    result = run.read_result()
+    result.tests["test"]["metrics"]["chrf"]["value"] = math.nan
+    run.write_result(result)
+    assert "chrF on test has a value in 2 of 3 runs of dot alone" in " ".join(compare_variants(collect(folder)).notes)
+
+
+def test_a_metric_without_a_better_way_ranks_nobody(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "entropy", columns=["entropy"], states={}, baseline="attention=dot")
+    comparison = compare_variants(collect(folder))
+    assert "test Δentropy" in comparison.header
+    assert not {"test P(A > B)", "test cluster"} & {*comparison.header}
+    assert told(comparison, "no P(A > B)")
 
 
 def test_examples_are_paired_by_what_they_are_wherever_they_stand(folder: Path, tmp_path: Path) -> None:

@@ -70,6 +70,18 @@ def test_the_matrix_marks_what_cannot_be_told_from_the_best_of_each_column(folde
     assert any("over all 5 comparisons with the best" in note for note in matrix.notes)
 
 
+def test_a_row_that_was_not_tested_is_named(tmp_path: Path) -> None:
+    skills = {f"variant=only-{row}": skill for row, skill in ROWS.items()}
+    states = {("variant=only-weak", seed): "missing" for seed in (2, 3)}
+    folder = write_study(tmp_path / "begun", skills=skills, states=states, baseline=None, columns=None)  # type: ignore[arg-type]
+    study = StudyFolder(folder)
+    before = study.read_plan()
+    assert before is not None
+    study.write_plan(StudyPlan(**{**vars(before), "columns": {"only": {row: f"only-{row}" for row in ROWS}}}))
+    notes = compare_columns(collect(folder)).notes
+    assert "neither bold nor found to be worse, since not tested: weak in only (one seed)" in notes
+
+
 def test_the_report_has_a_page_and_tables_for_all_and_for_each_column(folder: Path) -> None:
     study, comparison = report(folder)
     assert comparison is not None

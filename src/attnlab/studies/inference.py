@@ -1,6 +1,7 @@
 """What the table of a study says of differences: which test was made, and what came of it."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import mean
@@ -9,7 +10,15 @@ from attnlab.evaluation.significance.calibration import LEVEL
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.evaluation.significance.multiplicity import clusters, holm
 from attnlab.studies.collection import Study
-from attnlab.studies.contrasts import NOT_COMPARABLE, ONE_SEED, Contrast, MeasuredVariants, Pair, compare
+from attnlab.studies.contrasts import (
+    NO_COMMON_SEED,
+    NOT_COMPARABLE,
+    ONE_SEED,
+    Contrast,
+    MeasuredVariants,
+    Pair,
+    compare,
+)
 from attnlab.studies.names import Significance
 
 MOST_PAIRS = {"seeds": 20_000, "models": 300}
@@ -29,6 +38,7 @@ class Inference:
         improvements: P(A > B) of those, over seeds.
         orders: ε_min of those with enough seeds.
         clusters: number of the cluster of each variant, by the test set; empty where none were made.
+        apart: variants of one cluster that are told apart all the same, the better one first, by the test set.
         pairs: of variants, on all test sets, that were compared for the clusters.
     """
 
@@ -40,14 +50,15 @@ class Inference:
     improvements: Mapping[tuple[str, str], Probability]
     orders: Mapping[tuple[str, str], float]
     clusters: Mapping[str, Mapping[str, int]]
+    apart: Mapping[str, Sequence[tuple[str, str]]]
     pairs: int
 
 
 def infer(study: Study) -> Inference:
     """Compare the variants of a study with its baseline, and with each other, on every test set."""
-    name, _ = study.ranking
+    name, metric = study.ranking
     sets = {test: MeasuredVariants(study, test, name) for test in study.tests}
-    significance = choose_significance(study.significance, sets, study.baseline)
+    significance = choose_significance(study.significance, sets)
     asked = [
         Pair(test, label, study.baseline)
         for test, tested in sets.items()
@@ -57,34 +68,42 @@ def infer(study: Study) -> Inference:
     against = {(pair.test, pair.one): found for pair, found in compare(significance, sets, asked).items()}
     corrected = holm({key: found.p for key, found in against.items() if isinstance(found, Contrast)})
     confidence = 1 - LEVEL / max(1, len(corrected))
-    made = {key: one for key, one in against.items() if isinstance(one, Contrast)} if significance == "seeds" else {}
+    has_direction = metric.higher_is_better is not None
+    over_seeds = against if significance == "seeds" and has_direction else {}
+    made = {key: one for key, one in over_seeds.items() if isinstance(one, Contrast)}
     improvements = {key: sets[key[0]].improvement(one) for key, one in made.items()}
     orders = {key: order for key, one in made.items() if (order := sets[key[0]].order(one, confidence)) is not None}
-    numbers, pairs = _cluster(sets, significance)
-    return Inference(significance, study.significance, sets, against, corrected, improvements, orders, numbers, pairs)
+    numbers, apart, pairs = _cluster(sets, significance) if has_direction else ({}, {}, 0)
+    return Inference(significance, study.significance, sets, against, corrected, improvements, orders, numbers, apart, pairs)
 
 
-def choose_significance(asked: Significance, sets: Mapping[str, MeasuredVariants], baseline: str | None) -> Significance:
-    """Return the test that can be made: of trained models alone where no two variants to be compared have several seeds."""
-    several = [{label for label, runs in tested.runs.items() if len(runs) > 1} for tested in sets.values()]
-    if any(len(labels) > 1 and (baseline in (None, *labels)) for labels in several):
-        return asked
-    return "models"
+def choose_significance(asked: Significance, sets: Mapping[str, MeasuredVariants]) -> Significance:
+    """Return the test that can be made: of trained models alone where no two variants of a test set have several seeds."""
+    several = [sum(len(runs) > 1 for runs in tested.runs.values()) for tested in sets.values()]
+    return asked if any(count > 1 for count in several) else "models"
 
 
-def _cluster(sets: Mapping[str, MeasuredVariants], significance: Significance) -> tuple[dict[str, dict[str, int]], int]:
-    """Number the clusters of variants on each test set, and count the pairs that were compared for them."""
+def _cluster(
+    sets: Mapping[str, MeasuredVariants], significance: Significance
+) -> tuple[dict[str, dict[str, int]], dict[str, list[tuple[str, str]]], int]:
+    """Number the clusters of variants on each test set.
+
+    Returns:
+        The numbers, the pairs that are told apart within a cluster, and how many pairs were compared.
+    """
     least = 2 if significance == "seeds" else 1
     ranked = {test: _rank(tested, least) for test, tested in sets.items() if tested.are_comparable}
     asked = [Pair(test, *pair) for test, labels in ranked.items() for pair in combinations(labels, 2)]
     if not 0 < len(asked) <= MOST_PAIRS[significance]:
-        return {}, len(asked)
+        return {}, {}, len(asked)
     found = {pair: one for pair, one in compare(significance, sets, asked).items() if isinstance(one, Contrast)}
     p_values = holm({pair: contrast.p for pair, contrast in found.items()})
     apart = {
         test: [(pair.one, pair.other) for pair, p in p_values.items() if pair.test == test and p < LEVEL] for test in ranked
     }
-    return {test: clusters(labels, apart[test]) for test, labels in ranked.items() if len(labels) > 1}, len(found)
+    numbers = {test: clusters(labels, apart[test]) for test, labels in ranked.items() if len(labels) > 1}
+    within = {test: [(a, b) for a, b in apart[test] if own[a] == own[b]] for test, own in numbers.items()}
+    return numbers, within, len(found)
 
 
 def _rank(tested: MeasuredVariants, least: int) -> list[str]:
@@ -121,12 +140,19 @@ def describe(study: Study, inference: Inference) -> Iterator[str]:
             "cluster: every variant of a cluster is significantly better than all of later clusters; those of one are not "
             f"all told apart (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)"
         )
+        for test, apart in inference.apart.items():
+            below = {better: [worse for one, worse in apart if one == better] for better, _ in apart}
+            if below:
+                told = "; ".join(f"{better} above {', '.join(worse)}" for better, worse in below.items())
+                yield f"told apart within a cluster of {test}: {told}"
     elif inference.pairs:
         yield f"no clusters: {inference.pairs} pairs are too many for a test of trained models by exchanges"
+    if study.ranking[1].higher_is_better is None:
+        yield f"no P(A > B), no ε_min and no clusters: neither way is better for {label}"
     if inference.asked != inference.significance:
         yield (
-            "no test over seeds: these variants have one seed each, and nothing shows how far seeds lie apart; "
-            "what is tested are these trained models alone"
+            "no test over seeds: no two variants have several, and nothing shows how far seeds lie apart; what is tested are "
+            "these trained models alone"
         )
     yield from _refusals(study, inference)
 
@@ -143,10 +169,14 @@ def _refusals(study: Study, inference: Inference) -> Iterator[str]:
             f"no test over seeds of variants with one seed (or against one): more seeds, or study.significance={MODELS}",
         ),
         (NOT_COMPARABLE, f"not tested against {study.baseline}: other examples or another form of the metric, see below"),
+        (NO_COMMON_SEED, f"not tested against {study.baseline}, with which they have no seed in common"),
     ):
         labels = dict.fromkeys(label for (_, label), found in inference.against.items() if found == why)
         if labels:
             yield f"{told}: {', '.join(labels)}"
+    made = {key: found for key, found in inference.against.items() if isinstance(found, Contrast)}
+    if untold := [f"{label} on {test}" for (test, label), found in made.items() if math.isnan(found.p)]:
+        yield (f"no p, since too little varies or a value is missing where one example is left out: {', '.join(untold)}")
 
 
 MODELS: Significance = "models"

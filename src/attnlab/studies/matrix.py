@@ -82,8 +82,8 @@ def compare_columns(study: Study) -> Comparison:
 
     Rows are ordered by their mean rank over all columns; the controls of single columns come last.
     """
-    columns = {name: found for name, own in split_columns(study).items() if (found := _measure(own)) is not None}
-    equals, significance, count = _find_equals(study, columns)
+    columns = {name: made for name, own in split_columns(study).items() if (made := _measure(own)) is not None}
+    equals, significance, found = _find_equals(study, columns)
     shared = set.intersection(*({*rows} for rows in (study.columns or {}).values()))
     rows = _order(columns, shared)
     header = ["variant", *(f"{name}: {one.metric.label}" for name, one in columns.items())]
@@ -92,7 +92,7 @@ def compare_columns(study: Study) -> Comparison:
         study.name,
         header,
         [[Cell(row, row), *(cells[name].get(row, Cell("-")) for name in columns)] for row in rows],
-        [*_notes(columns, significance, count)],
+        [*_notes(columns, significance, found)],
         [run.pending for run in study.runs if not run.is_done],
         [*range(len(header))],
         judge_claims(study),
@@ -107,17 +107,20 @@ def _measure(study: Study) -> MatrixColumn | None:
     return MatrixColumn(study, study.tests[0], metric, tested) if tested.runs else None
 
 
-def _find_equals(study: Study, columns: Mapping[str, MatrixColumn]) -> tuple[dict[str, set[str]], Significance, int]:
+def _find_equals(
+    study: Study, columns: Mapping[str, MatrixColumn]
+) -> tuple[dict[str, set[str]], Significance, dict[Pair, Contrast | str]]:
     """Compare all rows with the best of their column.
 
     Returns:
-        By column the best and those that a test did not find to be worse; the test that was made; how often.
+        By column the best and those that a test did not find to be worse; the test that was made; what was found of each row,
+        or why it was not tested.
     """
     sets = {name: one.tested for name, one in columns.items()}
-    significance = choose_significance(study.significance, sets, None)
+    significance = choose_significance(study.significance, sets)
     pairs = [Pair(name, best, row) for name, one in columns.items() for best, *others in [one.means] for row in others]
-    found = {pair: made for pair, made in compare(significance, sets, pairs).items() if isinstance(made, Contrast)}
-    p_values = holm({pair: contrast.p for pair, contrast in found.items()})
+    found = compare(significance, sets, pairs)
+    p_values = holm({pair: made.p for pair, made in found.items() if isinstance(made, Contrast)})
     equals = {}
     for name, one in columns.items():
         values = one.means
@@ -126,7 +129,7 @@ def _find_equals(study: Study, columns: Mapping[str, MatrixColumn]) -> tuple[dic
     for pair, p in p_values.items():
         if not p < LEVEL:
             equals[pair.test].add(pair.other)
-    return equals, significance, len(found)
+    return equals, significance, found
 
 
 def _order(columns: Mapping[str, MatrixColumn], shared: set[str]) -> list[str]:
@@ -161,7 +164,9 @@ def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, C
     return cells
 
 
-def _notes(columns: Mapping[str, MatrixColumn], significance: Significance, count: int) -> Iterator[str]:
+def _notes(
+    columns: Mapping[str, MatrixColumn], significance: Significance, found: Mapping[Pair, Contrast | str]
+) -> Iterator[str]:
     for name, one in columns.items():
         direction = "lower is better" if one.metric.higher_is_better is False else "higher is better"
         yield f"{name}: {', '.join(filter(None, (one.metric.title, direction, f'on {one.test}')))}"
@@ -169,12 +174,17 @@ def _notes(columns: Mapping[str, MatrixColumn], significance: Significance, coun
     told = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))) if seeds else "no"
     plural = "" if told == "1" else "s"
     test = TOLD[significance].format(seeds=f"{told} seed{plural}")
+    count = sum(isinstance(made, Contrast) for made in found.values())
     yield (
         f"bold: the best of its column, and what cannot be told from it. {test}; "
-        f"Holm-corrected over all {count} comparisons with the best, in all columns, p < {LEVEL}"
+        f"Holm-corrected over all {count} comparisons with the best, in all columns, p < {LEVEL}; that the best was chosen by "
+        "the same values is not corrected for"
         if count
         else "bold: the best of its column; nothing was tested, for too few seeds are finished"
     )
+    untested = [f"{pair.other} in {pair.test} ({why})" for pair, why in found.items() if isinstance(why, str)]
+    if count and untested:
+        yield f"neither bold nor found to be worse, since not tested: {', '.join(untested)}"
     yield "shade: where a value lies between the worst and the best of its column, controls of single columns left out"
     if any(count > 1 for count in seeds):
         yield "[ ] is Student's 95 % confidence interval of the mean over seeds, as far as the metric goes"

@@ -22,6 +22,7 @@ def notes(study: Study, inference: Inference) -> list[str]:
     """Return the notes below the comparison of a study with a finished run."""
     return [
         *_of_metrics(study),
+        *_of_missing(study),
         *_of_examples(study),
         *_of_alignments(study),
         *_of_probes(study),
@@ -71,6 +72,16 @@ def _of_metrics(study: Study) -> Iterator[str]:
             yield f"{metric.label}: {', '.join(filter(None, facts))}"
     for difference, labels in apart.items():
         yield f"not comparable between runs that differ in {difference}, and so not ranked or tested: {', '.join(labels)}"
+
+
+def _of_missing(study: Study) -> Iterator[str]:
+    """Name the variants whose mean is of fewer runs than they have, since a metric has no value in the others."""
+    for test in study.tests:
+        for name, metric in study.metrics.items():
+            known = {label: sum(run.value(test, name) is not None for run in runs) for label, runs in study.done().items()}
+            counts = {label: (count, len(study.done()[label])) for label, count in known.items()}
+            if told := [f"{count} of {whole} runs of {label}" for label, (count, whole) in counts.items() if 0 < count < whole]:
+                yield f"{metric.label} on {test} has a value in {', '.join(told)} alone, of which its mean is"
 
 
 def _differing_parts(found: Sequence[str]) -> str:

@@ -25,7 +25,9 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     tested = MeasuredVariants(study, claim.test, claim.metric)
     one = str(names[0])
     others = [str(name) for name in names[1:]] or [label for label in study.variants if label != one]
-    significance = choose_significance(study.significance, {claim.test: tested}, one)
+    if not others:
+        return Verdict(claim.text, UNDECIDED, "there is no other variant")
+    significance = choose_significance(study.significance, {claim.test: tested})
     differences = {}
     for other in others:
         contrast = CONTRASTS[significance](tested, one, other)
