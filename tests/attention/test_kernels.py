@@ -116,6 +116,15 @@ def test_flex_attention_without_gradients(window: str, device: torch.device) -> 
 
 
 @pytest.mark.parametrize("name", ["sdpa", "flex"])
+def test_a_temperature_divides_what_a_window_adds_too(name: KernelName, device: torch.device) -> None:
+    parts = {"window": part("window", "gaussian"), "normalizer": part("normalizer", "softmax", temperature=0.25)}
+    ours = attention(SIZE, SIZE, 5, **parts).to(device, torch.float32)
+    torch._dynamo.reset()
+    with torch.inference_mode():
+        agree_with_eager(ours, name, inputs(device, torch.float32), 2e-5 if device.type == "cpu" else 5e-3)
+
+
+@pytest.mark.parametrize("name", ["sdpa", "flex"])
 def test_kernels_under_mixed_precision(name: KernelName, device: torch.device) -> None:
     ours, given = made("gaussian", device, torch.float32), inputs(device, torch.float32)
     torch._dynamo.reset()

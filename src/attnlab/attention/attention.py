@@ -168,12 +168,13 @@ class Attention(AttentionMechanism):
     def _fuse(self, kernel: Kernel, query: Query, memory: Memory, state: AttentionState) -> AttentionOutput:
         """Answer all queries at once, without weights."""
         assert self.score is not None
-        assert self.normalizer.softmax_temperature is not None
+        temperature = self.normalizer.softmax_temperature
+        assert temperature is not None
         queries, language = self._compose_queries(query, memory, state)
         vectors, scale = self.score.as_product(queries)
-        scale /= self.normalizer.softmax_temperature
         numbers = self.window.place(queries, memory.mask, state.step)
-        context = kernel(ProductAttention(vectors, memory.keys, memory.values, memory.mask, scale, self.window, numbers))
+        asked = ProductAttention(vectors, memory.keys, memory.values, memory.mask, scale, self.window, numbers, temperature)
+        context = kernel(asked)
         state = state._replace(step=state.step + queries.shape[1], language=language)
         return AttentionOutput(context, context.new_empty(*context.shape[:2], 0), state)
 

@@ -21,7 +21,7 @@ KernelName = Literal["auto", "eager", "sdpa", "flex"]
 
 
 class ProductAttention(NamedTuple):
-    """What a kernel is asked for, c_t = Σ_j a_tj v_j with a_t = softmax(scale · q_tᵀk_j + bias_tj) over what is allowed."""
+    """A kernel's task, c_t = Σ_j a_tj v_j with a_t = softmax((scale · q_tᵀk_j + bias_tj) / τ) over what is allowed."""
 
     query: Tensor
     """(batch, target_len, size)."""
@@ -37,6 +37,8 @@ class ProductAttention(NamedTuple):
     """Says which positions are allowed, and what is added to their logits; without a prior."""
     numbers: tuple[Tensor, ...]
     """The window's, of these queries."""
+    temperature: float
+    """τ, of the softmax."""
 
 
 class Situation(NamedTuple):
@@ -87,9 +89,9 @@ class ScaledDotProduct(Kernel):
     @override
     def __call__(self, asked: ProductAttention) -> Tensor:
         allowed, bias, _ = asked.window.region(asked.mask, asked.numbers)
-        mask = allowed if bias is None else bias.to(asked.query.dtype).masked_fill(~allowed, -torch.inf)
+        mask = allowed if bias is None else (bias / asked.temperature).to(asked.query.dtype).masked_fill(~allowed, -torch.inf)
         query, keys, values, mask = (tensor.unsqueeze(1) for tensor in (asked.query, asked.keys, asked.values, mask))
-        return fused_attention(query, keys, values, mask, scale=asked.scale).squeeze(1)
+        return fused_attention(query, keys, values, mask, scale=asked.scale / asked.temperature).squeeze(1)
 
 
 class Flex(Kernel):
@@ -133,7 +135,7 @@ class Flex(Kernel):
 
         def add_bias(logit: Tensor, row: Tensor, head: Tensor, target: Tensor, source: Tensor) -> Tensor:
             bias = window.bias(source, *(number[row, target, 0] for number in numbers))
-            return logit if bias is None else logit + bias.to(logit.dtype)
+            return logit if bias is None else logit + (bias / asked.temperature).to(logit.dtype)
 
         rows, target_len = asked.query.shape[:2]
         blocks = create_block_mask(is_allowed, rows, None, target_len, mask.shape[1], device=device)
@@ -142,7 +144,8 @@ class Flex(Kernel):
         tensors = (tensor.to(dtype).unsqueeze(1) for tensor in (asked.query, asked.keys, asked.values))
         plain = device.type == "cpu" or torch.compiler.is_compiling()
         run = flex_attention if plain else _compile_flex_attention()
-        context: Tensor = run(*tensors, score_mod=add_bias, block_mask=blocks, scale=asked.scale)
+        scale = asked.scale / asked.temperature
+        context: Tensor = run(*tensors, score_mod=add_bias, block_mask=blocks, scale=scale)
         return context.squeeze(1)
 
 
