@@ -174,6 +174,15 @@ def test_an_ensemble_is_the_mean_of_its_forecasts() -> None:
     torch.testing.assert_close(both.roll(batch)[0], (one.roll(batch)[0] + other.roll(batch)[0]) / 2)
 
 
+def test_models_that_forecast_in_other_ways_make_no_ensemble() -> None:
+    small = ["data.train_size=20", "data.val_size=3", "data.test_size=3"]
+    (task, one), (_, other) = made(*small), made(*small, "head/criterion=quantiles")
+    with pytest.raises(UserError, match="these models forecast different quantiles"):
+        task.predictor([*one.models, *other.models], GreedySearch())
+    for option in ("task.at_once=true", "task.projection=false"):
+        assert made(*small, option)[0].state() != task.state()
+
+
 def test_metrics_are_plain_loops() -> None:
     generator = np.random.default_rng(0)
     levels = (0.1, 0.5, 0.8)
@@ -314,6 +323,11 @@ def test_the_next_rows_are_forecast_in_the_units_of_the_data(
     assert cli("forecast", str(run), "--input", "past.csv") == 0
     expected = ["time,load", "2020-03-01 00:00:00,100", "2020-03-02 00:00:00,107", "2020-03-03 00:00:00,100"]
     assert capsys.readouterr().out.splitlines() == expected
+    (tmp_path / "gap.csv").write_text("\n".join(["day,load,wind", *(row.rsplit(",", 1)[0] for row in [*rows[:57], rows[59]])]))
+    assert cli("forecast", str(run), "--input", "gap.csv") == 0
+    shown = capsys.readouterr()
+    assert [line[:10] for line in shown.out.splitlines()[-3:]] == ["2020-03-01", "2020-03-02", "2020-03-03"]
+    assert "the last 4 times are not equally far apart; those of the forecast are 1 day" in shown.err + shown.out
     for past, told in (
         ("day,load\n2020-01-01,1\n", "standard input: no column 'wind'"),
         ("day,load,wind\n2020-01-01,1,2\n", "1 rows"),

@@ -1,7 +1,7 @@
 """Series from files: what is read, how it is split and standardised, and what is wrong with a file."""
 
 import gzip
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +10,8 @@ import pytest
 from attnlab.data.batches import BatchOptions
 from attnlab.errors import UserError
 from attnlab.tasks.forecasting import Ett, Forecasting, Lags, SeriesFile, SeriesSource
-from attnlab.tasks.forecasting.series import calendar_features
-from attnlab.tasks.forecasting.windows import lag_links
+from attnlab.tasks.forecasting.series import calendar_features, step_between
+from attnlab.tasks.forecasting.windows import Scale, lag_links
 
 GOOD = "time,a,b,c\n" + "".join(f"2020-01-{day:02} 06:00,{day},{day * day % 7},{-day}\n" for day in range(1, 31))
 
@@ -115,6 +115,8 @@ def test_a_lag_that_lies_in_the_forecast_itself_has_no_link() -> None:
         ("time\n2020-01-01\n", {}, "holds no column to be forecast"),
         ("time,a\nyesterday,1\n", {}, "line 2: 'yesterday' is no time such as 2016-07-01"),
         ("time,a\n2020-01-02,1\n2020-01-01,1\n", {}, "line 3: 2020-01-01 is not after the time of the line before"),
+        ("time,a\r2020-01-01,1\r2020-01-02,2\r", {}, "line 1: no values with commas between them"),
+        ('time,a\n2020-01-01,1\n2020-01-02,"' + 140_000 * "2" + "\n", {}, "line 3: no values with commas between them"),
         ("", {}, "is empty"),
         ("tüme,a\n", {"encoding": "latin-1"}, "line 1: not UTF-8"),
     ],
@@ -127,6 +129,21 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(
     with pytest.raises(UserError, match=told) as refusal:
         SeriesFile(path=str(path), **{"time": "time", **options}).load()  # type: ignore[arg-type]
     assert "\n" not in str(refusal.value)
+
+
+def test_a_column_that_does_not_vary_has_a_deviation_of_one() -> None:
+    values = np.full((7000, 2), 0.1)
+    values[:, 1] = np.arange(7000)
+    assert 0 < values.std(axis=0)[0] < 1e-10, "by rounding"
+    assert Scale.of(values).deviation.tolist() == [1.0, pytest.approx(values[:, 1].std())]
+
+
+def test_the_next_time_is_the_commonest_step_away() -> None:
+    days = [datetime(2025, 1, day) for day in (1, 2, 3, 6, 7, 8, 9, 10, 13)]
+    assert step_between(days) == timedelta(days=1)
+    assert step_between(days[-2:]) == timedelta(days=3)
+    assert step_between(days[1:4]) == timedelta(days=3), "the last of two that are as common"
+    assert step_between(days[:1]) == timedelta()
 
 
 def test_too_few_rows_are_told_with_the_part_that_lacks_them(tmp_path: Path) -> None:

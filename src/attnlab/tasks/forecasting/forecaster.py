@@ -17,9 +17,11 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.heads import ValueHead
 from attnlab.model import Seq2Seq
+from attnlab.search import Search
 from attnlab.tasks.forecasting.frontends import RowFrontend
 from attnlab.tasks.forecasting.windows import WindowExamples, write_values
 from attnlab.tasks.predictor import REMEDY, Predictor
+from attnlab.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,15 @@ class Forecaster(Predictor):
     """One or several models of forecasting, each of which is fed its own values; the forecasts of several are averaged.
 
     There is nothing to search: the most probable next value is that of the head, and the horizon is the length.
+
+    Raises:
+        UserError: models of other quantiles.
     """
+
+    def __init__(self, task: Task, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> None:
+        super().__init__(task, models, search, batch_size=batch_size)
+        if len({tuple(_head(model).criterion.levels) for model in models}) > 1:
+            raise UserError("these models forecast different quantiles: only models of the same ones make an ensemble")
 
     @torch.inference_mode()
     def roll(self, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -2,9 +2,11 @@
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +76,12 @@ def read_table(
         UserError: not UTF-8, lines of unequal length, a column that is not there or there twice, a hole, a number that is none,
             or times that do not increase.
     """
-    rows = [(number, cells) for number, cells in enumerate(csv.reader(decode_lines(content, path)), 1) if cells]
+    reader = csv.reader(decode_lines(content, path))
+    try:
+        rows = [(reader.line_num, cells) for cells in reader if cells]
+    except csv.Error as error:
+        remedy = "a line ends with a line feed, and a quotation mark has another that ends what is quoted"
+        raise UserError(f"{path}, line {reader.line_num}: no values with commas between them ({error}): {remedy}") from error
     first, names = rows[0][0], [name.strip() for name in rows[0][1]]
     if header and all(_is_number(name) for name in names):
         raise UserError(f"{path}, line {first}: numbers, and no names of columns: add a line of names, or set header to false")
@@ -96,6 +103,12 @@ def read_table(
     values = np.array([_numbers(cells, places, names, f"{path}, line {number}") for number, cells in rows], dtype=np.float64)
     times = None if time is None else _times(rows, names.index(time), path)
     return Table(tuple(chosen), len(targets), values, times)
+
+
+def step_between(times: Sequence[datetime]) -> timedelta:
+    """Return how far one time is from the next: the commonest step, the last one of several that are equally common."""
+    steps = [later - earlier for earlier, later in pairwise(times)]
+    return Counter(reversed(steps)).most_common(1)[0][0] if steps else timedelta()
 
 
 def _is_number(text: str) -> bool:

@@ -1,9 +1,11 @@
 """The task of forecasting."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +26,15 @@ from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
 from attnlab.tasks.forecasting.forecaster import Forecast, Forecaster
 from attnlab.tasks.forecasting.frontends import PlainRows, RowFrontend
-from attnlab.tasks.forecasting.series import Series, Table
+from attnlab.tasks.forecasting.series import Series, Table, step_between
 from attnlab.tasks.forecasting.sources import SeriesSource
 from attnlab.tasks.forecasting.windows import Rows, Scale, WindowExamples, count_calendar, lag_links
 from attnlab.tasks.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+log = logging.getLogger(__name__)
 
 
 class Forecasting(Task):
@@ -196,7 +200,14 @@ class Forecasting(Task):
         values = np.vstack([table.values[-look_back:], np.repeat(table.values[-1:], horizon, axis=0)])
         times = table.times
         if times is not None:
-            step = times[-1] - times[-2]
+            step = step_between(times)
+            if len({later - earlier for earlier, later in pairwise(times[-look_back:])}) > 1:
+                log.warning(
+                    "%s: the last %d times are not equally far apart; those of the forecast are %s apart, the commonest step",
+                    path,
+                    look_back,
+                    step,
+                )
             times = (*times[-look_back:], *(times[-1] + step * ahead for ahead in range(1, horizon + 1)))
         whole = replace(table, values=values, times=times)
         rows = Rows.of(whole if known["calendar"] else replace(whole, times=None), self.scale)
@@ -240,6 +251,8 @@ class Forecasting(Task):
                 "horizon": self.source.horizon,
                 "mean": self.scale.mean.tolist(),
                 "deviation": self.scale.deviation.tolist(),
+                "at_once": self.at_once,
+                "projection": self.projection,
             }
         return self._known
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 from attnlab.data.examples import Examples
 from attnlab.data.links import BatchLinks, GoldLinks, LinksOnDemand
 from attnlab.data.ragged import Ragged
-from attnlab.tasks.forecasting.series import CALENDAR, Table, calendar_features
+from attnlab.tasks.forecasting.series import CALENDAR, Table, calendar_features, step_between
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Scale:
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> "Scale":
         """Return the scale of some rows (rows, columns)."""
-        deviation = values.std(axis=0)
-        return cls(values.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
+        varies = np.ptp(values, axis=0) > 0  # the deviation of equal numbers may be one of rounding
+        return cls(values.mean(axis=0), np.where(varies, values.std(axis=0), 1.0))
 
     def standardise(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return values (rows, columns) in deviations from the mean."""
@@ -63,12 +63,11 @@ class Rows:
 
     @classmethod
     def of(cls, table: Table, scale: Scale) -> "Rows":
-        """Standardise the rows of a table; the time after the last is one step further."""
+        """Standardise the rows of a table; the time after the last is one step further, see :func:`step_between`."""
         values = scale.standardise(table.values)
         known = np.zeros((len(values) + 1, 0))
         if table.times is not None:
-            step = table.times[-1] - table.times[-2] if len(table.times) > 1 else table.times[0] - table.times[0]
-            known = calendar_features([*table.times, table.times[-1] + step])
+            known = calendar_features([*table.times, table.times[-1] + step_between(table.times)])
         targets = values[:, : table.num_targets]
         source, target = np.hstack([values, known[:-1]]), np.hstack([targets, known[1:]])
         return cls(source.astype(np.float32), target.astype(np.float32), targets.astype(np.float32))
