@@ -76,6 +76,7 @@ class Seq2Seq(nn.Module):
         self.head = head(self.decoder, self.target_frontend.size, targets)
         self._check_targets()
         self._check_language()
+        self._check_entities()
         self.dropout = nn.Dropout(dropout)
         initialize(self, seed)
         self._tie(tied_embeddings)
@@ -98,6 +99,14 @@ class Seq2Seq(nn.Module):
             raise UserError(
                 "the target language is told to the query of the attention alone, and this attention does not ask with it: let "
                 "its query be made of state and language, or tell the language in another way"
+            )
+
+    def _check_entities(self) -> None:
+        tied, there = self.decoder.tied_entities, self.source_frontend.entities
+        if tied and tied != there:
+            raise UserError(
+                f"{tied} slots are tied to the entities that sources begin with, of which there are {there or 'none'}: name as "
+                "many entities as there are slots"
             )
 
     def _tie(self, tied_embeddings: str) -> None:

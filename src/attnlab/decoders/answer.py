@@ -144,6 +144,7 @@ class EntityDecoder(QuestionDecoder):
             raise UserError("an entity network has an attention of its own, over its slots: choose none beside it")
         self.slots = slots
         self.tied = tied
+        self.tied_entities = slots if tied else 0
         if not tied:
             self.keys = nn.Parameter(torch.empty(slots, hidden_size))
         self.memory = EntityMemory(hidden_size)

@@ -52,9 +52,11 @@ class Decoder(nn.Module, ABC):
         memory_size: size of an encoder state.
         hidden_size: size of a state.
         readout_size: size of what the head reads.
+        tied_entities: elements at the beginning of every source that it takes for parts of its own, and does not read.
     """
 
     attention: AttentionMechanism
+    tied_entities: int = 0
 
     def __init__(self, encoder: Encoder, hidden_size: int) -> None:
         super().__init__()

@@ -37,9 +37,11 @@ class SourceFrontend(Frontend):
 
     Attributes:
         tells_attention_alone: whether a source tells the target language where nothing but an attention can read it.
+        entities: elements that every source begins with, the same in all of them.
     """
 
     tells_attention_alone: bool = False
+    entities: int = 0
 
     @abstractmethod
     def forward(self, source: Tensor, /) -> Tensor:

@@ -83,8 +83,8 @@ def _load(
     for folder in folders:
         if folder.read_task().get("state") != state:
             raise UserError(
-                f"{folder.path} was trained on other data than {folders[0].path}, or is told the target language in another "
-                "way: only models of the same data make an ensemble"
+                f"{folder.path} was trained on other data than {folders[0].path}, or reads them or is told the target language "
+                "in another way: only models of the same data make an ensemble"
             )
         model = _load_model(folder, task, checkpoint)
         models.append(model.to(device, _dtype(precision, device, model)).eval())

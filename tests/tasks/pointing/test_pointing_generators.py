@@ -102,6 +102,10 @@ def test_simple_polygons_are_those_without_crossing_edges() -> None:
     assert not is_simple(square[:2])
     assert not is_simple(np.array([[0, 0], [1, 0], [2, 0]], dtype=np.float64)), "it has no area"
     assert not is_simple(np.array([[0, 0], [2, 0], [2, 1], [1, 0], [0, 1]], dtype=np.float64)), "a corner touches an edge"
+    bay = np.array([[0, 0], [3, 0], [3, 2], [2, 2], [2, 1], [1, 1], [1, 2], [0, 2]], dtype=np.float64)
+    assert is_simple(bay), "edges on one line that do not touch"
+    bay[3:5, 0] = 0.5
+    assert not is_simple(bay), "edges on one line that lie on each other"
     assert (signed_area(square), signed_area(square[::-1]), perimeter(square)) == (1.0, -1.0, 4.0)
 
 

@@ -148,7 +148,7 @@ def test_lines_that_are_no_problems_are_refused(source: str, target: str | None,
         task().parse([source], None if target is None else [target])
 
 
-@pytest.mark.parametrize("options", [{"min_length": 9}, {"max_length_long": 8}])
+@pytest.mark.parametrize("options", [{"min_length": 9}, {"max_length_long": 8}, {"min_length": 1}])
 def test_sizes_that_leave_nothing_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(UserError):
         Sort(**options)

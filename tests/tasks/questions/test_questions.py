@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,12 +17,14 @@ from attnlab.data import BatchOptions
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, Prediction
-from attnlab.search import BeamSearch, GreedySearch
+from attnlab.runs.assembly import build_model, build_task
+from attnlab.search import BeamSearch, GreedySearch, SamplingSearch, Search
 from attnlab.tasks.questions import GeneratedStories, Questions
 from attnlab.tasks.questions.answers import AnswerModel
 from attnlab.tasks.questions.frontends import SentenceFrontend
 from attnlab.tasks.questions.metrics import MeanError, SolvedTasks, SupportFound, TaskAccuracy
 from commands import OF_ANY_TASK, Cli, cli
+from composing import settled
 
 __all__ = ["cli"]
 
@@ -124,6 +127,24 @@ def test_any_search_finds_answers_of_one_token_and_their_probabilities() -> None
                 assert one.log_probability == pytest.approx(float(expected[one.tokens[0]]), abs=1e-5)
 
 
+@pytest.mark.parametrize("search", [GreedySearch, BeamSearch, SamplingSearch])
+def test_a_limit_of_one_token_leaves_room_for_the_answer_and_its_end(search: Callable[..., Search]) -> None:
+    config = settled("task=questions", "data.train_size=20", "data.val_size=2", "data.test_size=2")
+    task = build_task(config)
+    task.prepare()
+    model = build_model(config, task).eval()
+    predictor = task.predictor([model], search(max_length_factor=0.0, max_length_offset=1))
+    examples = task.examples("val")
+    found = predictor.search_batch(examples[[0, 1]], examples)
+    assert [len(one.text.split()) for one in found] == [1, 1]
+
+
+def test_how_stories_are_read_is_part_of_a_tasks_state() -> None:
+    small = ["task=questions", "data.train_size=20", "data.val_size=2", "data.test_size=2"]
+    states = [build_task(settled(*small, *own)).state() for own in ([], ["task.read=words"], ["task.word_mask=false"])]
+    assert len({str(state) for state in states}) == 3
+
+
 def evidence(right: list[bool], tasks: list[int]) -> Evidence:
     predictions = [Prediction(i, "a", ["a"], ["s"], torch.zeros(1, 1), 0.0, 0.0) for i in range(len(right))]
     return Evidence(predictions, ["a" if one else "b" for one in right], [None] * len(right), annotations=tasks)
@@ -189,6 +210,10 @@ def test_support_is_found_where_the_largest_weight_is_on_it(options: dict[str, A
         (["head=pointer_generator"], "the targets of the task questions are no copies of source tokens"),
         (["head=pointing"], "writes positions of the source, which the targets here are not"),
         (["decoder=entity"], "has an attention of its own, over its slots: choose none beside it"),
+        (
+            ["decoder=entity", "attention=none", "decoder.tied=true", "task.entities=[mary,john]"],
+            "20 slots are tied to the entities that sources begin with, of which there are 2",
+        ),
     ],
 )
 def test_mistakes_are_told_before_the_training(

@@ -45,6 +45,7 @@ def test_stories_begin_where_numbers_begin_again_and_questions_are_no_sentences(
         ("1 A b.\n3 Where is a?\tb\t1", "line 2: numbered 3 after 1"),
         ("2 A b.", "line 1: numbered 2 after 0"),
         ("1 A b.\nC d.", "line 2: no numbered sentence"),
+        (f"{'1' * 5000} A b.", "line 1: no numbered sentence"),
         ("1 A b.\n2", "line 2: no numbered sentence"),
         ("1 Where is a?\tb\t1", "line 1: a question before any sentence"),
         ("1 A b.\n2 C d.\n1 E f.\n2 Is e?\tf\t1", "line 1: the story that begins here has no question"),
@@ -142,6 +143,9 @@ class TestBabi:
         assert counts["train"] + counts["val"] == {1: 30, 2: 30}
         assert counts["test"] == {1: 6, 2: 6}
         assert all(2 <= count <= 4 for count in counts["val"].values())  # two stories of one or two questions
+        (tmp_path / "qa1_name_train.txt.gz").write_bytes(gzip.compress((tmp_path / "qa1_name_train.txt").read_bytes()))
+        again = Babi(str(tmp_path), tasks=[1, 2]).load()
+        assert again == loaded, "a file and its packed copy are one"
         only = Babi(str(tmp_path), tasks=[2])
         assert {question.task for found in only.load().values() for question in found} == {2}
         before = only.fingerprint()

@@ -396,7 +396,7 @@ def test_a_run_is_measured_in_each_language_and_in_all(
 def test_ways_compare_and_make_no_ensemble(cli: Cli, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [train(cli, folder, way, f"data.language_token={way}", QUERY) for way in WAYS]
     for run in runs[1:]:
-        with pytest.raises(UserError, match="told the target language in another way"):
+        with pytest.raises(UserError, match="is told the target language in another way"):
             attnlab.load(runs[0], run)
     capsys.readouterr()
     assert cli("compare", str(runs[0]), str(runs[1]), "--test", "test_fr") == 0

@@ -29,7 +29,11 @@ def is_simple(corners: Points) -> bool:
     apart = ~((second - first == 1) | ((first == 0) & (second == n - 1)))  # edges that share no corner
     a, b = corners[first[apart]], corners[(first[apart] + 1) % n]
     c, d = corners[second[apart]], corners[(second[apart] + 1) % n]
-    across = (_turn(a, b, c) * _turn(a, b, d) <= 0) & (_turn(c, d, a) * _turn(c, d, b) <= 0)
+    turns = np.stack([_turn(a, b, c), _turn(a, b, d), _turn(c, d, a), _turn(c, d, b)])
+    across = (turns[0] * turns[1] <= 0) & (turns[2] * turns[3] <= 0)
+    on_one_line = (turns == 0).all(axis=0)
+    beside = ((np.maximum(a, b) < np.minimum(c, d)) | (np.maximum(c, d) < np.minimum(a, b))).any(axis=1)
+    across &= ~(on_one_line & beside)
     return not bool(across.any()) and signed_area(corners) != 0
 
 

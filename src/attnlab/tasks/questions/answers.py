@@ -1,6 +1,7 @@
 """A search for an answer of one token."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -39,8 +40,9 @@ class AnswerModel:
 
 
 class AnswerPredictor(Predictor):
-    """Predicts answers of one token, whatever the search."""
+    """Predicts answers of one token, whatever the search and its own limit."""
 
     def __init__(self, task: Task, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> None:
-        super().__init__(task, models, search, batch_size=batch_size)
+        offset = max(search.max_length_offset, 2)  # the answer and the end
+        super().__init__(task, models, replace(search, max_length_offset=offset), batch_size=batch_size)
         self.model = AnswerModel(self.model)

@@ -121,8 +121,9 @@ class Babi(Stories):
         """Return the files of both splits."""
         if self.root is None:
             return [fetch(ARCHIVE, self.base_url, CHECKSUMS, folder="babi", remedy=REMEDY)]
-        own = {path for pattern in ("qa*_train.txt*", "qa*_test.txt*") for path in self.root.glob(pattern)}
-        single = sorted(path for path in own if _task_of(path.name.removesuffix(".gz")) in self.tasks)
+        own = [path for pattern in ("qa*_train.txt*", "qa*_test.txt*") for path in sorted(self.root.glob(pattern))]
+        named = {path.name.removesuffix(".gz"): path for path in reversed(own)}  # of two copies the one that is not packed
+        single = sorted(path for name, path in named.items() if _task_of(name) in self.tasks)
         if single:
             return single
         remedy = "root must be the folder with bAbI's files, such as qa1_single-supporting-fact_train.txt"

@@ -23,11 +23,13 @@ class SentenceFrontend(SourceFrontend):
         longest: words in the longest sentence.
         size: of a vector.
         word_mask: whether there are masks.
+        entities: that every source begins with.
     """
 
-    def __init__(self, words: int, longest: int, size: int, *, word_mask: bool = True) -> None:
+    def __init__(self, words: int, longest: int, size: int, *, word_mask: bool = True, entities: int = 0) -> None:
         super().__init__()
         self.size = size
+        self.entities = entities
         self.embedding = TokenEmbedding(words, size, padding_idx=PAD)
         self.masks = nn.Parameter(torch.ones(2, longest, size)) if word_mask else None
 

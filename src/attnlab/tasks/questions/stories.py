@@ -1,5 +1,6 @@
 """Stories and questions, and their form as lines of text."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -103,7 +104,7 @@ def read_stories(lines: Sequence[str], path: object) -> list[list[Question]]:
             continue
         place = f"{path}, line {number}"
         first, _, text = line.partition(" ")
-        if not (first.isascii() and first.isdigit()) or not text.strip():
+        if not re.fullmatch(r"\d{1,9}", first, re.ASCII) or not text.strip():
             raise UserError(f"{place}: no numbered sentence: lines are like '1 Mary moved to the hallway.'")
         if int(first) == 1:
             _check_asked(stories, path, begun)

@@ -155,7 +155,8 @@ class Questions(Task):
         words = RESERVED + len(self.vocabulary.words)
         if self.read_as == "words":
             return TokenFrontend(words, PAD, size)
-        return SentenceFrontend(words, self.vocabulary.longest, size, word_mask=self.word_mask)
+        entities = len(self.entities)
+        return SentenceFrontend(words, self.vocabulary.longest, size, word_mask=self.word_mask, entities=entities)
 
     @override
     def target_frontend(self, size: int) -> TargetFrontend:
@@ -165,11 +166,12 @@ class Questions(Task):
 
     @override
     def state(self) -> dict[str, Any]:
-        return self.vocabulary._asdict()
+        reading = {"read": self.read_as, "word_mask": self.word_mask, "entities": self.entities}
+        return {**self.vocabulary._asdict(), **reading}
 
     @override
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self._vocabulary = Vocabulary(**state)
+        self._vocabulary = Vocabulary(**{name: state[name] for name in Vocabulary._fields})
 
     # predictions
 

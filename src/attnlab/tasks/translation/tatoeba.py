@@ -120,7 +120,7 @@ class Tatoeba(Corpus):
                     raise UserError(f"{self.path} should hold one .txt file beside _about.txt, not {names or 'none'}")
                 with archive.open(names[0]) as stream:
                     return read_unpacked(stream, self.path)
-        except (OSError, zipfile.BadZipFile, zlib.error) as error:
+        except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # the last of an encrypted file
             raise UserError(f"cannot read {self.path}: {error}") from error
 
 

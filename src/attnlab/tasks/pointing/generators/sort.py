@@ -35,6 +35,7 @@ class Sort(Problems):
 
     name: ClassVar[str] = "sort"
     element_size: ClassVar[int] = 1
+    least: ClassVar[int] = 2
 
     train_size: Size = 10_000
     val_size: Size = 500
@@ -46,6 +47,10 @@ class Sort(Problems):
     seed: int = 1
 
     def __post_init__(self) -> None:
+        if self.min_length < self.least:
+            raise UserError(
+                "one number alone has no order, and is in the training set and in the test set: min_length is 2 or more"
+            )
         if not self.min_length <= self.max_length < self.max_length_long:
             raise UserError(
                 "min_length <= max_length < max_length_long must hold: they are "
