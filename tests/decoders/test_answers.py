@@ -9,6 +9,7 @@ from torch import Tensor
 
 from attnlab.errors import UserError
 from attnlab.layers.entities import EntityMemory
+from attnlab.layers.frontend import SourceFrontend
 from composing import model, sentences
 from conftest import options
 
@@ -73,7 +74,8 @@ def test_slots_are_those_of_a_plain_loop_and_so_are_gradients() -> None:
 @pytest.mark.few(6)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("encoder", options("encoder"))
-def test_entity_network_is_its_equations(encoder: str, tied: bool) -> None:
+def test_entity_network_is_its_equations(encoder: str, tied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SourceFrontend, "entities", SLOTS)
     settings = [f"decoder.slots={SLOTS}", f"decoder.tied={tied}"]
     made = model("decoder=entity", "attention=none", f"encoder={encoder}", *settings)
     differ(made.decoder)
