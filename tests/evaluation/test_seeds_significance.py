@@ -20,7 +20,7 @@ from attnlab.evaluation.significance.improvement import (
 from attnlab.evaluation.significance.models import estimate_difference
 from attnlab.evaluation.significance.multiplicity import clusters
 from attnlab.evaluation.significance.sample import Sample, sample_models
-from attnlab.evaluation.significance.seeds import compare_pairs, compare_systems
+from attnlab.evaluation.significance.seeds import compare_pairs, compare_systems, compare_uses
 from attnlab.tasks.translation.metrics import BLEU
 
 Maker = Callable[[np.random.Generator, int, NDArray[np.float64]], list[Statistics]]
@@ -135,6 +135,42 @@ def test_without_a_choice_of_examples_it_is_welchs_test_and_of_pairs_students() 
     same = Sample(np.full(6, 99.9), np.zeros((6, 6)), 500)
     assert (compare_systems(same, range(3), range(3, 6)).value, compare_systems(same, range(3), range(3, 6)).p) == (0.0, 1.0)
     assert math.isnan(compare_systems(Sample(values, np.full((8, 8), np.nan), 1), range(3), range(3, 8)).p)
+
+
+def test_two_uses_of_the_same_models_are_pairs() -> None:
+    """Of a mean, as a plain computation has it; without a choice of examples it is Student's paired test."""
+    draw = np.random.default_rng(11)
+    hardness = draw.standard_normal(40)
+    models = losses(draw, 4, hardness)
+    taste = draw.standard_normal(40)
+    uses = [rows - np.stack([1 + taste + 0.3 * draw.standard_normal(40), np.zeros(40)], axis=1) for rows in models]
+    sample = sample_models(Loss(), [*models, *uses])
+    apart = np.array([(rows[:, 0] - use[:, 0]) / 10 for rows, use in zip(models, uses, strict=True)])
+    found = compare_uses(sample, range(4), range(4, 8))
+    spread = apart.mean(axis=1).var(ddof=1)
+    alone = sum((row - apart.mean(axis=0)).var(ddof=1) for row in apart) / 3 / 40
+    examples = apart.mean(axis=0).var(ddof=1) / 40 - min(alone, spread) / 4
+    assert found.value == pytest.approx(apart.mean())
+    assert found.parts[0] == pytest.approx((spread / 4, 3))
+    assert found.parts[1] == pytest.approx((examples, 39))
+    values = draw.normal(30, 5, 4)
+    both = Sample(np.concatenate([values, values - draw.normal(1, 0.1, 4)]), np.zeros((8, 8)), 500)
+    assert compare_uses(both, range(4), range(4, 8)).p == pytest.approx(
+        stats.ttest_rel(both.values[:4], both.values[4:]).pvalue
+    )
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize("taste", [0.0, 1.0])
+def test_false_stars_of_two_uses_are_rare(seeds: int, taste: float) -> None:
+    draw, stars, times = np.random.default_rng([seeds, int(taste), 9]), 0, 400
+    for _ in range(times):
+        models = losses(draw, seeds, draw.standard_normal(EXAMPLES))
+        suits = taste * draw.standard_normal(EXAMPLES)
+        moved = [0.1 * draw.standard_normal() + suits + 0.5 * draw.standard_normal(EXAMPLES) for _ in range(seeds)]
+        uses = [rows + np.stack([own, np.zeros(EXAMPLES)], axis=1) for rows, own in zip(models, moved, strict=True)]
+        stars += compare_uses(sample_models(Loss(), [*models, *uses]), range(seeds), range(seeds, 2 * seeds)).p < 0.05
+    assert stars / times <= most(times)
 
 
 def test_seeds_of_equal_value_are_no_more_certain_than_these_models() -> None:

@@ -138,6 +138,26 @@ def test_a_variant_with_one_seed_among_others_is_not_tested_and_named(tmp_path: 
     assert "(p " in cells(comparison, "test ΔBLEU")["additive"].text
 
 
+def test_searches_of_the_same_trainings_are_pairs(tmp_path: Path) -> None:
+    skills = {"search.width=1": 0.86, "search.width=5": 0.88}
+    folder = write_study(tmp_path / "beam", skills=skills, states={}, baseline="search.width=1")
+    alone = contrast(collect(folder), "5", "1")
+    for run in folder.glob("*/seed=*"):
+        own = RunFolder(run)
+        record = own.read_record()
+        assert record is not None
+        record.training = f"training of seed {record.seed}"
+        own.write_record(record)
+    study = collect(folder)
+    shared = contrast(study, "5", "1")
+    assert isinstance(alone, Contrast)
+    assert isinstance(shared, Contrast)
+    assert (alone.are_pairs, shared.are_pairs) == (False, True)
+    assert shared.difference.value == pytest.approx(alone.difference.value)
+    assert [part.freedom for part in shared.difference.parts] == [2, 23]
+    assert told(compare_variants(study), "variants that differ in their search alone share their trainings")
+
+
 def test_a_baseline_with_one_seed_changes_no_test(tmp_path: Path) -> None:
     """While a study runs, the others may have several: they are compared over seeds, and nothing with the baseline."""
     states = {("attention=none", 2): "missing", ("attention=none", 3): "missing"}

@@ -1,7 +1,7 @@
 """Comparing two variants of a study: over their seeds, or as these trained models."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -98,6 +98,7 @@ class MeasuredVariants:
             return NOT_COMPARABLE
         if min(len(first), len(second)) < 2:
             return ONE_SEED
+        are_uses = False
         if pairs:
             scores = _scores(pairs)
             difference = seeds.compare_pairs(*scores)
@@ -105,8 +106,10 @@ class MeasuredVariants:
             sample, places = self._sample(first[0].kind)
             rows = [[places[id(run)] for run in runs] for runs in (first, second)]
             scores = sample.values[rows[0]], sample.values[rows[1]]
-            difference = seeds.compare_systems(sample, *rows)
-        return Contrast(difference, difference.p, (len(scores[0]), len(scores[1])), scores, bool(pairs))
+            are_uses = self._are_uses(first, second)
+            difference = (seeds.compare_uses if are_uses else seeds.compare_systems)(sample, *rows)
+        are_pairs = bool(pairs) or are_uses
+        return Contrast(difference, difference.p, (len(scores[0]), len(scores[1])), scores, are_pairs)
 
     def of_models(self, one: str, other: str) -> Contrast | str:
         """Compare the trained models of the seeds that two variants have in common, without a p; or say why not."""
@@ -142,6 +145,12 @@ class MeasuredVariants:
     @property
     def _sign(self) -> float:
         return -1.0 if self.metric.higher_is_better is False else 1.0
+
+    @staticmethod
+    def _are_uses(first: Sequence[Measured], second: Sequence[Measured]) -> bool:
+        """Tell whether two variants are the same trainings, seed by seed, and differ in their search alone."""
+        trainings = [[(run.run.seed, run.run.record and run.run.record.training) for run in runs] for runs in (first, second)]
+        return trainings[0] == trainings[1] and all(training for _, training in trainings[0])
 
     def _shared(self, one: str, other: str) -> list[tuple[Measured, Measured]]:
         """Return the runs of two variants by seeds, if each seed has examples of its own, the same for both variants."""

@@ -9,6 +9,7 @@ from typing import Any
 from attnlab.config import WITHOUT_EFFECT
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Study
+from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import known_costs
 from attnlab.studies.inference import Inference, describe
 from attnlab.studies.pace import equal_time
@@ -28,6 +29,7 @@ def notes(study: Study, inference: Inference) -> list[str]:
         *_of_probes(study),
         *_of_seeds(study),
         *describe(study, inference),
+        *_of_uses(study, inference),
         *_of_calibration(inference),
         *_of_equal_time(study),
         *_of_costs(study),
@@ -58,6 +60,12 @@ def is_comparable(study: Study, metric: str, test: str | None = None) -> bool:
 def _of_calibration(inference: Inference) -> Iterator[str]:
     if inference.corrected and (told := tell_published(inference.significance)):
         yield told
+
+
+def _of_uses(study: Study, inference: Inference) -> Iterator[str]:
+    pairs = any(isinstance(found, Contrast) and found.are_pairs for found in inference.against.values())
+    if inference.significance == "seeds" and pairs and not has_data_by_seed(study):
+        yield "variants that differ in their search alone share their trainings: runs of one seed are one model, and so a pair"
 
 
 def _of_metrics(study: Study) -> Iterator[str]:

@@ -53,6 +53,34 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     )
 
 
+def compare_uses(sample: Sample, one: Indices, other: Indices) -> Difference:
+    """Compare two uses of the same trained models, such as two searches: models of one seed are one model, and so a pair.
+
+    Seeds are drawn for pairs, D_s = Y_a,s - Y_b,s, and examples for all of them. As in :func:`compare_systems`, with S² the
+    variance of D_s between seeds, and C and R those of the differences,
+
+        V = S² / n + max(0, Σ_s,t C_st / n² - min(R, S²) / n),
+
+    of n - 1 and N - 1 degrees of freedom.
+
+    Args:
+        sample: models on the same examples.
+        one: the models in the first use.
+        other: the same models, in the same order, in the second.
+    """
+    first, second = np.asarray(one), np.asarray(other)
+    apart = sample.values[first] - sample.values[second]
+    rows = np.concatenate([first, second])
+    signs = np.hstack([np.eye(len(first)), -np.eye(len(first))])
+    whole = sample.covariance[np.ix_(rows, rows)]
+    covariance = signs @ whole @ signs.T
+    spread = _spread(apart)
+    examples = float(covariance.mean()) - min(spread, _alone(covariance))
+    least = ROUNDING * float(np.trace(whole))
+    parts = Part(spread, len(first) - 1.0), Part(0.0 if examples < least else examples, sample.examples - 1.0)
+    return Difference(exact_mean(apart), parts)
+
+
 def _alone(covariance: NDArray[np.float64]) -> float:
     """Return what examples make in single models alone, in the variance of the mean over models: R / n."""
     count = len(covariance)
