@@ -138,7 +138,7 @@ def test_a_variant_with_one_seed_among_others_is_not_tested_and_named(tmp_path: 
     assert "(p " in cells(comparison, "test ΔBLEU")["additive"].text
 
 
-def test_searches_of_the_same_trainings_are_pairs(tmp_path: Path) -> None:
+def test_searches_of_the_same_trainings_are_pairs(tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     skills = {"search.width=1": 0.86, "search.width=5": 0.88}
     folder = write_study(tmp_path / "beam", skills=skills, states={}, baseline="search.width=1")
     alone = contrast(collect(folder), "5", "1")
@@ -156,6 +156,10 @@ def test_searches_of_the_same_trainings_are_pairs(tmp_path: Path) -> None:
     assert shared.difference.value == pytest.approx(alone.difference.value)
     assert [part.freedom for part in shared.difference.parts] == [2, 23]
     assert told(compare_variants(study), "variants that differ in their search alone share their trainings")
+    assert cli("compare", *(str(folder / f"search.width={width}") for width in (1, 5)), "--metric", "bleu") == 0
+    shown = capsys.readouterr().out
+    assert f"{shared.p:.4f}" in shown
+    assert f"{alone.p:.4f}" not in shown
 
 
 def test_a_baseline_with_one_seed_changes_no_test(tmp_path: Path) -> None:

@@ -93,24 +93,37 @@ def command(
 
 
 def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: Path) -> tuple[dict[str, Result], str]:
-    from attnlab.evaluation.significance.improvement import probability_of_improvement
+    from attnlab.evaluation.significance.improvement import probability_by_pairs, probability_of_improvement
     from attnlab.evaluation.significance.multiplicity import holm
     from attnlab.evaluation.significance.sample import sample_models
-    from attnlab.evaluation.significance.seeds import compare_systems
+    from attnlab.evaluation.significance.seeds import compare_systems, compare_uses
 
     rows, sample = _rows(tested), sample_models(metric, [one.of(name) for sets in tested.values() for one in sets])
     others = [folder for folder in tested if folder != baseline] or [baseline]
-    found = {str(folder): compare_systems(sample, rows[folder], rows[baseline]) for folder in others}
+    uses = {folder for folder in others if folder != baseline and _share_trainings(tested[folder], tested[baseline])}
+    tests = {folder: compare_uses if folder in uses else compare_systems for folder in others}
+    found = {str(folder): test(sample, rows[folder], rows[baseline]) for folder, test in tests.items()}
     corrected = holm({folder: difference.p for folder, difference in found.items()})
     sign = -1 if metric.higher_is_better is False else 1
     results = {}
     for folder in others:
         difference = found[str(folder)]
         values = [sign * sample.values[rows[one]] for one in (folder, baseline)]
-        probability = probability_of_improvement(values[0], values[1], difference.parts[-1].variance)
+        probability = (
+            probability_by_pairs(values[0] - values[1])
+            if folder in uses
+            else probability_of_improvement(values[0], values[1], difference.parts[-1].variance)
+        )
         shown = f"{probability.value:.2f} [{probability.low:.2f}, {probability.high:.2f}]"
         results[str(folder)] = Result(difference.p, corrected[str(folder)], difference.interval(), shown)
     return results, "tested over seeds and examples: this speaks of the variants, whatever their seeds (Student's t)"
+
+
+def _share_trainings(one: Sequence["TestedSet"], other: Sequence["TestedSet"]) -> bool:
+    """Tell whether runs are the same trainings, seed by seed, and differ in their search alone."""
+    found = [[(run.path.name, run.read_record()) for run in (tested.run for tested in sets)] for sets in (one, other)]
+    trainings = [[(seed, record and record.training) for seed, record in runs] for runs in found]
+    return trainings[0] == trainings[1] and all(training for _, training in trainings[0])
 
 
 def _compare_models(metric: "Metric", name: str, tested: Tested, baseline: Path, samples: int) -> tuple[dict[str, Result], str]:
