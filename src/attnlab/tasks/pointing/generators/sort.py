@@ -35,7 +35,6 @@ class Sort(Problems):
 
     name: ClassVar[str] = "sort"
     element_size: ClassVar[int] = 1
-    least: ClassVar[int] = 2
 
     train_size: Size = 10_000
     val_size: Size = 500
@@ -47,7 +46,7 @@ class Sort(Problems):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.min_length < self.least:
+        if self.min_length < 2:
             raise UserError(
                 "one number alone has no order, and is in the training set and in the test set: min_length is 2 or more"
             )
