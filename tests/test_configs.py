@@ -152,10 +152,15 @@ def test_a_class_has_the_defaults_that_conf_gives_it() -> None:
 
 
 @pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
-    """A little of the grammar, for studies of any corpus: what is built on it does not ask where it is from."""
-    made = build_task(settled(*CORPUS, f"cache_dir={tmp_path_factory.getbasetemp() / 'cache'}"))
-    made.prepare()
+def tasks_of_translation(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Task]:
+    """A little of the grammar, for studies of any corpus, with a vocabulary a side or a shared one.
+
+    What is built on it does not ask where it is from.
+    """
+    cache = f"cache_dir={tmp_path_factory.getbasetemp() / 'cache'}"
+    made = {shared: build_task(settled(*CORPUS, cache, f"vocabulary.shared={shared}")) for shared in (False, True)}
+    for task in made.values():
+        task.prepare()
     return made
 
 
@@ -177,7 +182,9 @@ def planned(path: Path) -> Plan:
 
 
 @pytest.mark.parametrize("path", exhaustive_but([EXPERIMENTS / "demo.yaml"], STUDIES), ids=study_name)
-def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task, series: Task, points: Task) -> None:
+def test_every_variant_of_every_study_is_built(
+    path: Path, cli: Cli, tasks_of_translation: dict[bool, Task], series: Task, points: Task
+) -> None:
     study = planned(path)
     own_data = {"Forecasting": series, "Pointing": points}
     variants = {tuple(variant_overrides(run.overrides)): run for run in study.runs}
@@ -187,7 +194,8 @@ def test_every_variant_of_every_study_is_built(path: Path, cli: Cli, task: Task,
         assert config["threads"] == 1 or path.parent == EXPERIMENTS
         assert set(study.settings["metrics"] or ()) <= set(config["metrics"])
         build(config["data"], "data")
-        own = own_data.get(config["task"]["_target_"].rpartition(".")[2], task)
+        shared = bool((config.get("vocabulary") or {}).get("shared"))
+        own = own_data.get(config["task"]["_target_"].rpartition(".")[2], tasks_of_translation[shared])
         build_module(config, own, build_model(config, own))
     _, names = variant_labels(list(variants))
     assert study.settings["question"]
