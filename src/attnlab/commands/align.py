@@ -163,7 +163,7 @@ def _align_by_data(predictor: "Predictor", pairs: Pairs) -> list[tuple["Links", 
     task = predictor.task
     if not isinstance(task, Translation):
         raise UserError(f"the task {task.name} has no words to align")
-    return task.aligner.link(*pairs.sides())
+    return task.word_links.aligner.link(*pairs.sides())
 
 
 def _find_aligner(predictor: "Predictor", run: Path, pairs: Pairs) -> dict[str, Alignment]:

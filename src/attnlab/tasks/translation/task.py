@@ -17,7 +17,6 @@ from attnlab.data.processes import count_processes
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import make_silver
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
@@ -26,7 +25,6 @@ from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
 from attnlab.source import PACKAGE
 from attnlab.tasks.task import Task
-from attnlab.tasks.translation.aligner import WordAligner
 from attnlab.tasks.translation.alignment import link_words_of_text
 from attnlab.tasks.translation.annotations import Annotation
 from attnlab.tasks.translation.copying import copy_for_unknown
@@ -48,6 +46,7 @@ from attnlab.tasks.translation.tokenization import (
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.translator import Translator
 from attnlab.tasks.translation.vocabulary import Vocabulary
+from attnlab.tasks.translation.wordlinks import WordLinks
 
 
 class Translation(Task):
@@ -97,7 +96,7 @@ class Translation(Task):
         self.vocabulary_options = vocabulary
         self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
         self.replace_unknown = replace_unknown
-        self.silver_links = silver_links
+        self.word_links = WordLinks(lambda: self.examples("train"), self._locate_aligner, silver=silver_links)
         self._tokenized: TokenizedCorpus | None = None
         self._vocabularies: tuple[Vocabulary, Vocabulary] | None = None
         self._splits: dict[str, SentencePairs] = {}
@@ -357,55 +356,33 @@ class Translation(Task):
         self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:
         assert isinstance(examples, SentencePairs)
-        gold = self._known_links(examples, indices)
+        gold = self.word_links.find_known(examples, indices)
         if gold is None:
             return None
         found = link_words_of_text(examples.words, indices, forced, shift)
         return list(zip(found, gold, strict=True))
 
-    def _known_links(self, examples: SentencePairs, indices: Sequence[int]) -> list[Gold] | None:
-        """Return the links that people, or the grammar, made; where there are none and it is asked for, those of an aligner."""
-        if examples.text.alignments is not None:
-            return [examples.text.alignments[index] for index in indices]
-        return [make_silver(*both) for both in self.aligner_links(examples, indices)] if self.silver_links else None
-
     @override
     def has_silver_links(self, examples: Examples) -> bool:
         assert isinstance(examples, SentencePairs)
-        return self.silver_links and examples.text.alignments is None
-
-    @cached_property
-    def aligner(self) -> WordAligner:
-        """A statistical aligner of the corpus' words, learned from the training set; kept on disk.
-
-        The words are those that alignments count, whatever the run's tokens are, so that all runs of a corpus are compared with
-        the same links.
-
-        Raises:
-            UserError: data that cannot be read.
-        """
-        # A limit of length leaves out pairs by their tokens.
-        content = self._corpus_fingerprint if self.batches.max_length is None else self._text_content
-        key = self.hash_with_code(f"aligner {content}", PACKAGE / "evaluation" / "aligner.py")
-
-        def make(folder: Path) -> None:
-            WordAligner.train(*self.examples("train").words).write(folder)
-
-        return load_or_make(self.cache_dir / "aligners" / key, make=make, read=WordAligner.read)
+        return self.word_links.are_silver(examples)
 
     @override
     def aligner_links(self, examples: Examples, indices: Sequence[int]) -> list[tuple[Links, Links]]:
         assert isinstance(examples, SentencePairs)
-        source, target = examples.words
-        return self.aligner.link([source[index] for index in indices], [target[index] for index in indices])
+        return self.word_links.align(examples, indices)
+
+    def _locate_aligner(self) -> Path:
+        """Return where the aligner is kept, which all runs of a corpus share."""
+        # A limit of length leaves out pairs by their tokens.
+        content = self._corpus_fingerprint if self.batches.max_length is None else self._text_content
+        key = self.hash_with_code(f"aligner {content}", PACKAGE / "evaluation" / "aligner.py")
+        return self.cache_dir / "aligners" / key
 
     @override
     def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
         assert isinstance(examples, SentencePairs)
-        if examples.text.alignments is None and not self.silver_links:
-            return None
-        source, target = examples.words
-        return [(len(source[index]), len(target[index])) for index in indices]
+        return self.word_links.count_words(examples, indices)
 
     @override
     def annotations(self, examples: Examples, indices: Sequence[int]) -> list[Sequence[Annotation]] | None:
