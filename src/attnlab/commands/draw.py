@@ -9,7 +9,7 @@ import click
 
 from attnlab.commands._complete import complete_run_or_variant
 from attnlab.commands._io import check_output
-from attnlab.commands._models import FILE, check_label, finished_runs, list_seeds, name_runs, to_option
+from attnlab.commands._models import FILE, check_label, finished_runs, list_seeds, name_runs
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 from attnlab.runs.names import SHAPE
@@ -40,7 +40,9 @@ ENDINGS = (".png", ".svg", ".pdf")
     metavar="NAME",
     help="Of lengths and curves.  [default: what chose the checkpoint of the first run]",
 )
-@to_option
+@click.option(
+    "--to", multiple=True, metavar="LANGUAGE", help="Of heatmaps: what a run with several target languages is to write."
+)
 @trust_option
 def command(
     what: str,
@@ -55,7 +57,7 @@ def command(
     examples: int,
     label: str | None,
     metric: str | None,
-    to: str | None,
+    to: tuple[str, ...],
 ) -> int:
     """Draw what trained models do, those of several runs together.
 
@@ -93,7 +95,13 @@ def command(
 
 
 def _heatmaps(
-    names: Mapping[str, Path], source: str, target: str | None, links: str, to: str | None, layer: int | None, head: int | None
+    names: Mapping[str, Path],
+    source: str,
+    target: str | None,
+    links: str,
+    to: Sequence[str],
+    layer: int | None,
+    head: int | None,
 ) -> "Figure":
     from attnlab.attention import choose_heads
     from attnlab.data.pharaoh import check_inside, parse_links
@@ -104,20 +112,24 @@ def _heatmaps(
     maps: dict[str, tuple[Tensor, list[str], list[str]]] = {}
     for name, folder in names.items():
         run = _first_seed(folder)
-        predictor = load(run, to=to)
-        shown: Prediction | ForcedDecoding
-        if layer is None and head is None:
-            shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
-            panels = {name: shown.weights}
-        else:
-            written = target or predictor.task.target_line(predictor.predict([source])[0])
-            shown = forced = predictor.force([source], [written], heads=True)[0]
-            chosen = choose_heads(forced.heads, layer, head)
-            if not chosen:
-                raise UserError(f"{run} has no such head: there is {'; '.join(forced.heads)}")
-            panels = {f"{name}: {one}" if len(names) > 1 else one: forced.heads[one] for one in chosen}
-        check_inside(known, len(shown.source), len(shown.tokens), place=f"--links, {run}")
-        maps |= {title: (weights, shown.source, shown.tokens) for title, weights in panels.items()}
+        predictor = load(run)
+        for language in to or [None]:
+            if language is not None:
+                predictor.task.choose_target(language)
+            titles = [*([name] if len(names) > 1 else []), *([language] if language and len(to) > 1 else [])]
+            shown: Prediction | ForcedDecoding
+            if layer is None and head is None:
+                shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
+                panels = {": ".join(titles) or name: shown.weights}
+            else:
+                written = target or predictor.task.target_line(predictor.predict([source])[0])
+                shown = forced = predictor.force([source], [written], heads=True)[0]
+                chosen = choose_heads(forced.heads, layer, head)
+                if not chosen:
+                    raise UserError(f"{run} has no such head: there is {'; '.join(forced.heads)}")
+                panels = {": ".join([*titles, one]): forced.heads[one] for one in chosen}
+            check_inside(known, len(shown.source), len(shown.tokens), place=f"--links, {run}")
+            maps |= {title: (weights, shown.source, shown.tokens) for title, weights in panels.items()}
     return plot_side_by_side(maps, gold=known)
 
 

@@ -389,7 +389,9 @@ def test_a_run_is_measured_in_each_language_and_in_all(
     links = (folder / "links").read_text().splitlines()
     assert len(links) == len((folder / "test.en").read_text().splitlines())
     assert max(int(link.split("-")[0]) for line in links for link in line.split()) < 6, "positions of words, without the symbol"
-    assert cli("draw", "heatmaps", str(run), "--source", "My friend sees it.", "--to", "cs", "--output", "weights.svg") == 0
+    two = ["--to", "fr", "--to", "cs"]
+    assert cli("draw", "heatmaps", str(run), "--source", "My friend sees it.", *two, "--output", "weights.svg") == 0
+    assert all(f">{title}</text>" in Path("weights.svg").read_text() for title in ("fr", "cs")), "a panel each"
 
 
 @pytest.mark.exhaustive
