@@ -109,11 +109,12 @@ def _heatmaps(
     from attnlab.runs.loading import load
 
     known = parse_links(links, place="--links").possible
+    languages: Sequence[str | None] = to or [None]
     maps: dict[str, tuple[Tensor, list[str], list[str]]] = {}
     for name, folder in names.items():
         run = _first_seed(folder)
         predictor = load(run)
-        for language in to or [None]:
+        for language in languages:
             if language is not None:
                 predictor.task.choose_target(language)
             titles = [*([name] if len(names) > 1 else []), *([language] if language and len(to) > 1 else [])]
