@@ -60,6 +60,22 @@ def test_a_model_is_fed_the_numbers_that_it_wrote_and_what_else_is_known() -> No
     assert torch.equal(read[:, 11:], given[:, 11:])
 
 
+def test_quantiles_that_cross_are_forecast_in_rising_order() -> None:
+    """And are so never further from the right ones."""
+    head = model("head=values", "head/criterion=quantiles").head
+    assert isinstance(head, ValueHead)
+    torch.manual_seed(0)
+    levels = len(head.criterion.levels)
+    written = torch.randn(40, 11 * levels)
+    found = head.predict(written)
+    assert found.tolist() == [[sorted(numbers) for numbers in row] for row in head.split(written).tolist()]
+    assert torch.equal(head.best(written, torch.zeros(40, 11)), found[..., levels // 2])
+    right = torch.randn(40, 11, levels).sort(dim=-1).values
+    assert ((found - right).abs().sum(-1) <= (head.split(written) - right).abs().sum(-1) + 1e-5).all()
+    labels = torch.randn(40, 11)
+    torch.testing.assert_close(head.loss(written, labels), head.criterion(head.split(written), labels).mean())
+
+
 @pytest.mark.parametrize("levels", [[], [0.5, 0.1], [0.1, 0.1], [0.0, 0.5], [0.5, 1.0]])
 def test_levels_that_are_none_are_refused(levels: list[float]) -> None:
     with pytest.raises(UserError, match="levels are numbers above 0 and below 1 that rise"):

@@ -33,8 +33,12 @@ class Criterion(ABC):
             labels: (…, numbers).
         """
 
+    def order(self, written: Tensor) -> Tensor:
+        """Return what is forecast by what is written, both (…, numbers, levels): unless levels may cross, the same."""
+        return written
+
     def point(self, written: Tensor) -> Tensor:
-        """Return the numbers (…, numbers) that stand for what is written (…, numbers, levels): those of the level next to ½."""
+        """Return the numbers (…, numbers) that stand for a forecast (…, numbers, levels): those of the level next to ½."""
         return written[..., min(range(len(self.levels)), key=lambda place: abs(self.levels[place] - 0.5))]
 
 
@@ -61,8 +65,9 @@ class Quantiles(Criterion):
     """L = 2 Q⁻¹ Σ_q max(q (y - ŷ_q), (q - 1) (y - ŷ_q)), which the quantiles of the levels q make least (Koenker and Bassett
     1978).
 
-    Of the level ½ alone it is :class:`Absolute`. The point forecast is the quantile next to ½, the median. Nothing keeps
-    quantiles from crossing.
+    Of the level ½ alone it is :class:`Absolute`. The point forecast is the quantile next to ½, the median. What is written may
+    cross; a forecast is what is written in rising order, which is never further from the right quantiles (Chernozhukov,
+    Fernández-Val and Galichon 2010). The loss is that of what is written.
 
     Args:
         levels: of the quantiles, from below to above.
@@ -82,6 +87,10 @@ class Quantiles(Criterion):
         levels = torch.tensor(list(self.levels), device=written.device, dtype=written.dtype)
         error = labels.unsqueeze(-1) - written
         return 2 * torch.maximum(levels * error, (levels - 1) * error).mean(dim=-1)
+
+    @override
+    def order(self, written: Tensor) -> Tensor:
+        return written.sort(dim=-1).values
 
 
 class ValueHead(Head):
@@ -120,11 +129,15 @@ class ValueHead(Head):
         precise = written.to(torch.promote_types(written.dtype, torch.float32))
         return precise.reshape(*precise.shape[:-1], self.targets.numbers, len(self.criterion.levels))
 
+    def predict(self, written: Tensor) -> Tensor:
+        """Return what is forecast by what is written, (…, numbers, levels), quantiles in rising order."""
+        return self.criterion.order(self.split(written))
+
     @override
     def loss(self, scores: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
         return self.criterion(self.split(scores), labels).mean()
 
     @override
     def best(self, scores: Tensor, given: Tensor) -> Tensor:
-        point = self.criterion.point(self.split(scores))
+        point = self.criterion.point(self.predict(scores))
         return torch.cat([point.to(given.dtype), given[..., self.targets.numbers :]], dim=-1)

@@ -60,7 +60,7 @@ class Forecaster(Predictor):
         """Let every model write: step by step, each being told the calendar and what the model wrote before, or all at once.
 
         Returns:
-            What is written (batch, horizon, series, levels), and the attention's weights (batch, horizon, look_back).
+            The forecasts (batch, horizon, series, levels), and the attention's weights (batch, horizon, look_back).
         """
         with memory_errors(lambda: batch.shape, REMEDY):
             outputs = [_roll(model, batch) for model in self.models]
@@ -157,7 +157,7 @@ def _roll(model: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
     else:
         own = torch.zeros(inputs.shape[:2], dtype=torch.bool, device=inputs.device)
         decoded = model.decode_scheduled(inputs, memory, state, own)
-    return _head(model).split(model.scores(decoded, memory)), decoded.weights
+    return _head(model).predict(model.scores(decoded, memory)), decoded.weights
 
 
 def _force(model: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
