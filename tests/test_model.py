@@ -7,6 +7,7 @@ import torch
 
 from attnlab.attention.noise import NOISE
 from attnlab.attention.scores import General
+from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError
 from attnlab.layers.frontend import SourceFrontend, TokenFrontend
 from attnlab.layers.trees import select
@@ -279,6 +280,28 @@ class Limited(General):
 
 
 LIMITED = "score._target_=test_model.Limited"
+
+
+@pytest.mark.parametrize("encoder", ["lstm", "convolutional"])
+def test_dropout_of_the_memory_thins_what_the_decoder_reads_in_training_alone(
+    encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = model(f"encoder={encoder}", *SMALL, "model.memory_dropout=0.5")
+    read: list[EncoderOutput] = []
+    start = made.decoder.start
+    monkeypatch.setattr(made.decoder, "start", lambda encoded: (read.append(encoded), start(encoded))[1])
+    source, lengths = sentences([4, 4, 4])
+    for training in (False, True):
+        made.train(training)
+        made.encode(source, lengths)
+    whole, thin = read
+    for before, after in ((whole.states, thin.states), (whole.values, thin.values)):
+        if before is None or after is None:
+            assert encoder == "lstm"
+            continue
+        kept = after != 0
+        assert 0.2 < kept.double().mean() < 0.8
+        torch.testing.assert_close(after[kept], 2 * before[kept])
 
 
 @pytest.mark.few(3)

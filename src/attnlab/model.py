@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from attnlab.attention import AttentionFactory, Part
 from attnlab.decoders import Decoder, DecoderOutput, DecoderState
-from attnlab.encoders import Encoder
+from attnlab.encoders import Encoder, EncoderOutput
 from attnlab.errors import UserError
 from attnlab.heads import Head, TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
@@ -44,6 +44,7 @@ class Seq2Seq(nn.Module):
         head: makes the head from (decoder, size of a target vector, targets).
         embedding_size: asked of both frontends.
         dropout: on the vectors of both sides and on the readout, a probability.
+        memory_dropout: on the encoder's states, before decoder and attention read them, a probability.
         tied_embeddings: what shares one matrix: nothing, the target embedding and the head ("target": Press and Wolf 2017), or
             the source embedding too ("all", which needs one vocabulary for both).
 
@@ -65,6 +66,7 @@ class Seq2Seq(nn.Module):
         head: Callable[[Decoder, int, TargetSpace], Head],
         embedding_size: int,
         dropout: float,
+        memory_dropout: float = 0.0,
         tied_embeddings: Literal["none", "target", "all"] = "none",
     ) -> None:
         super().__init__()
@@ -78,6 +80,7 @@ class Seq2Seq(nn.Module):
         self._check_language()
         self._check_entities()
         self.dropout = nn.Dropout(dropout)
+        self.memory_dropout = nn.Dropout(memory_dropout)
         initialize(self, seed)
         self._tie(tied_embeddings)
 
@@ -150,12 +153,17 @@ class Seq2Seq(nn.Module):
         """
         vectors = self.source_frontend(source)
         encoded = self.encoder(self.dropout(vectors), lengths)
+        encoded = self._thin(encoded)
         language = self.source_frontend.language(source)
         if language is not None:
             encoded = encoded._replace(language=self.dropout(language))
         memory, state = self.decoder.start(encoded)
         own = vectors if self.target_frontend.reads_source else None
         return SourceMemory(memory, self.head.prepare(encoded, copy_ids), own), state
+
+    def _thin(self, encoded: EncoderOutput) -> EncoderOutput:
+        values = None if encoded.values is None else self.memory_dropout(encoded.values)
+        return encoded._replace(states=self.memory_dropout(encoded.states), values=values)
 
     def decode(self, tokens: Tensor, memory: SourceMemory, state: DecoderState) -> DecoderOutput:
         """Read target tokens (batch, target_len, …), one or a whole sequence; the readout at t is about the token after t."""
