@@ -65,6 +65,7 @@ def command(
     """
     check_label(label)
     from attnlab.runs.evaluations import choose_metric, read_tested
+    from attnlab.studies.calibration import tell_published
     from attnlab.studies.notes import differing_origins, differing_starts
 
     tested = {folder: [read_tested(run, test, label) for run in finished_runs(folder)] for folder in (baseline, *systems)}
@@ -89,6 +90,8 @@ def command(
     for note in differing_starts({str(run.path): (run.read_config, run.read_starts()) for run in runs}):
         print(note)
     print(f"{told}; p corrected by Holm over {len(results)} comparisons")
+    if false := tell_published(chosen):
+        print(false)
     return 0
 
 

@@ -173,13 +173,13 @@ def column(
         read: of one run; None where there is nothing.
         form: of the numbers.
         spread: also show how far the seeds lie apart.
-        best: chooses the best of several values, which is marked; None marks none.
+        best: chooses the best of several values, which is marked if any is another; None marks none.
         brief: whether a narrow table shows the column.
         limits: beyond which no value can be, and no interval goes.
     """
     values = {label: [value for run in runs if (value := read(run)) is not None] for label, runs in done.items()}
     means = {label: float(mean(found)) for label, found in values.items() if found}
-    marked = best(list(means.values())) if best and len(means) > 1 else None
+    marked = best(list(means.values())) if best and len({*means.values()}) > 1 else None
     cells = {}
     for label, value in means.items():
         text, more, short = form.format(value), {}, ""

@@ -8,6 +8,7 @@ from statistics import mean
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.significance.calibration import LEVEL
 from attnlab.evaluation.significance.multiplicity import holm
+from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Study
 from attnlab.studies.comparison import metric_column
 from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare
@@ -182,6 +183,8 @@ def _notes(
         if count
         else "bold: the best of its column; nothing was tested, for too few seeds are finished"
     )
+    if count and (false := tell_published(significance)):
+        yield false
     untested = [f"{pair.other} in {pair.test} ({why})" for pair, why in found.items() if isinstance(why, str)]
     if count and untested:
         yield f"neither bold nor found to be worse, since not tested: {', '.join(untested)}"

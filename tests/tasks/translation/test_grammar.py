@@ -53,8 +53,8 @@ def test_corpus_is_the_same_everywhere() -> None:
     """Neither the process nor the version of Python matters. If this fails on purpose, raise GRAMMAR_VERSION."""
     splits = GrammarCorpus(**SMALL).load()
     content = json.dumps([[t.source, t.target, [sorted(gold.sure) for gold in t.alignments or ()]] for t in splits.values()])
-    assert corpus.GRAMMAR_VERSION == 4
-    assert hashlib.sha256(content.encode()).hexdigest() == "309a3492c70aba120827ac1fb5e4efaeb16704a76a8a387b658fbefc93f3569f"
+    assert corpus.GRAMMAR_VERSION == 5
+    assert hashlib.sha256(content.encode()).hexdigest() == "936ab93cd4a6de0cd196207cc06dcc3ec4b68e4cdcfe272f67c739125226ace3"
 
 
 def test_size_of_training_does_not_change_the_tests() -> None:
@@ -128,7 +128,7 @@ def test_vocabulary_can_be_learnt(splits: dict[str, ParallelText]) -> None:
         assert 500 < len(known) < 900
         for name in ("val", *GrammarCorpus.test_names):
             tested = words(getattr(splits[name], side))
-            assert sum(known[w] == 0 for w in tested) < 0.002 * len(tested)
+            assert sum(known[w] == 0 for w in tested) < 0.003 * len(tested)
 
 
 def test_lengths_tokens_and_alignments() -> None:

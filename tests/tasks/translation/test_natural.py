@@ -97,6 +97,20 @@ NEVER = {
     "small numbers in digits, in German": ("german", r"\b([1-9]|1[0-2])\b"),
     "digits in front": ("english", r"^\d"),
     "asking whether someone asks": ("german", r"\bfrag\w*, ob [^,]*\bfrag"),
+    "hoping that oneself forgets to": (
+        "german",
+        rf"^({PEOPLE}) (sagt|sagte|glaubt|glaubte|weiß|wusste|hofft|hoffte|fragt|fragte), (dass|ob) (er|sie) "
+        r"(immer |manchmal |oft )?(versucht|versuchte|beginnt|begann|vergisst|vergaß|verspricht|versprach),",
+    ),
+    "a short relative clause in front of zu and an infinitive": (
+        "german",
+        r"(versuch|beg[ia]nn|verga|vergiss|vergess|verspr)\w*, [^,]+, (der|die|das|den|dem|denen) \w+ \w+, zu \w+[.,]",
+    ),
+    "a young boy": ("german", r"\bjunge[rnms]? Junge"),
+    "something written of which something else is told": (
+        "english",
+        rf"\b(write|writes|wrote|written) {PHRASE} (\w+ ){{0,2}}(letter|poem|book)s? (that|which)\b",
+    ),
     "saying that someone says": ("english", r"\b(say|says|said) that [^,]*\b(say|says|said)\b"),
     "writing what nobody writes": (
         "english",

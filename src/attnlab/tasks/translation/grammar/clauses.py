@@ -44,7 +44,8 @@ def close(pieces: list[Piece], negation: list[Word], rest: list[Piece], verbs: l
     last = (pieces + rest)[-1:]
     behind: list[Word] = []
     if last:
-        passed = len(verbs) + (0 if rest else len(negation))
+        is_zu = any(word.form == "zu" for word in verbs[:-1])  # with the infinitive behind it, one word to a reader
+        passed = len(verbs) - is_zu + (0 if rest else len(negation))
         weight = sum(word.form != "," for word in last[0].relative)
         if passed and last[0].reach and weight >= last[0].reach * passed:
             behind = last[0].relative

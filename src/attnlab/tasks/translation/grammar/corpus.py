@@ -18,7 +18,7 @@ from attnlab.tasks.translation.grammar.derivation import nesting
 from attnlab.tasks.translation.grammar.phrases import Word, align
 from attnlab.tasks.translation.grammar.sampling import Sampler
 
-GRAMMAR_VERSION = 4
+GRAMMAR_VERSION = 5
 """Raised whenever the same seed draws other sentences than before."""
 
 SHORT = (3, 20)

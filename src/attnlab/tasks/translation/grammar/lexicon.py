@@ -79,6 +79,7 @@ class Verb:
         stative: a state, which nobody tries to reach, and which goes with no time.
         positive: not negated: nobody "does not hope".
         befalls: it happens to people, and nobody must or may do it: see, fall asleep.
+        creates: its object was not there before, so that nothing can be told of it: write.
         under: bases of the verbs whose infinitive it can be.
     """
 
@@ -102,6 +103,7 @@ class Verb:
     stative: bool = False
     positive: bool = False
     befalls: bool = False
+    creates: bool = False
     under: frozenset[str] = frozenset()
 
     @property
@@ -288,7 +290,8 @@ def _verbs() -> list[Verb]:
                 "state" in traits,
                 "positive" in traits,
                 "befalls" in traits,
-                frozenset(traits) - {"place", "state", "positive", "befalls"},
+                "creates" in traits,
+                frozenset(traits) - {"place", "state", "positive", "befalls", "creates"},
             )
         )
     return verbs

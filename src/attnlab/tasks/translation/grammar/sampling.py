@@ -30,8 +30,7 @@ CONJUNCTIONS = {
 }
 """By tense: when is wenn in the present, and als in the past, where it is wenn too if it happened more than once."""
 
-OBJECT_CLAUSES = {"that", "whether"}
-COMPLEMENTS = {*OBJECT_CLAUSES, "infinitive"}
+COMPLEMENTS = {"that", "whether", "infinitive"}
 NOW = ("present",) * 4 + ("perfect",) * 2 + ("future",) * 2 + ("modal",) * 3
 WITHIN = ("present",) * 3 + ("past",) * 2 + ("perfect", "future", "modal")
 """Tenses of a clause that tells of now, and of one within it. Where a clause tells of the past, so do those within it."""
@@ -180,7 +179,7 @@ class Sampler(PhraseSampler):
             event: whether it must be something that happens, once.
             positive: whether it must not be negated.
             known: whether its subject must be definite.
-            plain: whether it must have no clause as its object.
+            plain: whether it must have no clause, and no infinitive, as its object: nobody hopes that he forgets to sleep.
         """
         tense = "past" if self._past else self.random.choice(tenses)
         told, self._past = self._past, tense == "past"
@@ -260,7 +259,7 @@ class Sampler(PhraseSampler):
             case "acc" | "dat" | "prep":
                 clause.objects[verb.frame] = given or self._phrase(
                     verb.objects,
-                    depth,
+                    0 if verb.creates else depth,
                     owner=clause.subject,
                     negated=clause.negated,
                     known=clause.negated and (verb.frame == "prep" or verb.stative),
@@ -308,13 +307,13 @@ class Sampler(PhraseSampler):
             subject: its subject, if that is known.
             depth: whether clauses nest in it.
             event: whether it must be no state.
-            plain: whether it must take no clause that says what someone thinks.
+            plain: whether it must take no clause and no infinitive.
             matrix: the verb whose infinitive it is to be.
         """
         kind = "" if subject is None else subject.kind
         key = (kind, depth > 0, event, plain, matrix)
         if key not in self._fitting:
-            refused = COMPLEMENTS if depth <= 0 else OBJECT_CLAUSES if plain else set()
+            refused = COMPLEMENTS if depth <= 0 or plain else set()
             fitting: dict[str, list[Verb]] = {}
             for verb in self.words.verbs:
                 is_known = (not kind or kind in verb.subjects) and (not matrix or matrix in verb.under)
@@ -322,8 +321,9 @@ class Sampler(PhraseSampler):
                     fitting.setdefault(verb.frame, []).append(verb)
             self._fitting[key] = fitting
         fitting = self._fitting[key]
-        weights = {"none": 2.0, "acc": 5.0, "dat": 2.0, "that": 1.5 * self.nesting}
-        weights |= dict.fromkeys(("whether", "infinitive"), self.nesting)
+        weights = {"none": 2.0, "acc": 5.0, "dat": 2.0, "that": 1.5 * self.nesting, "whether": self.nesting}
+        # an infinitive is a short clause: were it as much likelier, short and deep sentences would hold little else
+        weights["infinitive"] = self.nesting**0.5
         # a sentence says each verb once
         fresh = {frame: [v for v in verbs if v.base not in self._used] for frame, verbs in fitting.items()}
         fitting = {frame: verbs for frame, verbs in fresh.items() if verbs} or fitting

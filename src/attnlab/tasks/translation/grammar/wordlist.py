@@ -79,7 +79,7 @@ ADJECTIVES = """
 2 furniture bed fixture instrument: heavy schwer schwer
 2 letter poem book: long lang lang
 3 person animal: strong stark stark | hungry hungrig hungrig | tired müde müd | sick krank krank
-4 person animal: young jung jung
+4 adult parent kin offspring animal: young jung jung
 4 adult parent kin offspring animal tool transport fittings text place: old alt alt
 4 tool transport fittings text building hall room: new neu neu
 5 device instrument wear cup furniture fixture vehicle ship: red rot rot | blue blau blau | green grün grün
@@ -120,7 +120,7 @@ acc try begin: person > furniture bed device instrument wear fruit cake: carry c
  tragen trägt trug getragen
 acc try begin promise: person > text device instrument wear cup vehicle ship: describe describes described described =\
  beschreiben beschreibt beschrieb beschrieben
-acc place try begin promise forget: person > letter poem book: write writes wrote written =\
+acc place try begin promise forget creates: person > letter poem book: write writes wrote written =\
  schreiben schreibt schrieb geschrieben
 acc place try begin promise: person > food: eat eats ate eaten = essen isst aß gegessen
 acc place try begin: animal > fruit: eat eats ate eaten = fressen frisst fraß gefressen
@@ -167,7 +167,7 @@ infinitive: person: promise promises promised promised = versprechen verspricht 
 """Frame and traits; kinds or domains of subject, object, prepositions and case; forms.
 
 Traits: "place", a place can be added; "state", a state; "positive", nobody denies it;
-"befalls", nobody must or may do it; else verbs whose infinitive it can be.
+"befalls", nobody must or may do it; "creates", its object was not there before; else verbs whose infinitive it can be.
 No verb here has one English form for the present and the past (they read), nor is any sentence ambiguous otherwise.
 """
 
