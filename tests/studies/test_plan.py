@@ -31,9 +31,22 @@ def test_a_variant_chooses_an_option_for_the_part_that_it_names(tmp_path: Path) 
     pointing = "task=pointing, data=sort"
     study = planned(tmp_path, f"head_dot: [{pointing}, 'attention/score@head.score=dot']")
     (run,) = study.runs
-    config = settle(compose("mine", run.overrides, study.places).config)
+    config = study.config(run)
     assert config["head"]["score"]["_target_"].endswith(".Dot")
-    assert config["attention"] == settle(compose("mine", ["task=pointing", "data=sort"], study.places).config)["attention"]
+    assert config["attention"] == settle(compose("train", ["task=pointing", "data=sort"], [CONF]).config)["attention"]
+
+
+def test_a_variant_chooses_otherwise_than_the_studys_own_file(tmp_path: Path) -> None:
+    """Hydra lets what the main config overrides win over what any option overrides, and says nothing."""
+    overridden = STUDY.replace("[train, _self_]", "[train, {{override /decoder: luong_feeding}}, _self_]")
+    text = overridden.format(variants="a: [], b: [decoder=bahdanau, scheduler=plateau]", more="")
+    (tmp_path / "mine.yaml").write_text(text)
+    (tmp_path / "larger.yaml").write_text("defaults: [mine, {override /scheduler: cosine}, _self_]")
+    for name, scheduler in (("mine", "constant"), ("larger", "cosine")):
+        study = plan(tmp_path, name, [], [CONF], command=["attnlab", "study", name])
+        made = [study.config(run) for run in study.runs]
+        assert [config["decoder"]["_target_"].rpartition(".")[2] for config in made] == ["LuongDecoder", "BahdanauDecoder"]
+        assert [config["scheduler"]["_target_"].rpartition(".")[2] for config in made] == [scheduler, "plateau"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,9 @@ from attnlab.errors import UserError
 from attnlab.runs.files import write_atomically
 from attnlab.studies.values import DECIDES_PLACE
 
+ROOT = "study_with_variants"
+"""The main config of a study that has variants."""
+
 
 def write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Place], folder: Path) -> None:
     """Write each variant of a study as an option.
@@ -41,6 +44,20 @@ def write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Place
             else:
                 _set(keys, override.key, override.value)
         _write(folder / f"{name}.yaml", {"defaults": [*choices, "_self_"], **keys})
+
+
+def write_root(config_name: str, folder: Path) -> str:
+    """Write a main config around a study's, and return its name.
+
+    What the main config itself chooses, Hydra lets no option choose otherwise: a variant's decoder would be left out in silence
+    where the study's file overrides the decoder of train. One level below, the option that comes last has its way.
+
+    Args:
+        config_name: of the study's config.
+        folder: a place of configs.
+    """
+    _write(folder / f"{ROOT}.yaml", {"defaults": [config_name, "_self_"]})
+    return ROOT
 
 
 def write_trials(trials: Sequence[Mapping[str, Any]], folder: Path) -> None:

@@ -28,7 +28,7 @@ from attnlab.studies.files import read_study_file
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
 from attnlab.studies.names import Significance
-from attnlab.studies.options import name_trials, write_trials, write_variants
+from attnlab.studies.options import name_trials, write_root, write_trials, write_variants
 from attnlab.studies.tuning.search import Tuning, keep_numbers, parse_tuning
 
 TRIAL = re.compile(r"\+?trial=t(\d+)$")
@@ -66,7 +66,7 @@ class Plan:
 
     Attributes:
         places: where configs are searched; the main config lies in the first, a folder.
-        config_name: of the main config.
+        config_name: of the main config, which is the study's or, where it has variants, one around it.
         overrides: for Hydra's sweeper.
         folder: of the study.
         settings: the node ``study`` of the config.
@@ -190,7 +190,8 @@ def plan(
     if settings["variants"]:
         options = scratch or folder.variant_options
         write_variants(settings["variants"], everywhere, options / "variant")
-        everywhere.append(options)
+        everywhere.insert(0, options)
+        config_name = write_root(config_name, options)
         _check_choice(overrides, settings["variants"], everywhere)
         all_of_them = f"+variant={','.join(settings['variants'])}"
         beside = [all_of_them, *(override.text for override in parsed if override.place not in {*axes, "variant"})]

@@ -119,7 +119,7 @@ class IntervalWidth(Coverage):
     unit = ""
     scale = 1.0
     digits = 3
-    limits = Metric.limits  # quantiles may cross
+    limits = NOT_NEGATIVE
 
     @override
     def of(self, forecast: Forecast) -> NDArray[np.float64]:

@@ -159,7 +159,7 @@ class Ett(TableFile):
     def ends(self, table: Table) -> tuple[int, int, int]:
         if table.times is None:
             raise UserError(f"{self.path}: months are counted by the column of the time: name it")
-        day = timedelta(days=1) / (table.times[1] - table.times[0]) if len(table.times) > 1 else len(table.times)
+        day = timedelta(days=1) / step_between(table.times) if len(table.times) > 1 else len(table.times)
         month = round(DAYS * day)
         if len(table.values) < 20 * month:
             raise UserError(f"{self.path} has {len(table.values)} rows, fewer than 20 months of {month}: choose the data csv")
