@@ -172,7 +172,7 @@ def test_a_kernel_that_is_impossible_here_is_refused(changed: dict[str, Any], to
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
-        ({"score": "additive"}, "a Additive score is no product of query and key"),
+        ({"score": "additive"}, "the score Additive is no product of query and key"),
         ({"normalizer": "sparsemax"}, "a Sparsemax normalizer is no softmax"),
         ({"normalizer": "sink"}, "a SinkSoftmax normalizer is no softmax"),
         ({"history": "temporal"}, "a Temporal history changes at every token"),

@@ -105,7 +105,7 @@ def test_a_sweep_of_which_one_variant_cannot_be_built_trains_nothing(
 ) -> None:
     sweep = ["train", "-m", *SMALL_RUN, "name=sweep", "attention=none,dot,additive", "encoder.hidden_size=7"]
     assert cli(*sweep, *(["--dry-run"] if dry_run else [])) == 2
-    assert "attnlab: dot: attention.score: a Dot score compares vectors of one size" in capsys.readouterr().err
+    assert "attnlab: dot: attention.score: the score Dot compares vectors of one size" in capsys.readouterr().err
     assert not [*tmp_path.glob("runs/sweep/**/run.json")]
 
 
@@ -224,6 +224,13 @@ MISTAKES = {
     "a word for a rate": (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'"),
     "no validation": (["trainer.max_steps=1"], "trainer.max_steps=1 ends the training before its first validation"),
     "no validation in time": (["trainer.check_val_every_n_epoch=3", "trainer.max_epochs=2"], "set it to 3 or more"),
+    "clip value below 0": (["trainer.gradient_clip_val=-1"], "trainer.gradient_clip_val must be a number, 0 or more, or null"),
+    "no number": (["objective.label_smoothing=nan"], "objective.label_smoothing must be"),
+    "share of a batch": (["trainer.limit_test_batches=0.1"], "of some set less than one batch"),
+    "a time between validations": (["trainer.val_check_interval=00:00:00:05"], "trainer.val_check_interval must be a number"),
+    "no option": (["attention=null"], "for nothing, choose none"),
+    "an unknown column": (["study.metrics=[nonsense]"], "study.metrics is a list of any of bleu"),
+    "path for a name": ([*TEXT, "data.tests={../x: test}"], "'../x' names files"),
     "interval": (["trainer.val_check_interval=1000"], "is more than the 2 batches of an epoch"),
     "seed": (["seed=one"], "seed must be a whole number, from 0 to 4294967295, not 'one'"),
     "optimizer": (["optimizer.lr=-1"], "optimizer or scheduler: Invalid learning rate: -1"),

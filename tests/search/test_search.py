@@ -138,7 +138,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "a width of 1 leaves nothing to rank": lambda: BeamSearch(width=1, coverage_penalty=0.1),
     "choose an option of its group": lambda: BeamSearch(length_penalty="gnmt"),  # type: ignore[arg-type]
     "an alpha of 0 makes no difference": lambda: GNMTPenalty(alpha=0.0),
-    "temperature above 0, .* not 1, 0, 0 and 1.0": lambda: SamplingSearch(temperature=0),
+    "temperature 1e-6 or more, .* not 1, 0, 0 and 1.0": lambda: SamplingSearch(temperature=0),
     "a top_k of 1 always draws the most probable token": lambda: SamplingSearch(top_k=1, temperature=2.0),
 }
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.page import page
 from attnlab.studies.tuning.search import keep_numbers, parse_tuning
+from attnlab.studies.tuning.selection import _score
 from attnlab.studies.tuning.summary import read_selection, tabulate
 from commands import TINY, Cli, cli, settings
 from conftest import exhaustive_but
@@ -112,6 +114,15 @@ def outcome(folder: Path) -> tuple[dict[str, list[tuple[float, float]]], dict[st
     assert {config["test"] for config in runs.values()} == {True}
     study = collect(folder)
     return trials, {label: runs[0].config["optimizer"]["lr"] for label, runs in study.variants.items()}
+
+
+def test_a_trial_has_the_score_of_its_checkpoint_which_the_loss_decides_between_equal_ones() -> None:
+    study: Any = SimpleNamespace(find_metric=lambda name: SimpleNamespace(higher_is_better=True))
+    curve = [{"val/exact": 0.0, "val/loss": loss, "val/bleu": bleu} for loss, bleu in ((5.0, 1.0), (3.0, 2.0), (4.0, 3.0))]
+    run: Any = SimpleNamespace(
+        state="done", error="", is_done=True, curve=curve, result=SimpleNamespace(monitor="val/exact", best=0.0)
+    )
+    assert (_score(study, run, "loss"), _score(study, run, "bleu")) == (3.0, 2.0)
 
 
 NONSENSE: dict[str, tuple[Any, str]] = {

@@ -137,7 +137,7 @@ RULES = (
 
 
 KERNEL_RULES = (
-    Rule(lambda parts: parts.score is None or not parts.score.is_product, "a {score} score is no product of query and key"),
+    Rule(lambda parts: parts.score is None or not parts.score.is_product, "the score {score} is no product of query and key"),
     Rule(
         lambda parts: parts.normalizer is None or parts.normalizer.softmax_temperature is None,
         "a {normalizer} normalizer is no softmax",

@@ -89,7 +89,7 @@ def command(
     runs = [one.run for sets in tested.values() for one in sets]
     for note in differing_starts({str(run.path): (run.read_config, run.read_starts()) for run in runs}):
         print(note)
-    print(f"{told}; p corrected by Holm over {len(results)} comparisons")
+    print(f"{told}; p corrected by Holm over {len(results)} comparison{'s' if len(results) > 1 else ''}")
     if false := tell_published(chosen):
         print(false)
     return 0

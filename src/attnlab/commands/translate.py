@@ -128,11 +128,12 @@ class Lines:
     def _link(self, line: str, prediction: "Prediction") -> str:
         """Link the words at white space of a line and of its translation, where tokens spell them."""
         from attnlab.data.pharaoh import format_links
+        from attnlab.data.symbols import without_end
         from attnlab.evaluation.alignment import from_weights
         from attnlab.tasks.translation.links import token_spans
 
-        columns = token_spans(line.split(), prediction.source[:-1])
-        rows = token_spans(prediction.text.split(), prediction.tokens[:-1], self.joiner)
+        columns = token_spans(line.split(), without_end(prediction.source))
+        rows = token_spans(prediction.text.split(), without_end(prediction.tokens), self.joiner)
         if columns is None or rows is None:
             self.unlinked += 1
             return ""
@@ -141,12 +142,13 @@ class Lines:
 
 def _to_json(number: int, line: str, found: Sequence["Prediction"]) -> dict[str, Any]:
     """Return what was found for a line; links are between tokens, so that they count what stands beside them."""
+    from attnlab.data.symbols import without_end
     from attnlab.evaluation.alignment import link_items
     from attnlab.evaluation.evidence import EXAMPLE
 
     translations = []
     for prediction in found:
-        tokens, source = prediction.tokens[:-1], prediction.source[:-1]
+        tokens, source = without_end(prediction.tokens), without_end(prediction.source)
         translations.append(
             {
                 "text": prediction.text,
@@ -156,4 +158,4 @@ def _to_json(number: int, line: str, found: Sequence["Prediction"]) -> dict[str,
                 "links": sorted(link_items(prediction.weights, len(source), len(tokens), shift=0)),
             }
         )
-    return {EXAMPLE: number, "source": line, "source_tokens": found[0].source[:-1], "translations": translations}
+    return {EXAMPLE: number, "source": line, "source_tokens": without_end(found[0].source), "translations": translations}

@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import math
 import re
 from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
@@ -53,7 +54,8 @@ TRAINER = {
     "limit_train_batches": FEWER,
     "limit_val_batches": FEWER,
     "limit_test_batches": FEWER,
-    "val_check_interval": Annotated[float, Range(above=0)] | str | dict[str, Any] | None,
+    "val_check_interval": FEWER,
+    "gradient_clip_val": Annotated[float, Range(0)] | None,
     "check_val_every_n_epoch": COUNT | None,
     "accumulate_grad_batches": COUNT,
     "log_every_n_steps": Annotated[int, Range(0)] | None,
@@ -119,7 +121,7 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
             f"{path} is a component and not a value, as {value!r} is: choose an option of its group, such as by "
             f"{path.replace('.', '/')}=OPTION, or name its class by {path}._target_"
         )
-    if not fits(value, hint):
+    if not fits(value, hint) or (isinstance(value, float) and math.isnan(value)):
         raise UserError(f"{path} must be {in_words(hint)}, not {value!r}")
     for pattern, limited in LIMITED:
         kind, numbers = get_args(limited)

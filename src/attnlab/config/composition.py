@@ -243,6 +243,10 @@ def hydra_errors() -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_one_line(error)) from error
+    except ValueError as error:
+        if not str(error).startswith("Config group override"):
+            raise
+        raise UserError("an option of a group has a name, which null and numbers are not: for nothing, choose none") from error
     except MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{mark.name}, line {mark.line + 1}" if mark else "a config"

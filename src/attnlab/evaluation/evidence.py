@@ -21,8 +21,8 @@ class Prediction:
     Attributes:
         index: position of the source among the examples, from 0.
         text: the prediction as a line of text, in the form of the references.
-        tokens: tokens of the prediction, ending with the end symbol.
-        source: source tokens as the model read them, ending with the end symbol.
+        tokens: tokens of the prediction, ending with the end symbol where the task has one.
+        source: source tokens as the model read them, likewise.
         weights: attention weights (len(tokens), len(source)), on the CPU.
         log_probability: Σ_t log p(y_t | y_<t, x), the end symbol included, in nats.
         score: what the search ranked by.
@@ -47,11 +47,11 @@ class ForcedDecoding:
     """A given target, as a model sees it when it is made to write it.
 
     Attributes:
-        tokens: of the target, ending with the end symbol.
+        tokens: of the target, ending with the end symbol where the task has one.
         log_probabilities: log p(y_t | y_<t, x) of each, in nats.
         right: for each token, whether it is the most probable one.
         weights: attention weights (len(tokens), len(source)), on the CPU.
-        source: source tokens, ending with the end symbol.
+        source: source tokens, likewise.
         heads: where asked for, the weights of each head by name, such as "layers.0.attention, head 1".
         unknown: places of the tokens that the model knows as the unknown one alone, whose probability is that of all of them.
         sums_to_one: whether the weights of every token sum to one, as the attention has it.

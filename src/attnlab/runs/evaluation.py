@@ -8,6 +8,7 @@ import numpy as np
 
 from attnlab.config import component_errors
 from attnlab.data.examples import Examples
+from attnlab.data.symbols import without_end
 from attnlab.evaluation.alignment import score
 from attnlab.evaluation.evidence import EXAMPLE, ExampleResult, ForcedDecoding, take_division
 from attnlab.evaluation.measurement import Measurement, measure
@@ -25,8 +26,6 @@ SHIFTS = (0, 1)
 
 SHOWN = 6
 """Examples whose attention is kept for pictures, the first of the first test set that are short enough to read."""
-SHOWN_LENGTH = 15
-"""Length of the longest of these, on either side, in the task's unit and not in a model's tokens."""
 
 
 @dataclass(frozen=True)
@@ -189,12 +188,11 @@ def map_attention(predictor: Predictor, test: str) -> list[dict[str, Any]]:
     """
     examples = predictor.task.examples(test)
     divisions = list(predictor.task.divisions(test).values()) or [range(len(examples))]
-    short = (examples.lengths.min(axis=1) > 0) & (examples.lengths.max(axis=1) <= SHOWN_LENGTH)
-    # The source's end element, and the target's start and end symbols, are not counted.
-    known = (examples.source.lengths > 1) & (examples.target.lengths > 2)
+    short = (examples.lengths.min(axis=1) > 0) & (examples.lengths.max(axis=1) <= predictor.task.shown_length)
     each = -(-SHOWN // len(divisions))
     first = (places.start + np.flatnonzero(short[places.start : places.stop])[:each] for places in divisions)
-    chosen = [index for places in first for index in places.tolist() if known[index]]
+    sides = (examples.source_tokens, examples.target_tokens)
+    chosen = [index for places in first for index in places.tolist() if all(without_end(side(index)) for side in sides)]
     if not chosen:
         return []
     device = next(predictor.models[0].parameters()).device

@@ -124,7 +124,7 @@ def _system_errors(path: Path) -> Iterator[None]:
 
 def _check_columns(names: object, task: Task) -> None:
     """Refuse columns of a study's table that its runs would leave empty."""
-    if names is not None and not isinstance(names, list):
+    if names is not None and not (isinstance(names, list) and {*map(str, names)} <= {*task.metrics}):
         raise UserError(f"study.metrics is a list of any of {', '.join(task.metrics)}, not {names}")
     for name in names or ():
         if task.test_names and name in task.metrics and not task.metrics[name].is_due("test"):
@@ -139,9 +139,15 @@ def _check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
     for: in the midst of a run Lightning would.
     """
     interval, limit = trainer.get("val_check_interval") or 1.0, trainer.get("limit_train_batches")
-    if isinstance(interval, str | dict):  # a time
-        return
     batches = len(module.data.train_dataloader())
+    loaders = {"train": [batches], "val": [len(module.data.val_dataloader())], "test": map(len, module.data.test_dataloader())}
+    for stage, counts in loaders.items():
+        share = trainer.get(f"limit_{stage}_batches")
+        if isinstance(share, float) and any(int(share * count) < 1 for count in counts):
+            raise UserError(
+                f"trainer.limit_{stage}_batches={share} is a share of the batches, and of some set less than one batch: name "
+                "a number of batches, as 1, or a larger share"
+            )
     if limit is not None:
         batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
     every = trainer.get("check_val_every_n_epoch", 1)

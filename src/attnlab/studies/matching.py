@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 KEYS = ("parameters", "key", "multiple")
 BASELINE = "baseline"
+LARGEST = 8192
+"""Beyond it no size is doubled: a model of such a one is built to be counted."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ def nearest_size(count: Callable[[int], int], target: int, begin: int, multiple:
     if known(2 * high) <= known(high):
         raise ValueError("it does not change the number of parameters")
     while known(high) < target:
+        if high * multiple > LARGEST:
+            raise ValueError(f"a size of {high * multiple:,} still has only {known(high):,} parameters, fewer than {target:,}")
         high *= 2
     while low > 1 and known(low) > target:
         low //= 2

@@ -312,7 +312,12 @@ def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
 
 def _settings(composition: ComposedConfig) -> dict[str, Any]:
     """Return the node of the study itself, having checked it."""
-    study = dict.fromkeys(KEYS) | (composition.value("study") or {})
+    given = composition.value("study")
+    if not isinstance(given, Mapping):
+        raise UserError(
+            f"study holds keys such as question and baseline, and is not {given!r}: does its file begin with train?"
+        )
+    study: dict[str, Any] = {**dict.fromkeys(KEYS), **given}
     for key in study:
         if key not in KEYS:
             raise unknown_key(str(key), KEYS, "study")
@@ -321,6 +326,8 @@ def _settings(composition: ComposedConfig) -> dict[str, Any]:
         raise UserError(f"study.question is text, not {study['question']!r}")
     if metrics is not None and not (isinstance(metrics, list) and metrics and {*map(str, metrics)} <= {*known}):
         raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {metrics}")
+    if study["significance"] is None:
+        raise UserError("the file of a study begins with the config train: add defaults: [train, _self_]")
     if study["significance"] not in get_args(Significance):
         raise UserError(f"study.significance is one of {', '.join(get_args(Significance))}, not {study['significance']!r}")
     study["claims"] = [claim.text for claim in parse_claims(study["claims"])]

@@ -39,9 +39,12 @@ class Task(ABC):
     Attributes:
         name: of the task, as ``conf/task`` has it.
         test_names: names of the test sets, the first being the one that ranks.
+        shown_length: of the longest example whose attention is kept for pictures, on either side, in the task's unit and not in
+            a model's tokens.
     """
 
     name: ClassVar[str]
+    shown_length: ClassVar[int] = 15
     test_names: tuple[str, ...]
 
     def __init__(self, *, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from lightning import Callback, LightningModule, Trainer
@@ -31,6 +31,7 @@ from attnlab.errors import printable
 from attnlab.evaluation.evidence import EXAMPLE, Prediction
 from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.plots import save
+from attnlab.hints import Range
 from attnlab.seeding import derive_seed
 from attnlab.training.finite import describe_origin
 from attnlab.training.module import SequenceModule
@@ -330,7 +331,9 @@ class Samples(Callback):
         heatmaps: of how many of them the attention is drawn, at the end of training.
     """
 
-    def __init__(self, context: RunContext, *, examples: int = 5, heatmaps: int = 3) -> None:
+    def __init__(
+        self, context: RunContext, *, examples: Annotated[int, Range(0)] = 5, heatmaps: Annotated[int, Range(0)] = 3
+    ) -> None:
         self.folder = context.heatmaps
         self.examples = examples
         self.heatmaps = heatmaps

@@ -5,7 +5,7 @@ import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from lightning import LightningModule, Trainer
@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from attnlab.data.batches import Batch
 from attnlab.errors import UserError
+from attnlab.hints import Range
 from attnlab.training.callbacks import RunContext
 
 LOSS = "val/loss"
@@ -72,7 +73,7 @@ class BestCheckpoint(ModelCheckpoint):
 class PatientStopping(EarlyStopping):
     """Stops when what is monitored has not improved for so many validations; an equal value with a lower loss has."""
 
-    def __init__(self, context: RunContext, *, patience: int = 10, min_delta: float = 0.0) -> None:
+    def __init__(self, context: RunContext, *, patience: Annotated[int, Range(0)] = 10, min_delta: float = 0.0) -> None:
         super().__init__(context.monitor, mode=context.mode, patience=patience, min_delta=min_delta)
         self.best_loss = float("inf")
 

@@ -1,13 +1,14 @@
 """Schedules of the learning rate, in the form that Lightning takes."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 from lightning.pytorch.utilities.types import LRSchedulerConfigType
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, ExponentialLR, LambdaLR, ReduceLROnPlateau
 
 from attnlab.errors import UserError
+from attnlab.hints import Range
 
 Interval = Literal["epoch", "step"]
 
@@ -17,12 +18,16 @@ def constant(optimizer: Optimizer) -> LRSchedulerConfigType:
     return {"scheduler": ConstantLR(optimizer, factor=1.0, total_iters=0)}
 
 
-def cosine(optimizer: Optimizer, *, duration: int, eta_min: float = 0.0, interval: Interval = "epoch") -> LRSchedulerConfigType:
+def cosine(
+    optimizer: Optimizer, *, duration: Annotated[int, Range(1)], eta_min: float = 0.0, interval: Interval = "epoch"
+) -> LRSchedulerConfigType:
     """Go down half a cosine from the full rate to ``eta_min`` in ``duration`` intervals."""
     return {"scheduler": CosineAnnealingLR(optimizer, T_max=duration, eta_min=eta_min), "interval": interval}
 
 
-def exponential(optimizer: Optimizer, *, gamma: float, interval: Interval = "epoch") -> LRSchedulerConfigType:
+def exponential(
+    optimizer: Optimizer, *, gamma: Annotated[float, Range(above=0)], interval: Interval = "epoch"
+) -> LRSchedulerConfigType:
     """Multiply the rate by ``gamma`` after every interval."""
     return {"scheduler": ExponentialLR(optimizer, gamma=gamma), "interval": interval}
 
@@ -50,7 +55,12 @@ def inverse_sqrt(optimizer: Optimizer, *, warmup: int = 400) -> LRSchedulerConfi
 
 
 def plateau(
-    optimizer: Optimizer, *, monitor: str, mode: Literal["min", "max"], factor: float = 0.5, patience: int = 1
+    optimizer: Optimizer,
+    *,
+    monitor: str,
+    mode: Literal["min", "max"],
+    factor: float = 0.5,
+    patience: Annotated[int, Range(0)] = 1,
 ) -> LRSchedulerConfigType:
     """Multiply the rate by ``factor`` when a metric has not improved for more than ``patience`` epochs.
 

@@ -13,11 +13,12 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+from attnlab.data import BatchOptions
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence
 from attnlab.runs.assembly import build_model, build_task
 from attnlab.search import GreedySearch
-from attnlab.tasks.forecasting import Forecast, Forecaster, Forecasting
+from attnlab.tasks.forecasting import Forecast, Forecaster, Forecasting, SeriesFile
 from attnlab.tasks.forecasting.metrics import (
     ContinuousRankedProbabilityScore,
     Coverage,
@@ -270,6 +271,11 @@ def test_a_run_is_measured_opened_and_drawn(cli: Cli, tmp_path: Path, capsys: py
     of_control = json.loads((control / "result.json").read_text())["tests"]["test"]["metrics"]
     assert {"mse", "mae", "crps"} == set(of_control)
     capsys.readouterr()
+    assert {len(one["source"]) for one in json.loads((run / "attention.json").read_text())} == {24}
+    (tmp_path / "rows.txt").write_text("150\n")
+    assert cli("translate", str(run), "--input", "rows.txt", "--json") == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (len(told["source_tokens"]), len(told["translations"][0]["tokens"])) == (24, 6)
     assert cli("evaluate", str(run)) == 0
     assert cli("draw", "heatmaps", str(run), "--source", "150", "--output", "map.png") == 0
     assert cli("draw", "heatmaps", str(run), "--source", "7", "--output", "map.png") == 2
@@ -299,6 +305,30 @@ def test_a_forecast_is_drawn_beside_what_came(head: str) -> None:
     (looked,) = (other for other in axes.figure.axes if other is not axes)
     heights = [bar.get_height() for bar in looked.patches]  # type: ignore[attr-defined]
     np.testing.assert_allclose(heights, found.weights.mean(dim=0).numpy(), rtol=1e-6)
+
+
+def test_an_opened_run_knows_its_columns_by_their_names(tmp_path: Path) -> None:
+    """A file that was changed since is read by name, and one that lacks a column is refused."""
+    path = tmp_path / "series.csv"
+
+    def read(*columns: int) -> Forecasting:
+        cells = [["day", "x", "y", "z"], *([f"2020-01-{day:02}", str(day), str(day % 3), "7"] for day in range(1, 31))]
+        path.write_text("\n".join(",".join(row[column] for column in columns) for row in cells))
+        source = SeriesFile(path=str(path), time="day" if 0 in columns else None, look_back=4, horizon=2)
+        return Forecasting(source, BatchOptions(), {}, 1)
+
+    trained = read(0, 1, 2)
+    state, values = trained.state(), trained.series.table.values
+    for columns in ((0, 2, 1), (0, 3, 1, 2)):
+        opened = read(*columns)
+        opened.load_state(state)
+        assert np.array_equal(opened.series.table.values, values)
+        assert opened.series.table.num_targets == 2
+    for columns, told in (((0, 1), "no column 'y', which the model knows"), ((1, 2), "knows the calendar")):
+        opened = read(*columns)
+        opened.load_state(state)
+        with pytest.raises(UserError, match=told):
+            opened.examples("test")
 
 
 def test_a_target_of_ones_own_is_refused() -> None:

@@ -146,6 +146,14 @@ def test_the_next_time_is_the_commonest_step_away() -> None:
     assert step_between(days[:1]) == timedelta()
 
 
+def test_months_are_counted_by_the_commonest_step(tmp_path: Path) -> None:
+    """The first step alone may be another one."""
+    begin = datetime(2020, 1, 1)
+    hours = [begin, *(begin + timedelta(hours=hour) for hour in range(2, 20 * 720 + 1))]
+    (tmp_path / "hours.csv").write_text("\n".join(["date,load", *(f"{time},{time.hour}" for time in hours)]))
+    assert Ett(path=str(tmp_path / "hours.csv")).load().ends == (8640, 11520, 14400)
+
+
 def test_too_few_rows_are_told_with_the_part_that_lacks_them(tmp_path: Path) -> None:
     path = tmp_path / "series.csv"
     path.write_text(GOOD)

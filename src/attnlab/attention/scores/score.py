@@ -45,7 +45,7 @@ class Score(Part, ABC):
 
     def as_product(self, query: Tensor) -> tuple[Tensor, float]:
         """Return vectors (batch, target_len, key_size) and a number: e is the number times their products with the keys."""
-        raise TypeError(f"a {type(self).__name__} score is no product of query and key")
+        raise TypeError(f"the score {type(self).__name__} is no product of query and key")
 
 
 MEBIBYTE = 2**20
@@ -87,6 +87,6 @@ class EqualSizes(Score, ABC):
         super().__init__(query_size, memory_size)
         if query_size != memory_size:
             raise UserError(
-                f"a {type(self).__name__} score compares vectors of one size, but query size {query_size} does not match key "
+                f"the score {type(self).__name__} compares vectors of one size, but query size {query_size} does not match key "
                 f"size {memory_size}: make them equal, or choose a score that compares different sizes, such as general"
             )

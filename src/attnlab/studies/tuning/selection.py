@@ -183,7 +183,11 @@ def _score(study: Study, run: Run, name: str) -> float | None:
     if monitor is None:  # no checkpoint is chosen: the last weights are
         return lines[-1][wanted]
     sign = -1.0 if study.find_metric(metric_name(monitor)).higher_is_better else 1.0
-    return min(lines, key=lambda line: sign * line[monitor] if math.isfinite(line[monitor]) else math.inf)[wanted]
+
+    def rank(line: Mapping[str, float]) -> tuple[float, float]:  # as BestCheckpoint does, the loss deciding between equal ones
+        return sign * line[monitor] if math.isfinite(line[monitor]) else math.inf, line.get("val/loss", math.inf)
+
+    return min(lines, key=rank)[wanted]
 
 
 def _has(config: Mapping[str, Any], values: Mapping[str, Any]) -> bool:

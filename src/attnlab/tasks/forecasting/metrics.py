@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence
-from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import signature_of, statistics_of
 from attnlab.tasks.forecasting.forecaster import Forecast
 

@@ -37,6 +37,18 @@ class Table:
     values: NDArray[np.float64]
     times: tuple[datetime, ...] | None = None
 
+    def choose(self, names: Sequence[str], num_targets: int) -> "Table":
+        """Return the table of these columns, in this order.
+
+        Raises:
+            UserError: one that is not there.
+        """
+        for name in names:
+            if name not in self.names:
+                raise UserError(f"the series has no column {name!r}, which the model knows: {nearest(name, self.names)}")
+        values = self.values[:, [self.names.index(name) for name in names]]
+        return Table(tuple(names), num_targets, values, self.times)
+
 
 @dataclass(frozen=True)
 class Series:

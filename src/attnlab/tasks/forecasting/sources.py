@@ -14,7 +14,7 @@ from typing_extensions import override
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.seeding import derive_seed
-from attnlab.tasks.forecasting.series import Series, Table, read_file, read_table
+from attnlab.tasks.forecasting.series import Series, Table, read_file, read_table, step_between
 
 Rows = Annotated[int, Range(1, 100_000)]
 DAYS = 30

@@ -55,6 +55,7 @@ class Forecasting(Task):
     """
 
     name = "forecasting"
+    shown_length = 48
     picture_size = (4.8, 3.0)
 
     def __init__(
@@ -90,12 +91,16 @@ class Forecasting(Task):
 
     @cached_property
     def series(self) -> Series:
-        """The series, read when it is asked for.
+        """The series, read when it is asked for; of a run that was opened, the columns that it knows by their names.
 
         Raises:
-            UserError: it cannot be read, or has too few rows.
+            UserError: it cannot be read, has too few rows, or is no more what the run was trained on.
         """
         series = self.source.load()
+        if self._known:
+            series = replace(series, table=series.table.choose(self._known["names"], self._known["series"]))
+            if count_calendar(series.table) != self._known["calendar"]:
+                raise UserError("the model knows the calendar where the series has no times now, or the other way round")
         look_back, horizon = self.source.look_back, self.source.horizon
         begin = 0
         for part, end in zip(("training", "validation", "test"), series.ends, strict=True):

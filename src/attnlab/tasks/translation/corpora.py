@@ -114,9 +114,12 @@ class Corpus(ABC):
         """Return the names of the test sets.
 
         Raises:
-            UserError: no name, one twice, or that of another split.
+            UserError: no name, one twice, that of another split, or one that cannot be part of a file's name.
         """
         found = tuple(names)
+        for name in found:
+            if not re.fullmatch(r"\w[\w.-]*", name):
+                raise UserError(f"tests: {name!r} names files: take letters, digits and any of _ . -")
         if not found or len({"train", "val", *found}) < len(found) + 2:
             raise UserError("tests names one test set or more, none of them twice, train or val")
         return found
