@@ -228,6 +228,7 @@ MISTAKES = {
     "no number": (["objective.label_smoothing=nan"], "objective.label_smoothing must be"),
     "share of a batch": (["trainer.limit_test_batches=0.1"], "of some set less than one batch"),
     "a time between validations": (["trainer.val_check_interval=00:00:00:05"], "trainer.val_check_interval must be a number"),
+    "another task's control": (["model=linear"], "takes its value from data.look_back, which this config has not"),
     "no option": (["attention=null"], "for nothing, choose none"),
     "an unknown column": (["study.metrics=[nonsense]"], "study.metrics is a list of any of bleu"),
     "path for a name": ([*TEXT, "data.tests={../x: test}"], "'../x' names files"),

@@ -21,7 +21,7 @@ from attnlab.config.composition import (
 )
 from attnlab.config.options import find_option
 from attnlab.config.trust import UntrustedError, foreign_targets, targets, trust, validate_targets
-from attnlab.config.variants import WITHOUT_EFFECT, path_part, variant_labels, variant_name, variant_overrides
+from attnlab.config.variants import WITHOUT_EFFECT, path_part, variant_labels, variant_name, variant_overrides, without_keys
 
 __all__ = [
     "CONF",
@@ -60,4 +60,5 @@ __all__ = [
     "variant_name",
     "variant_overrides",
     "with_values",
+    "without_keys",
 ]

@@ -266,6 +266,9 @@ def _one_line(error: BaseException) -> str:
     refused = re.match(r"UserError raised while resolving interpolation: (.*) full_key: ", told)
     if refused:
         return refused[1]
+    if missing := re.match(r"Interpolation key '(.+?)' not found full_key: (\S+)", told):
+        key, taken = missing[2], missing[1]
+        return f"{key} takes its value from {taken}, which this config has not: choose another option, or a task that has it"
     absent = re.match(r"Could not override '((.+)/.+?)'\. No match in the defaults list\. To append", told)
     if absent:  # Hydra's own advice, to append it, would give a key that nothing reads
         part, group = absent.groups()

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from attnlab.errors import UserError
 
@@ -17,6 +18,13 @@ LONGEST = 80
 
 NOT_TELLING = re.compile(rf"[+~]*({'|'.join(map(re.escape, ['seed', 'name', *WITHOUT_EFFECT]))})([./]\w+)*(=|$)")
 """Overrides that make no other variant: they stand elsewhere in a run's path, or decide nothing."""
+
+
+def without_keys(node: Any, keys: Collection[str], path: str = "") -> Any:
+    """Return a node without some of the keys in it, which are named as in overrides."""
+    if not isinstance(node, Mapping):
+        return node
+    return {key: without_keys(item, keys, f"{path}{key}.") for key, item in node.items() if f"{path}{key}" not in keys}
 
 
 def variant_name(overrides: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import attnlab
-from attnlab.config import WITHOUT_EFFECT, targets
+from attnlab.config import WITHOUT_EFFECT, targets, without_keys
 from attnlab.runs.record import metric_name
 from attnlab.source import PACKAGE, foreign_files, hash_code, hash_package
 from attnlab.tasks.task import Task
@@ -71,16 +71,9 @@ def _watched_metrics(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _hash(config: Mapping[str, Any], *facts: str, leave_out: Collection[str] = ()) -> str:
     usual = {"test"} if config.get("test", True) else set()  # of a run from before it could be left out too
-    decisive = _without(config, {*WITHOUT_EFFECT, *usual, "data", *leave_out})  # data is known better by its fingerprint
+    decisive = without_keys(config, {*WITHOUT_EFFECT, *usual, "data", *leave_out})  # data is known better by its fingerprint
     text = json.dumps([decisive, *facts, attnlab.__version__], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _without(node: Any, keys: Collection[str], path: str = "") -> Any:
-    """Return a node without some of the keys in it, which are named as in overrides."""
-    if not isinstance(node, Mapping):
-        return node
-    return {key: _without(item, keys, f"{path}{key}.") for key, item in node.items() if f"{path}{key}" not in keys}
 
 
 def hash_run_code(config: Mapping[str, Any], task: Task) -> str:

@@ -1,12 +1,12 @@
 """What has to be said below a comparison: what its figures are, and which of them do not compare."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import mean
 from typing import Any
 
-from attnlab.config import WITHOUT_EFFECT
+from attnlab.config import WITHOUT_EFFECT, targets, without_keys
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Study
 from attnlab.studies.contrasts import Contrast
@@ -203,13 +203,7 @@ def _of_origins(study: Study) -> Iterator[str]:
 
 def _settings(config: Mapping[str, Any]) -> str:
     """Write down what the seeds of a variant share whose data go by the seed: the config without seeds."""
-    return json.dumps(_without(config, {"seed", "name", "data.seed", *WITHOUT_EFFECT}), sort_keys=True, default=str)
-
-
-def _without(node: Any, keys: Collection[str], path: str = "") -> Any:
-    if not isinstance(node, Mapping):
-        return node
-    return {key: _without(item, keys, f"{path}{key}.") for key, item in node.items() if f"{path}{key}" not in keys}
+    return json.dumps(without_keys(config, {"seed", "name", "data.seed", *WITHOUT_EFFECT}), sort_keys=True, default=str)
 
 
 def differing_origins(runs: Sequence[tuple[ReadConfig, Mapping[str, str]]]) -> Iterator[str]:
@@ -260,16 +254,9 @@ def differing_starts(runs: Mapping[str, tuple[ReadConfig, Sequence[Mapping[str, 
             yield f"not of one kind: these runs differ in {kind} ({', '.join(told)}), by which figures differ too"
 
 
-def _foreign_targets(node: Any) -> Iterator[str]:
+def _foreign_targets(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a config names that is not attnlab's own."""
-    if isinstance(node, Mapping):
-        if not (target := str(node.get("_target_", "attnlab."))).startswith("attnlab."):
-            yield target
-        for value in node.values():
-            yield from _foreign_targets(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _foreign_targets(value)
+    yield from (target for target in map(str, targets(config)) if not target.startswith("attnlab."))
 
 
 def _of_kept(study: Study) -> Iterator[str]:
