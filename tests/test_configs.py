@@ -12,7 +12,7 @@ import torch
 import yaml
 from hydra.utils import get_object
 
-from attnlab.config import build, compose, settle, variant_labels, variant_overrides
+from attnlab.config import build, variant_labels, variant_overrides
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.search import BeamSearch
 from attnlab.studies.plan import Plan, plan
@@ -189,7 +189,7 @@ def test_every_variant_of_every_study_is_built(
     own_data = {"Forecasting": series, "Pointing": points}
     variants = {tuple(variant_overrides(run.overrides)): run for run in study.runs}
     for run in variants.values():
-        config = settle(compose(path.stem, run.overrides, study.places).config)
+        config = study.config(run)
         assert run.seed == config["seed"]
         assert config["threads"] == 1 or path.parent == EXPERIMENTS
         assert set(study.settings["metrics"] or ()) <= set(config["metrics"])
