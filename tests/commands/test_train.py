@@ -231,6 +231,7 @@ MISTAKES = {
     "another task's control": (["model=linear"], "takes its value from data.look_back, which this config has not"),
     "no option": (["attention=null"], "for nothing, choose none"),
     "an unknown column": (["study.metrics=[nonsense]"], "study.metrics is a list of any of bleu"),
+    "search of numbers": (["task=forecasting", "search=beam"], "among which nothing is searched: leave search as it is"),
     "path for a name": ([*TEXT[:-1], "data.tests={../x: test}"], "'../x' names files"),
     "interval": (["trainer.val_check_interval=1000"], "is more than the 2 batches of an epoch"),
     "seed": (["seed=one"], "seed must be a whole number, from 0 to 4294967295, not 'one'"),

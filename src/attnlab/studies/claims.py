@@ -3,8 +3,12 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from attnlab.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from attnlab.evaluation.metric import Metric
 
 FORM = "A > B, A < B, |A - B| < NUMBER or A is best, then: on TEST METRIC"
 CLAIM = re.compile(r"(?P<said>.+) on (?P<test>\S+) (?P<metric>\S+)")
@@ -103,15 +107,21 @@ def check_claims(
             raise UserError(f"study.claims: {claim.text!r} compares a variant with itself")
 
 
-def check_test_sets(claims: Sequence[Claim], tests: Collection[str]) -> None:
-    """Refuse claims about a test set that the data does not have.
+def check_measures(claim: Claim, tests: Collection[str], metrics: Mapping[str, "Metric"]) -> None:
+    """Refuse a claim about what is not measured, or that one variant is the best where no value is better than another.
+
+    Args:
+        claim: of a study, whose metric there is.
+        tests: names of the test sets of the variant that it names first.
+        metrics: of that variant.
 
     Raises:
-        UserError: there is none of that name.
+        UserError: it cannot be judged.
     """
-    for claim in claims:
-        if claim.test not in tests:
-            raise UserError(f"study.claims: {claim.text!r}: no test set {claim.test!r}: {nearest(claim.test, tests)}")
+    if claim.test not in tests:
+        raise UserError(f"study.claims: {claim.text!r}: no test set {claim.test!r}: {nearest(claim.test, tests)}")
+    if claim.other is None and metrics[claim.metric].higher_is_better is None:
+        raise UserError(f"study.claims: {claim.text!r}: neither way is better for {claim.metric}: claim A > B or A < B")
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from attnlab.config import variant_overrides
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_model, build_module, build_task, task_nodes
 from attnlab.runs.execution import make_record
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord
 from attnlab.runs.resume import OTHER_CODE, decide
-from attnlab.studies.claims import check_test_sets, parse_claims
+from attnlab.studies.claims import check_measures, parse_claims
+from attnlab.studies.collection import find_variant
 from attnlab.studies.matching import match_sizes
 from attnlab.studies.plan import Plan, find_trial
 from attnlab.studies.values import find_value
@@ -48,7 +50,7 @@ def check_plan(plan: Plan) -> Plan:
         UserError: a mistake in the study, in the config of a variant or in its data, or parts of a variant that do not go
             together.
     """
-    _check_tests_of_claims(plan)
+    _check_claims(plan)
     matched = match_sizes(plan)
     _check_configs(matched)
     _check_models(matched)
@@ -103,15 +105,22 @@ def _check_models(plan: Plan) -> None:
             raise UserError(f"{label}: {error}") from error
 
 
-def _check_tests_of_claims(plan: Plan) -> None:
-    """Refuse a claim about a test set that the data of the first run does not have, before anything is trained.
+def _check_claims(plan: Plan) -> None:
+    """Refuse a claim that the data or the metrics of its first variant cannot decide, before anything is trained.
 
     Raises:
-        UserError: there is such a claim, or a mistake in the config.
+        UserError: there is such a claim, or a mistake in a config.
     """
     claims = parse_claims(plan.settings["claims"])
-    if claims and plan.runs:
-        check_test_sets(claims, build_task(plan.config(plan.runs[0])).measured_tests)
+    if not (claims and plan.runs):
+        return
+    runs = dict(zip(reversed(plan.labels), reversed(plan.runs), strict=True))
+    known = {tuple(variant_overrides(run.overrides)): label for label, run in runs.items()}
+    tasks: dict[str, Task] = {}
+    for claim in claims:
+        label = find_variant(claim.one, known)  # one that was left out on the command line is measured as the first is
+        task = _find_task(plan.config(runs[label] if label else plan.runs[0]), tasks)
+        check_measures(claim, task.measured_tests, task.metrics)
 
 
 def _describe(folder: RunFolder, config: Mapping[str, Any], record: RunRecord) -> str:

@@ -17,7 +17,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.heads import ValueHead
 from attnlab.model import Seq2Seq
-from attnlab.search import Search
+from attnlab.search import GreedySearch, Search
 from attnlab.tasks.forecasting.frontends import RowFrontend
 from attnlab.tasks.forecasting.windows import WindowExamples, write_values
 from attnlab.tasks.predictor import REMEDY, Predictor
@@ -47,10 +47,12 @@ class Forecaster(Predictor):
     There is nothing to search: the most probable next value is that of the head, and the horizon is the length.
 
     Raises:
-        UserError: models of other quantiles.
+        UserError: a search, or models of other quantiles.
     """
 
     def __init__(self, task: Task, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> None:
+        if type(search) is not GreedySearch or vars(search) != vars(GreedySearch()):
+            raise UserError("a forecast is numbers, among which nothing is searched: leave search as it is, greedy")
         super().__init__(task, models, search, batch_size=batch_size)
         if len({tuple(_head(model).criterion.levels) for model in models}) > 1:
             raise UserError("these models forecast different quantiles: only models of the same ones make an ensemble")
