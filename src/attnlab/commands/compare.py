@@ -19,6 +19,7 @@ from attnlab.studies.names import Significance
 if TYPE_CHECKING:
     from attnlab.evaluation.metric import Metric
     from attnlab.runs.evaluations import TestedSet
+    from attnlab.runs.folder import RunFolder
 
 Tested = Mapping[Path, Sequence["TestedSet"]]
 
@@ -96,37 +97,29 @@ def command(
 
 
 def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: Path) -> tuple[dict[str, Result], str]:
-    from attnlab.evaluation.significance.improvement import probability_by_pairs, probability_of_improvement
     from attnlab.evaluation.significance.multiplicity import holm
     from attnlab.evaluation.significance.sample import sample_models
-    from attnlab.evaluation.significance.seeds import compare_systems, compare_uses
+    from attnlab.studies.contrasts import contrast_systems, direction, find_improvement, share_trainings
 
     rows, sample = _rows(tested), sample_models(metric, [one.of(name) for sets in tested.values() for one in sets])
-    others = [folder for folder in tested if folder != baseline] or [baseline]
-    uses = {folder for folder in others if folder != baseline and _share_trainings(tested[folder], tested[baseline])}
-    tests = {folder: compare_uses if folder in uses else compare_systems for folder in others}
-    found = {str(folder): test(sample, rows[folder], rows[baseline]) for folder, test in tests.items()}
-    corrected = holm({folder: difference.p for folder, difference in found.items()})
-    sign = -1 if metric.higher_is_better is False else 1
+    trainings = {folder: [_identify(one.run) for one in found] for folder, found in tested.items()}
+    found = {}
+    for folder in [folder for folder in tested if folder != baseline] or [baseline]:
+        are_uses = folder != baseline and share_trainings(trainings[folder], trainings[baseline])
+        found[str(folder)] = contrast_systems(sample, rows[folder], rows[baseline], are_uses=are_uses)
+    corrected = holm({system: contrast.p for system, contrast in found.items()})
     results = {}
-    for folder in others:
-        difference = found[str(folder)]
-        values = [sign * sample.values[rows[one]] for one in (folder, baseline)]
-        probability = (
-            probability_by_pairs(values[0] - values[1])
-            if folder in uses
-            else probability_of_improvement(values[0], values[1], difference.parts[-1].variance)
-        )
+    for system, contrast in found.items():
+        probability = find_improvement(contrast, direction(metric))
         shown = f"{probability.value:.2f} [{probability.low:.2f}, {probability.high:.2f}]"
-        results[str(folder)] = Result(difference.p, corrected[str(folder)], difference.interval(), shown)
+        results[system] = Result(contrast.p, corrected[system], contrast.difference.interval(), shown)
     return results, "tested over seeds and examples: this speaks of the variants, whatever their seeds (Student's t)"
 
 
-def _share_trainings(one: Sequence["TestedSet"], other: Sequence["TestedSet"]) -> bool:
-    """Tell whether runs are the same trainings, seed by seed, and differ in their search alone."""
-    found = [[(run.path.name, run.read_record()) for run in (tested.run for tested in sets)] for sets in (one, other)]
-    trainings = [[(seed, record and record.training) for seed, record in runs] for runs in found]
-    return trainings[0] == trainings[1] and all(training for _, training in trainings[0])
+def _identify(run: "RunFolder") -> tuple[object, object]:
+    """Return the seed of a run, and what identifies its training where that is known."""
+    record = run.read_record()
+    return run.path.name, record and record.training
 
 
 def _compare_models(metric: "Metric", name: str, tested: Tested, baseline: Path, samples: int) -> tuple[dict[str, Result], str]:

@@ -98,18 +98,14 @@ class MeasuredVariants:
             return NOT_COMPARABLE
         if min(len(first), len(second)) < 2:
             return ONE_SEED
-        are_uses = False
         if pairs:
             scores = _scores(pairs)
             difference = seeds.compare_pairs(*scores)
-        else:
-            sample, places = self._sample(first[0].kind)
-            rows = [[places[id(run)] for run in runs] for runs in (first, second)]
-            scores = sample.values[rows[0]], sample.values[rows[1]]
-            are_uses = self._are_uses(first, second)
-            difference = (seeds.compare_uses if are_uses else seeds.compare_systems)(sample, *rows)
-        are_pairs = bool(pairs) or are_uses
-        return Contrast(difference, difference.p, (len(scores[0]), len(scores[1])), scores, are_pairs)
+            return Contrast(difference, difference.p, (len(pairs), len(pairs)), scores, are_pairs=True)
+        sample, places = self._sample(first[0].kind)
+        rows = ([places[id(run)] for run in runs] for runs in (first, second))
+        trainings = ([(run.run.seed, run.run.record and run.run.record.training) for run in runs] for runs in (first, second))
+        return contrast_systems(sample, *rows, are_uses=share_trainings(*trainings))
 
     def of_models(self, one: str, other: str) -> Contrast | str:
         """Compare the trained models of the seeds that two variants have in common, without a p; or say why not."""
@@ -125,10 +121,7 @@ class MeasuredVariants:
 
     def improvement(self, contrast: Contrast) -> Probability:
         """Return the probability that a run of the first variant is better than one of the second."""
-        one, other = (self._sign * score for score in contrast.scores)
-        if contrast.are_pairs:
-            return improvement.probability_by_pairs(one - other)
-        return improvement.probability_of_improvement(one, other, contrast.difference.parts[-1].variance)
+        return find_improvement(contrast, self._sign)
 
     def order(self, contrast: Contrast, confidence: float) -> float | None:
         """Return by how much the first variant is not stochastically better than the second; None for too few seeds."""
@@ -144,13 +137,7 @@ class MeasuredVariants:
 
     @property
     def _sign(self) -> float:
-        return -1.0 if self.metric.higher_is_better is False else 1.0
-
-    @staticmethod
-    def _are_uses(first: Sequence[Measured], second: Sequence[Measured]) -> bool:
-        """Tell whether two variants are the same trainings, seed by seed, and differ in their search alone."""
-        trainings = [[(run.run.seed, run.run.record and run.run.record.training) for run in runs] for runs in (first, second)]
-        return trainings[0] == trainings[1] and all(training for _, training in trainings[0])
+        return direction(self.metric)
 
     def _shared(self, one: str, other: str) -> list[tuple[Measured, Measured]]:
         """Return the runs of two variants by seeds, if each seed has examples of its own, the same for both variants."""
@@ -188,6 +175,49 @@ class MeasuredVariants:
         """Return the runs of a variant; None where not all were tested on the same examples."""
         runs = self.runs.get(label, [])
         return sample_models(self.metric, [r.statistics for r in runs]) if len({run.kind for run in runs}) == 1 else None
+
+
+def direction(metric: Metric) -> float:
+    """Return what makes larger values of a metric better ones: 1, or -1 where lower is better."""
+    return -1.0 if metric.higher_is_better is False else 1.0
+
+
+def share_trainings(one: Sequence[tuple[object, object]], other: Sequence[tuple[object, object]]) -> bool:
+    """Tell whether two systems are the same trainings, seed by seed, and differ in their search alone.
+
+    Args:
+        one: of each run of a system, its seed and what identifies its training, if that is known.
+        other: of each run of the other.
+    """
+    return one == other and all(training for _, training in one)
+
+
+def contrast_systems(sample: Sample, one: Sequence[int], other: Sequence[int], *, are_uses: bool) -> Contrast:
+    """Compare two systems that were tested on the same examples, with every variance counted.
+
+    Args:
+        sample: that holds the runs of both.
+        one: places of the runs of the first in the sample.
+        other: places of those of the second.
+        are_uses: whether they are the same trainings, by :func:`share_trainings`: those of one seed are then a pair.
+    """
+    rows = [list(one), list(other)]
+    difference = (seeds.compare_uses if are_uses else seeds.compare_systems)(sample, *rows)
+    scores = sample.values[rows[0]], sample.values[rows[1]]
+    return Contrast(difference, difference.p, (len(one), len(other)), scores, are_uses)
+
+
+def find_improvement(contrast: Contrast, sign: float) -> Probability:
+    """Return the probability that a run of the first of two systems is better than one of the second.
+
+    Args:
+        contrast: of the two.
+        sign: of the metric, by :func:`direction`.
+    """
+    one, other = (sign * score for score in contrast.scores)
+    if contrast.are_pairs:
+        return improvement.probability_by_pairs(one - other)
+    return improvement.probability_of_improvement(one, other, contrast.difference.parts[-1].variance)
 
 
 def _scores(pairs: Collection[tuple[Measured, Measured]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
