@@ -392,6 +392,12 @@ def test_variants_name_a_folder_and_are_told_apart() -> None:
         assert len(folder.encode()) <= 255
 
 
+def test_a_run_by_itself_has_the_folder_that_a_sweep_gives_it() -> None:
+    typed, swept = ["optimizer.lr=1e-3", "test=false", "x=[1, 2]"], ["optimizer.lr=0.001", "test=False", "x=[1,2]"]
+    assert variant_name(typed) == variant_name(swept)
+    assert variant_overrides(typed) == swept
+
+
 def test_a_long_name_leaves_out_data_and_training_first() -> None:
     settings = ["data=text", "data.source=en", "data.target=fr", "data.train=corpus/train", "trainer.max_epochs=3", "threads=1"]
     short = name([*settings, "attention=dot", "model.dropout=0.2"])

@@ -231,6 +231,12 @@ MISTAKES = {
     "another task's control": (["model=linear"], "takes its value from data.look_back, which this config has not"),
     "no option": (["attention=null"], "for nothing, choose none"),
     "an unknown column": (["study.metrics=[nonsense]"], "study.metrics is a list of any of bleu"),
+    "numbers in bfloat16": (["task=pointing", "trainer.precision=bf16-mixed"], "for which trainer.precision=bf16-mixed is too"),
+    "previous token": (["task=questions", "objective.teacher_forcing.ratio=0.5"], "objective: no previous token is read here"),
+    "hidden values": (
+        ["task=forecasting", "task.at_once=true", "objective.teacher_forcing.ratio=0.5"],
+        "objective: no previous token is read here",
+    ),
     "search of numbers": (["task=forecasting", "search=beam"], "among which nothing is searched: leave search as it is"),
     "path for a name": ([*TEXT[:-1], "data.tests={../x: test}"], "'../x' names files"),
     "interval": (["trainer.val_check_interval=1000"], "is more than the 2 batches of an epoch"),

@@ -125,6 +125,15 @@ def test_a_difference_is_what_the_variance_components_say() -> None:
     assert min(map(abs, found.interval(1 - found.p))) == pytest.approx(0, abs=1e-6)
 
 
+def test_where_nothing_varies_nothing_tells_how_far_others_would_lie_apart() -> None:
+    """Two seeds each, all examples right in one system and wrong in the other, are no proof of anything."""
+    right, wrong = np.ones((200, 2)), np.stack([np.zeros(200), np.ones(200)], axis=1)
+    apart = compare_systems(sample_models(ExactMatch(), [right, right, wrong, wrong]), range(2), range(2, 4))
+    assert (apart.value, math.isnan(apart.p), math.isnan(apart.interval()[0])) == (100.0, True, True)
+    equal = compare_systems(sample_models(ExactMatch(), [right] * 4), range(2), range(2, 4))
+    assert (equal.p, equal.interval()) == (1.0, (0.0, 0.0))
+
+
 def test_without_a_choice_of_examples_it_is_welchs_test_and_of_pairs_students() -> None:
     draw = np.random.default_rng(1)
     values = np.concatenate([draw.normal(30, 1, 3), draw.normal(32, 2, 5)])
@@ -220,6 +229,8 @@ def test_the_probability_of_improvement_counts_pairs_and_three_seeds_say_little(
     many = np.arange(10.0)
     assert 0.75 < probability_of_improvement(many, many - 10).low < 0.95
     assert probability_of_improvement(many, many - 10, 25.0).low < probability_of_improvement(many, many - 10).low
+    won = np.array([0.7, 0.8, 0.6, 0.7, 0.7])
+    assert probability_by_pairs(won, examples_variance=1.0).low < probability_by_pairs(won).low - 0.1, "three examples did it"
     low, high = probability_by_pairs(np.array([1.0, 2.0, 3.0, -1.0]))[1:]
     critical = stats.t.ppf(0.975, 3)
     for end in (low, high):

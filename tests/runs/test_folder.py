@@ -44,7 +44,7 @@ def test_what_is_written_is_read(folder: RunFolder) -> None:
 
 
 def test_lines_and_statistics_come_back(folder: RunFolder) -> None:
-    lines = ["", "a\u2028b", "ü", ""]
+    lines = ["", "a\u2028b", "c\rd", "ü", ""]
     write_lines(folder.hypotheses_file("test"), lines)
     assert read_lines(folder.hypotheses_file("test")) == lines
     assert read_lines(folder.references_file("test")) == []

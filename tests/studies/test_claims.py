@@ -81,6 +81,7 @@ def test_the_best_is_better_than_every_other_and_not_the_best_is_worse_than_one(
         ("[additve > dot on test bleu]", "no variant 'additve': there is additive; dot"),
         ("[dot > dot on test bleu]", "compares a variant with itself"),
         ("[additive > dot on tset bleu]", "no test set 'tset': did you mean 'test'?"),
+        ("[additive < dot on test ter]", "attnlab evaluate alone measures ter"),
         ("[dot is best on test length_ratio]", "neither way is better for length_ratio: claim A > B or A < B"),
     ],
 )

@@ -1,8 +1,10 @@
 """What a study's table says of differences: which test it made, of which runs, and of what it speaks."""
 
+import json
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from attnlab.evaluation.significance import seeds
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.evaluation.significance.sample import sample_models
 from attnlab.runs.files import LENGTHS, write_lines, write_statistics
-from attnlab.runs.folder import RunFolder
+from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.calibration import calibrate_study, tell_published, write_rates
 from attnlab.studies.collection import Study, collect
 from attnlab.studies.comparison import compare_variants
@@ -183,6 +185,50 @@ def test_seeds_that_trained_models_do_not_share_are_told(tmp_path: Path) -> None
     comparison = compare_variants(collect(folder))
     assert cells(comparison, "test ΔBLEU")["dot"].text == "no seed in common"
     assert told(comparison, "not tested against none, with which they have no seed in common").endswith(": dot")
+
+
+def test_what_the_seeds_in_common_contradict_is_no_cluster(tmp_path: Path) -> None:
+    """General failed where dot was bad: by its mean it is ahead, and on the seeds of both it is behind."""
+    skills = {"attention=dot": 0.9, "attention=general": 0.82}
+    states: dict[tuple[str, int], State] = {("attention=general", 3): "failed"}
+    options: dict[str, Any] = {"baseline": "attention=general", "columns": ("bleu",), "significance": "models", "examples": 60}
+    folder = write_study(tmp_path / "m", skills=skills, states=states, **options)
+    shutil.rmtree(folder / "attention=dot" / "seed=3")
+    write_run(folder / "attention=dot" / "seed=3", ["attention=dot"], 3, skill=0.05, examples=60)
+    comparison = compare_variants(collect(folder))
+    assert [row[0].text for row in comparison.rows] == ["general", "dot"]
+    assert "*" in cells(comparison, "test ΔBLEU")["dot"].text
+    assert cells(comparison, "test ΔBLEU")["dot"].value > 0  # type: ignore[operator]
+    assert [cell.text for cell in cells(comparison, "test cluster").values()] == ["1", "1"]
+    assert "dot on test (seeds: 2)" in told(comparison, "compared with general over the seeds that both have")
+
+
+def test_values_on_other_examples_are_not_ranked(tmp_path: Path) -> None:
+    skills = {f"data={data} attention={name}": 0.5 for data in ("copy", "reverse") for name in ("dot", "none")}
+    folder = write_study(tmp_path / "two", skills=skills, states={}, baseline=None, columns=("bleu", "chrf"))
+    for run in collect(folder).runs:
+        if run.overrides[0] == "data=reverse":
+            shutil.rmtree(run.folder.path)
+            write_run(run.folder.path, run.overrides, run.seed, skill=0.9, examples=30)
+    comparison = compare_variants(collect(folder))
+    assert not any(
+        cell.best for row in comparison.rows for cell, name in zip(row, comparison.header, strict=True) if "test" in name
+    )
+    assert "test cluster" not in comparison.header
+    assert [row[0].text for row in comparison.rows] == [*collect(folder).variants]
+
+
+def test_a_metric_of_one_form_on_each_test_set_is_comparable(folder: Path, tmp_path: Path) -> None:
+    """As BLEU is in a study of several target languages, each with a tokenizer of its own."""
+    shutil.copytree(folder, tmp_path / "languages")
+    for result in (tmp_path / "languages").glob("*/*/result.json"):
+        content = json.loads(result.read_text())
+        content["tests"]["test_long"]["metrics"]["bleu"]["signature"] = "tok:zh"
+        result.write_text(json.dumps(content))
+    comparison = compare_variants(collect(tmp_path / "languages"))
+    assert not told(comparison, "not comparable")
+    assert "on test_long tok:zh" in told(comparison, "BLEU:")
+    assert any(cell.best for cell in cells(comparison, "val BLEU at equal time").values())
 
 
 def test_a_metric_that_has_no_value_in_a_run_is_told(tmp_path: Path) -> None:

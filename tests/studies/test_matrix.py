@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from attnlab.studies.collection import collect
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matrix import compare_columns, split_columns
 from attnlab.studies.plan import Plan, plan
+from attnlab.studies.preview import check_plan
 from attnlab.studies.report import report
 from studies.folders import write_study
 
@@ -68,6 +70,35 @@ def test_the_matrix_marks_what_cannot_be_told_from_the_best_of_each_column(folde
     assert 0 < shade < 1
     assert [verdict.verdict for verdict in matrix.verdicts] == ["supported", "contradicted"]
     assert any("over all 5 comparisons with the best" in note for note in matrix.notes)
+
+
+def test_the_best_is_the_best_of_its_column_and_its_metric_is_that_of_the_task(folder: Path, tmp_path: Path) -> None:
+    claims = ["second-better is best on test perplexity", "first-weak is best on test bleu"]
+    plan = StudyFolder(folder).read_plan()
+    assert plan is not None
+    shutil.copytree(folder, tmp_path / "both")
+    StudyFolder(tmp_path / "both").write_plan(StudyPlan(**{**vars(plan), "claims": claims}))
+    study = collect(tmp_path / "both")
+    assert study.others(next(label for label in study.variants if "first-weak" in label)) == [
+        label for label in study.variants if "first-" in label and "weak" not in label
+    ]
+    clear, wrong = compare_columns(study).verdicts
+    assert (clear.verdict, wrong.verdict) == ("supported", "contradicted")
+    assert "second-good" in clear.reason
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    "claim", ["lags-additive > lags-none on test exact", "lags-additive is best on test exact"], ids=["above", "best"]
+)
+def test_a_claim_about_what_a_column_does_not_measure_is_refused(
+    claim: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    columns = "columns: {copying: [task=diagnostics], lags: [task=forecasting]}"
+    variants = "variants: {none: [attention=none], additive: [attention=additive]}"
+    with pytest.raises(UserError, match="no metric 'exact'"):
+        check_plan(planned(tmp_path, f"{columns}, {variants}, claims: ['{claim}']"))
 
 
 def test_a_row_that_was_not_tested_is_named(tmp_path: Path) -> None:
@@ -154,6 +185,7 @@ def test_every_variant_is_planned_in_every_column(tmp_path: Path, monkeypatch: p
             f"{TASKS}, variants: {{a: []}}, match: {{parameters: 9, key: seed}}",
             r"study\.match .* study\.columns",
         ),
+        (f"{TASKS}, variants: {{a: []}}, metrics: [loss]", r"study\.metrics .* study\.columns"),
         (f"{TASKS}, variants: {{a: []}}, claims: [copy-a < text-a on test mse]", "no metric 'mse'"),
         ("columns: {a: [], a-b: []}, variants: {b-c: [], c: []}", "two variants would have one name"),
     ],

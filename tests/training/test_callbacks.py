@@ -88,6 +88,23 @@ def test_a_training_that_diverges_ends_by_name(
     assert "Infinity" not in (path.parent / "metrics.jsonl").read_text()
 
 
+def test_a_trial_that_diverged_is_not_trained_again(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", *TINY, "logger=none", "batches.size=16", SABOTEUR, "test=false"]
+    monkeypatch.setenv("SABOTAGE", "seed=1=nan@2")
+    assert cli(*command) == 1
+    monkeypatch.delenv("SABOTAGE")
+    for _ in range(2):
+        assert cli(*command) == 1
+        (path,) = tmp_path.glob("runs/train/*/seed=1/error.txt")
+        assert path.read_text().count("it did so before: resume=false trains it again") == 1
+    capsys.readouterr()
+    assert cli("train", "-m", *command[1:], "--dry-run") == 0
+    assert "diverged" in capsys.readouterr().out
+    assert cli(*command, "resume=false") == 0
+
+
 def test_the_first_module_that_makes_what_is_not_finite_is_named() -> None:
     broken = model(dtype=torch.float32)
     source, lengths = sentences([5, 3])

@@ -74,6 +74,41 @@ def test_a_run_that_dies_loses_minutes_and_may_be_moved(cli: Cli, tmp_path: Path
     assert results[0]["best"] == results[1]["best"]
 
 
+RATES = ["scheduler=plateau", "scheduler.monitor=val/exact", "scheduler.mode=max", "scheduler.patience=0"]
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("overrides", "sabotage"),
+    [
+        ([*RATES, "trainer.max_epochs=3"], "crash@13"),  # what no epoch improves lowers the rate at the end of the second
+        (["callbacks.last_checkpoint.minutes=0", "trainer.max_epochs=3"], "crash@12@validation"),
+        (["optimizer.lr=0", "callbacks.early_stopping.patience=1", "trainer.max_epochs=5"], "crash@12@end"),
+    ],
+    ids=["plateau", "validation", "early stopping"],
+)
+def test_a_training_that_goes_on_comes_to_what_it_would_have_come_to(
+    overrides: list[str], sabotage: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["train", *SMALL, SABOTEUR, *overrides, "test=false"]
+    assert cli(*command, "name=undisturbed") == 0
+    monkeypatch.setenv("SABOTAGE", f"seed=1={sabotage}")
+    assert cli(*command, "name=dead") == 1
+    monkeypatch.delenv("SABOTAGE")
+    assert cli(*command, "name=dead") == 0
+    ours, theirs = (
+        [{key: value for key, value in line.items() if "second" not in key} for line in curve(folder_of(tmp_path, name))]
+        for name in ("undisturbed", "dead")
+    )
+    assert ours == theirs
+    last = [torch.load(folder_of(tmp_path, name) / "last.ckpt", weights_only=True) for name in ("undisturbed", "dead")]
+    for name, tensor in last[0]["state_dict"].items():
+        assert torch.equal(tensor, last[1]["state_dict"][name]), name
+    rates = [one["optimizer_states"][0]["param_groups"][0]["lr"] for one in last]
+    assert rates[0] == rates[1]
+    assert (rates[0] < 1e-3) == ("scheduler=plateau" in overrides or "optimizer.lr=0" in overrides)
+
+
 def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "last.ckpt"
     for number in (1, 2):

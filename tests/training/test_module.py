@@ -122,6 +122,9 @@ def test_an_empty_source_is_measured_by_a_run_as_attnlab_evaluate_measures_it(cl
     ("overrides", "message"),
     [
         (["scheduler=plateau", "scheduler.monitor=val/blue"], "no key 'val/blue' in 'monitor': did you mean 'val/bleu'?"),
+        (["scheduler=plateau", "scheduler.monitor=val/bleu"], "the schedule's mode is min, but higher is better for val/bleu"),
+        (["scheduler=cosine", "scheduler.interval=step"], "scheduler.duration is the number of epochs"),
+        (["trainer.precision=16-mixed", "optimizer.fused=true"], "optimizer.fused=false"),
         (["monitor=val/blue"], "did you mean 'val/bleu'?"),
         (["monitor=val/length_ratio"], "no key 'val/length_ratio'"),
         (["head=pointer_generator", "objective.label_smoothing=0.1"], "objective: label smoothing"),

@@ -83,8 +83,10 @@ def command(
         results, told = _compare_over_seeds(measure, name, tested, baseline)
     means = {str(folder): mean(float(one.measured[name]["value"]) for one in sets) for folder, sets in tested.items()}
     _show(measure, results, means, str(baseline), title=f"{test}, against {baseline}")
-    if len(tested[baseline]) > 1:
-        print(f"means over {len(tested[baseline])} seeds")
+    counts = {folder: len(sets) for folder, sets in tested.items()}
+    if max(counts.values()) > 1:
+        told = f"{counts[baseline]}" if len({*counts.values()}) == 1 else ", ".join(f"{n} ({f})" for f, n in counts.items())
+        print(f"means over {told} seeds")
     for note in differing_origins([(one.run.read_config, one.origin) for sets in tested.values() for one in sets]):
         print(note)
     runs = [one.run for sets in tested.values() for one in sets]
@@ -99,7 +101,7 @@ def command(
 def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: Path) -> tuple[dict[str, Result], str]:
     from attnlab.evaluation.significance.multiplicity import holm
     from attnlab.evaluation.significance.sample import sample_models
-    from attnlab.studies.contrasts import contrast_systems, direction, find_improvement, share_trainings
+    from attnlab.studies.contrasts import contrast_systems, find_improvement, share_trainings
 
     rows, sample = _rows(tested), sample_models(metric, [one.of(name) for sets in tested.values() for one in sets])
     trainings = {folder: [_identify(one.run) for one in found] for folder, found in tested.items()}
@@ -110,8 +112,8 @@ def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: P
     corrected = holm({system: contrast.p for system, contrast in found.items()})
     results = {}
     for system, contrast in found.items():
-        probability = find_improvement(contrast, direction(metric))
-        shown = f"{probability.value:.2f} [{probability.low:.2f}, {probability.high:.2f}]"
+        probability = find_improvement(contrast, metric)
+        shown = f"{probability.value:.2f} [{probability.low:.2f}, {probability.high:.2f}]" if probability else "-"
         results[system] = Result(contrast.p, corrected[system], contrast.difference.interval(), shown)
     return results, "tested over seeds and examples: this speaks of the variants, whatever their seeds (Student's t)"
 
@@ -170,7 +172,8 @@ def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
         for other in found:
             if other.references != first.references:
                 raise UserError(
-                    f"{other.run.path} was tested against other references than {first.run.path}: compare one test set"
+                    f"{other.run.path} was tested against other references than {first.run.path}: compare one test set, or let "
+                    "attnlab report pair the seeds of a study each of which has data of its own"
                 )
             other.of(metric)
             signatures = [one.measured[metric].get("signature") or "none" for one in (other, first)]

@@ -3,7 +3,11 @@
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 
 from attnlab.errors import UserError
 
@@ -59,8 +63,22 @@ def path_part(value: object) -> str:
 
 
 def variant_overrides(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides that make a variant, in alphabetical order, without a sign that they add a key."""
-    return sorted(override.lstrip("+") for override in overrides if not NOT_TELLING.match(override))
+    """Return the overrides that make a variant, in alphabetical order, without a sign that they add a key.
+
+    Numbers and the like are written as Hydra's sweeper writes them: a run by itself is that of a sweep, be it 1e-3 or 0.001.
+    """
+    return sorted(_rewrite(override).lstrip("+") for override in overrides if not NOT_TELLING.match(override))
+
+
+@lru_cache(maxsize=4096)
+def _rewrite(override: str) -> str:
+    try:
+        parsed = OverridesParser.create().parse_override(override)
+    except HydraException:  # which is told where it is composed
+        return override
+    if parsed.is_delete() or parsed.is_sweep_override() or isinstance(parsed.value(), str):
+        return override
+    return f"{parsed.get_key_element()}={parsed.get_value_element_as_str()}"
 
 
 def variant_labels(variants: Sequence[Sequence[str]]) -> tuple[str, dict[tuple[str, ...], str]]:

@@ -57,6 +57,11 @@ class Metric(ABC):
     runs_commands: ClassVar[bool] = False
 
     @property
+    def sign(self) -> int:
+        """What makes the larger of two values the better one: -1 where lower is better, else 1."""
+        return -1 if self.higher_is_better is False else 1
+
+    @property
     def title(self) -> str:
         """The label with the unit, as an axis has it."""
         return f"{self.label} ({self.unit})" if self.unit else self.label

@@ -57,9 +57,11 @@ class TargetFrontend(Frontend):
 
     Attributes:
         reads_source: whether a token may stand for an element of the source, so that the source's vectors are needed.
+        reads_tokens: whether the vectors depend on the tokens at all.
     """
 
     reads_source: ClassVar[bool] = False
+    reads_tokens: bool = True
 
     @abstractmethod
     def forward(self, tokens: Tensor, source: Tensor | None, /) -> Tensor:

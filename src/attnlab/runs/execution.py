@@ -1,7 +1,6 @@
 """One run: train, test on the best checkpoint, write down everything."""
 
 import logging
-import math
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from lightning import Callback, Trainer, seed_everything
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 import attnlab
@@ -22,6 +20,14 @@ from attnlab.config import build, component_errors, library_errors, variant_name
 from attnlab.data.batches import memory_errors
 from attnlab.errors import StoppedError, UserError, refusal
 from attnlab.runs.assembly import build_model, build_module, build_task
+from attnlab.runs.checks import (
+    check_columns,
+    check_duration,
+    check_interval,
+    check_precision,
+    check_trainer,
+    silence_lightning,
+)
 from attnlab.runs.environment import environment
 from attnlab.runs.evaluation import (
     REPORTED,
@@ -36,6 +42,7 @@ from attnlab.runs.evaluation import (
 )
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import identify
+from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.runs.resume import begin_run, decide
 from attnlab.runs.weights import write_weights
@@ -49,6 +56,9 @@ from attnlab.training.memory import PeakMemory, keep_freed_memory
 from attnlab.training.module import monitored_metric
 
 log = logging.getLogger(__name__)
+
+REPEATED = " (it did so before: resume=false trains it again)"
+"""What is added to why a training diverged."""
 
 
 def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, in_sweep: bool = False) -> RunResult:
@@ -71,6 +81,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
             as on a full disk.
         BusyError: another process does this run.
         StoppedError: the run was asked to stop, and can go on.
+        FloatingPointError: the training diverged, now or before.
     """
     with _system_errors(path):
         if config["threads"] is not None:
@@ -80,12 +91,14 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         if not config.get("test", True):  # nothing then reads a test set
             task.test_names = ()
         monitored_metric(config["monitor"], task.metrics)
-        _check_columns((config.get("study") or {}).get("metrics"), task)
+        check_columns((config.get("study") or {}).get("metrics"), task)
         with component_errors("data"):
             task.prepare()
         model = build_model(config, task)
         module = build_module(config, task, model)
-        _check_interval(config["trainer"], module)
+        check_interval(config["trainer"], module)
+        check_precision(config, model)
+        check_duration(config)
         folder = RunFolder(path)
         record = make_record(config, task, overrides)
         # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its
@@ -95,9 +108,13 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         with folder.lock():
             folder.remove_leftovers()
             resume = config["resume"]
-            decision = decide(folder, record, resume=resume, keep_results=config["keep_results"])
+            is_trial = not config.get("test", True)
+            decision = decide(folder, record, resume=resume, keep_results=config["keep_results"], is_trial=is_trial)
+            if decision.deed == "diverged":
+                told = folder.read_error().strip().splitlines()[-1].rpartition(f"{DIVERGED}: ")[2]
+                raise FloatingPointError(told.removesuffix(REPEATED) + REPEATED)
             if decision.result is None:
-                _check_trainer(config, in_sweep=in_sweep)
+                check_trainer(config, in_sweep=in_sweep)
                 measured = map(task.examples, [*task.measured_tests, "val"])
                 check_metrics(task, measured, "test" if task.test_names else "epoch")
             record, result = begin_run(folder, record, decision, resume=resume)
@@ -122,70 +139,6 @@ def _system_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def _check_columns(names: object, task: Task) -> None:
-    """Refuse columns of a study's table that its runs would leave empty."""
-    if names is not None and not (isinstance(names, list) and {*map(str, names)} <= {*task.metrics}):
-        raise UserError(f"study.metrics is a list of any of {', '.join(task.metrics)}, not {names}")
-    for name in names or ():
-        if task.test_names and name in task.metrics and not task.metrics[name].is_due("test"):
-            raise UserError(
-                f"study.metrics has {name!r}, which attnlab evaluate alone measures: leave it out, or see whether "
-                f"metrics.{name} can tell tests to"
-            )
-
-
-def _check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
-    """Refuse a training that ends before its first validation, or an interval between validations that no epoch is long enough
-    for: in the midst of a run Lightning would.
-    """
-    interval, limit = trainer.get("val_check_interval") or 1.0, trainer.get("limit_train_batches")
-    batches = len(module.data.train_dataloader())
-    loaders = {"train": [batches], "val": [len(module.data.val_dataloader())], "test": map(len, module.data.test_dataloader())}
-    for stage, counts in loaders.items():
-        share = trainer.get(f"limit_{stage}_batches")
-        if isinstance(share, float) and any(int(share * count) < 1 for count in counts):
-            raise UserError(
-                f"trainer.limit_{stage}_batches={share} is a share of the batches, and of some set less than one batch: name "
-                "a number of batches, as 1, or a larger share"
-            )
-    if limit is not None:
-        batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
-    every = trainer.get("check_val_every_n_epoch", 1)
-    if isinstance(interval, int) and every is not None and interval > batches:
-        raise UserError(
-            f"trainer.val_check_interval={interval} is more than the {batches} batches of an epoch: lower it, or add "
-            "trainer.check_val_every_n_epoch=null to count over epochs"
-        )
-    within = interval if isinstance(interval, int) else max(int(interval * batches), 1)
-    whole, rest = divmod(within + ((every or 1) - 1) * batches, max(batches, 1))
-    accumulated = trainer.get("accumulate_grad_batches") or 1
-    steps = whole * math.ceil(batches / accumulated) + rest // accumulated
-    ends = {"max_steps": steps, "max_epochs": whole + bool(rest)}
-    for name, least in ends.items():
-        given = trainer.get(name)
-        if given is not None and 0 <= given < least:
-            raise UserError(
-                f"trainer.{name}={given} ends the training before its first validation, which chooses the checkpoint: set it "
-                f"to {least} or more, or validate earlier (trainer.val_check_interval)"
-            )
-
-
-def _check_trainer(config: Mapping[str, Any], *, in_sweep: bool) -> None:
-    """Refuse what Lightning refuses, as a device that there is not, before the run has a folder; and ways to use several
-    devices that lose the results, or would start a whole sweep again.
-    """
-    with warnings.catch_warnings(), library_errors("trainer"):
-        _silence()
-        launcher = build(config["trainer"], "trainer")(logger=False).strategy.launcher
-    if isinstance(launcher, _MultiProcessingLauncher):
-        raise UserError("a spawned or forked process gives nothing back but the weights: use trainer.strategy=ddp")
-    if in_sweep and isinstance(launcher, _SubprocessScriptLauncher):
-        raise UserError(
-            "a run over several devices would start the whole sweep again in every process: add trainer.devices=1, or run the "
-            "variants one by one, without -m"
-        )
-
-
 def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str]) -> RunRecord:
     """Return what a run of a config would be.
 
@@ -205,7 +158,7 @@ def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str])
 def _train_and_test(config: Mapping[str, Any], record: RunRecord, module: SequenceModule, folder: RunFolder) -> RunResult:
     throughput, memory = Throughput(), PeakMemory()
     with _open_logger(config, record, module.task, folder) as logger, warnings.catch_warnings():
-        _silence()
+        silence_lightning()
         # Here and not earlier: what building drew must not shift the dropout masks of a variant.
         seed_everything(config["seed"], workers=True, verbose=False)
         trainer = _make_trainer(config, folder, module.task, throughput, memory, logger)
@@ -369,16 +322,3 @@ def _make_result(
         multiply_adds=count_multiply_adds(module.model.cpu().float().eval(), batches) if batches else None,
         **{**fit, "seconds": seconds},
     )
-
-
-def _silence() -> None:
-    """Keep Lightning from advising what was decided on purpose."""
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", ".*does not have many workers.*")
-    warnings.filterwarnings("ignore", ".*srun. command is available.*")  # SLURM may be there for others
-    warnings.filterwarnings("ignore", ".*exists and is not empty.*")
-    warnings.filterwarnings("ignore", ".*dirpath has changed.*")  # of a training that another run shares
-    warnings.filterwarnings("ignore", ".*sync_dist=True.*")  # torchmetrics has brought the processes together already
-    warnings.filterwarnings("ignore", ".*smaller than the logging interval.*")
-    warnings.filterwarnings("ignore", ".*across ranks is zero.*")  # a trial of a tuning has no test set
-    warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning's own use of torch

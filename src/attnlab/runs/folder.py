@@ -215,7 +215,8 @@ class RunFolder:
 
     def copy_results(self, other: "RunFolder") -> None:
         """Copy what reports and comparisons read into another folder, with digests of its own: all but the model."""
-        for path in list_files(self.digests_file):
+        unfinished = [path for path in (self.record_file, self.config_file, self.curve_file, self.error_file) if path.is_file()]
+        for path in unfinished if self.error_file.is_file() else list_files(self.digests_file):
             if path not in (self.weights_file, self.task_file):
                 copy = other.path / path.relative_to(self.path)
                 copy.parent.mkdir(parents=True, exist_ok=True)

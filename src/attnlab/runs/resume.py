@@ -8,6 +8,7 @@ from typing import Literal
 
 from attnlab.runs.digests import DamagedFileError
 from attnlab.runs.folder import RunFolder
+from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.training.checkpoints import earlier_checkpoint, is_whole
 
@@ -26,22 +27,22 @@ class Decision:
     """What is to be done in a run's folder.
 
     Attributes:
-        deed: nothing, since the run is "done", or since other code did it and its results are "kept"; "resume" goes on with
-            what is there; "begin" sets that aside.
+        deed: nothing, since the run is "done", or since other code did it and its results are "kept", or since a trial has
+            "diverged"; "resume" goes on with what is there; "begin" sets that aside.
         previous: what is there; None where that is no run, or none that this version can read.
         result: of a run that is done or kept.
         reason: why a run that is there is set aside.
         checkpoint: of a training that is gone on with, the last one that is whole.
     """
 
-    deed: Literal["done", "kept", "resume", "begin"]
+    deed: Literal["done", "kept", "diverged", "resume", "begin"]
     previous: RunRecord | None
     result: RunResult | None = None
     reason: str = ""
     checkpoint: Path | None = None
 
 
-def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: bool) -> Decision:
+def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: bool, is_trial: bool = False) -> Decision:
     """Decide what is to be done in a run's folder, and change nothing in it.
 
     Args:
@@ -49,6 +50,7 @@ def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: 
         record: of what shall be run.
         resume: go on with what is there already, if it is the same run.
         keep_results: take over the results of a run that differs in its code alone.
+        is_trial: of a tuning, whose worst outcome is that it diverges.
 
     Raises:
         UserError: a result that cannot be read, although it may be whole.
@@ -62,6 +64,8 @@ def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: 
     is_accepted = previous.settings == record.settings and (keep_results or record.code in previous.accepted_code)
     if (is_same or is_accepted) and (result := _read_result(folder)) is not None:
         return Decision("done" if is_same else "kept", previous, result)
+    if is_same and is_trial and DIVERGED in folder.read_error():
+        return Decision("diverged", previous)
     if is_same:
         checkpoint = None if previous.fit else _find_checkpoint(folder)
         if checkpoint or _is_trained(folder, previous):

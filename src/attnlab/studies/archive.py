@@ -12,6 +12,7 @@ from attnlab.config import path_part
 from attnlab.errors import UserError, brief
 from attnlab.runs.files import replacement
 from attnlab.runs.folder import RunFolder
+from attnlab.runs.names import DIVERGED
 from attnlab.studies.folder import TUNING, StudyFolder
 
 MOST_TIMES, ALWAYS = 1000, 2**26
@@ -35,6 +36,8 @@ class Unpacked(NamedTuple):
 def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
     """Write the finished runs of a study and of its tuning into one file: all that reports and comparisons read, and no model.
 
+    A trial that diverged is finished too: nobody need train it again.
+
     The same runs make the same bytes.
 
     Args:
@@ -47,13 +50,13 @@ def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
     Raises:
         UserError: no run is finished and whole, or the file cannot be written.
     """
-    runs = _whole(study)
+    runs = [*filter(_is_whole, study.runs)]
     if not runs:
         raise UserError(f"there is nothing to pack: no run in {study.path} is finished and whole")
     with tempfile.TemporaryDirectory() as scratch:
         copy = StudyFolder(Path(scratch, study.name))
-        for own, other in ((study, copy), (study.tuning, copy.tuning)):
-            for run in _whole(own):
+        for own, other, is_ready in ((study, copy, _is_whole), (study.tuning, copy.tuning, _is_settled)):
+            for run in filter(is_ready, own.runs):
                 run.copy_results(other.run(run.place))
             plan = own.read_plan()
             if plan:
@@ -68,8 +71,13 @@ def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
     return runs
 
 
-def _whole(study: StudyFolder) -> list[RunFolder]:
-    return [run for run in study.runs if run.state == "done" and run.is_whole()]
+def _is_whole(run: RunFolder) -> bool:
+    return run.state == "done" and run.is_whole()
+
+
+def _is_settled(run: RunFolder) -> bool:
+    """Tell whether nothing is left to be done for a trial: it is finished and whole, or its training diverged."""
+    return _is_whole(run) or (run.state == "failed" and DIVERGED in run.read_error())
 
 
 def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -99,9 +107,9 @@ def unpack(path: Path, root: Path) -> Unpacked:
             with tempfile.TemporaryDirectory(dir=root, prefix=".unpack-") as scratch:
                 archive.extractall(scratch, members, filter="data")
                 found, study = StudyFolder(Path(scratch, name)), StudyFolder(root / name)
-                for run in [*found.runs, *found.tuning.runs]:
-                    if run.state != "done" or not run.is_whole():
-                        raise UserError(f"{path} is damaged: {run.place} is not what a run wrote")
+                damaged = [run for run in found.runs if not _is_whole(run)]
+                for run in [*damaged, *(run for run in found.tuning.runs if not _is_settled(run))]:
+                    raise UserError(f"{path} is damaged: {run.place} is not what a run wrote")
                 _move(found.tuning, study.tuning)
                 return _move(found, study)
     except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:

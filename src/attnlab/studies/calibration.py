@@ -69,6 +69,8 @@ def calibrate_study(
     if not enough:
         most = max(map(len, study.done().values()))
         raise UserError(f"two groups of {min(sizes)} runs need {2 * min(sizes)} seeds of a variant: there are {most} at most")
+    if all(MeasuredVariants(study, test, name).sample(label) is None for label in enough for test in study.tests):
+        raise UserError(f"groups of runs need one set of test examples, and {name} of it: this study's seeds have others each")
     for label in enough:
         for test in study.tests:
             tested = MeasuredVariants(study, test, name)

@@ -108,10 +108,10 @@ def check_claims(
 
 
 def check_measures(claim: Claim, tests: Collection[str], metrics: Mapping[str, "Metric"]) -> None:
-    """Refuse a claim about what is not measured, or that one variant is the best where no value is better than another.
+    """Refuse a claim about what no test measures, or that one variant is the best where no value is better than another.
 
     Args:
-        claim: of a study, whose metric there is.
+        claim: of a study.
         tests: names of the test sets of the variant that it names first.
         metrics: of that variant.
 
@@ -120,7 +120,15 @@ def check_measures(claim: Claim, tests: Collection[str], metrics: Mapping[str, "
     """
     if claim.test not in tests:
         raise UserError(f"study.claims: {claim.text!r}: no test set {claim.test!r}: {nearest(claim.test, tests)}")
-    if claim.other is None and metrics[claim.metric].higher_is_better is None:
+    metric = metrics.get(claim.metric)
+    if metric is None:
+        raise UserError(f"study.claims: {claim.text!r}: no metric {claim.metric!r}: {nearest(claim.metric, metrics)}")
+    if not metric.is_due("test"):
+        raise UserError(
+            f"study.claims: {claim.text!r}: attnlab evaluate alone measures {claim.metric}: claim something else, or see "
+            f"whether metrics.{claim.metric} can tell tests to"
+        )
+    if claim.other is None and metric.higher_is_better is None:
         raise UserError(f"study.claims: {claim.text!r}: neither way is better for {claim.metric}: claim A > B or A < B")
 
 

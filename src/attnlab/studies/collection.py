@@ -19,6 +19,9 @@ from attnlab.studies.run import Run
 if TYPE_CHECKING:
     from attnlab.evaluation.metric import Metric
 
+VARIANT = "variant="
+"""The axis of the variants that a study names itself."""
+
 
 @dataclass(frozen=True)
 class Study:
@@ -148,6 +151,13 @@ class Study:
                 raise UserError(f"study.metrics has no {name!r}: there is {', '.join(self.known_metrics) or 'none'}")
         return {name: self.known_metrics[name] for name in names}
 
+    def others(self, label: str) -> list[str]:
+        """Return the variants that one is compared with: all others; in a study of several tasks those of its column."""
+        own = {chosen_variant(runs[0].overrides): name for name, runs in self.variants.items()}
+        column = next((rows for rows in (self.columns or {}).values() if label in map(own.get, rows.values())), None)
+        names = self.variants if column is None else map(own.get, column.values())
+        return [name for name in names if name in self.variants and name != label]
+
     @property
     def ranking(self) -> "tuple[str, Metric]":
         """The metric by which variants are ranked, of a study with a finished run."""
@@ -207,6 +217,11 @@ def _unreadable(folder: RunFolder) -> Run:
 def check_files(study: Study) -> Study:
     """Return a study in which a run is a damaged one if a file of it cannot be read, or is not what the run wrote."""
     return replace(study, variants={label: [run.check() for run in runs] for label, runs in study.variants.items()})
+
+
+def chosen_variant(overrides: Iterable[str]) -> str:
+    """Return which of the study's own variants overrides choose; empty for none."""
+    return next((override.removeprefix(VARIANT) for override in overrides if override.startswith(VARIANT)), "")
 
 
 def find_variant(wanted: object, names: Mapping[tuple[str, ...], str]) -> str | None:

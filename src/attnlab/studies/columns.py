@@ -62,4 +62,4 @@ def cross_columns(study: Mapping[str, Any]) -> dict[str, Any]:
     if len(crossed) < sum(map(len, rows.values())):
         raise UserError("study.columns: two variants would have one name: call a column or a variant otherwise")
     places = {name: {row: f"{name}-{row}" for row in own} for name, own in rows.items()}
-    return {**study, "columns": places, "variants": crossed, "metrics": None}
+    return {**study, "columns": places, "variants": crossed, "metrics": None}  # each task has its own

@@ -117,11 +117,10 @@ def _order(study: Study, columns: Sequence[Column]) -> list[str]:
     if not is_comparable(study, name, study.tests[0]):  # such values make no order
         return list(study.variants)
     cells = next((column.cells for column in columns if column.name == f"{study.tests[0]} {metric.label}"), {})
-    sign = 1 if metric.higher_is_better is False else -1
 
     def rank(label: str) -> float:
         value = cells[label].value if label in cells else None
-        return sign * value if isinstance(value, float) else math.inf
+        return -metric.sign * value if isinstance(value, float) else math.inf
 
     return sorted(study.variants, key=rank)
 
@@ -214,7 +213,7 @@ def _inferred(study: Study, test: str, inference: Inference) -> list[Column]:
         assert study.baseline is not None
         cells = {study.baseline: Cell("baseline", 0.0)}
         cells |= {variant: Cell(found) for variant, found in against.items() if isinstance(found, str)}
-        p_values = {variant: inference.corrected[test, variant] for variant in made}
+        p_values = {variant: inference.corrected.get((test, variant), math.nan) for variant in made}
         cells |= {variant: _difference(found, p_values[variant], digits) for variant, found in made.items()}
         columns.append(Column(f"{test} Δ{label}", cells, brief=test == study.tests[0]))
     improvements = {variant: found for (where, variant), found in inference.improvements.items() if where == test}

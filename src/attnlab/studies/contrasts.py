@@ -1,22 +1,25 @@
 """Comparing two variants of a study: over their seeds, or as these trained models."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.significance import improvement, models, seeds
+from attnlab.evaluation.significance.calibration import LEVEL
 from attnlab.evaluation.significance.difference import Difference, Part
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.evaluation.significance.sample import Sample, sample_models
 from attnlab.studies.collection import Study
 from attnlab.studies.names import Significance
 from attnlab.studies.run import Run
+
+Key = TypeVar("Key", bound=Hashable)
 
 NOT_COMPARABLE = "not comparable"
 ONE_SEED = "one seed"
@@ -119,25 +122,24 @@ class MeasuredVariants:
         scores = _scores(pairs)
         return Contrast(self._estimate(pairs), math.nan, (len(pairs), len(pairs)), scores, are_pairs=True)
 
-    def improvement(self, contrast: Contrast) -> Probability:
-        """Return the probability that a run of the first variant is better than one of the second."""
-        return find_improvement(contrast, self._sign)
+    def improvement(self, contrast: Contrast) -> Probability | None:
+        """Return the probability that a run of the first variant is better than one of the second, as far as there is one."""
+        return find_improvement(contrast, self.metric)
 
     def order(self, contrast: Contrast, confidence: float) -> float | None:
         """Return by how much the first variant is not stochastically better than the second; None for too few seeds."""
         if min(contrast.seeds) < improvement.LEAST_SEEDS:
             return None
-        one, other = (self._sign * score for score in contrast.scores)
+        one, other = (self.metric.sign * score for score in contrast.scores)
         return improvement.stochastic_order(one, other, confidence=confidence)
 
     @property
     def are_comparable(self) -> bool:
-        """Whether the metric has one form in all runs: otherwise some variants may be compared, but all cannot be ranked."""
-        return len({run.kind[0] for runs in self.runs.values() for run in runs}) == 1
-
-    @property
-    def _sign(self) -> float:
-        return direction(self.metric)
+        """Whether all runs of a seed have one form of the metric and the same examples: only then can all be ranked."""
+        kinds: dict[int, set[Kind]] = {}
+        for run in (run for runs in self.runs.values() for run in runs):
+            kinds.setdefault(run.run.seed, set()).add(run.kind)
+        return len({kind[0] for found in kinds.values() for kind in found}) == 1 and all(len(k) == 1 for k in kinds.values())
 
     def _shared(self, one: str, other: str) -> list[tuple[Measured, Measured]]:
         """Return the runs of two variants by seeds, if each seed has examples of its own, the same for both variants."""
@@ -177,11 +179,6 @@ class MeasuredVariants:
         return sample_models(self.metric, [r.statistics for r in runs]) if len({run.kind for run in runs}) == 1 else None
 
 
-def direction(metric: Metric) -> float:
-    """Return what makes larger values of a metric better ones: 1, or -1 where lower is better."""
-    return -1.0 if metric.higher_is_better is False else 1.0
-
-
 def share_trainings(one: Sequence[tuple[object, object]], other: Sequence[tuple[object, object]]) -> bool:
     """Tell whether two systems are the same trainings, seed by seed, and differ in their search alone.
 
@@ -207,17 +204,41 @@ def contrast_systems(sample: Sample, one: Sequence[int], other: Sequence[int], *
     return Contrast(difference, difference.p, (len(one), len(other)), scores, are_uses)
 
 
-def find_improvement(contrast: Contrast, sign: float) -> Probability:
+def find_improvement(contrast: Contrast, metric: Metric) -> Probability | None:
     """Return the probability that a run of the first of two systems is better than one of the second.
 
     Args:
         contrast: of the two.
-        sign: of the metric, by :func:`direction`.
+        metric: by which they are compared.
+
+    Returns:
+        None where neither way is better, or where nothing shows how far the values may be off.
     """
-    one, other = (sign * score for score in contrast.scores)
+    if metric.higher_is_better is None or math.isnan(contrast.p):
+        return None
+    one, other = (metric.sign * score for score in contrast.scores)
+    examples = sum(part.variance for part in contrast.difference.parts[1:])
     if contrast.are_pairs:
-        return improvement.probability_by_pairs(one - other)
-    return improvement.probability_of_improvement(one, other, contrast.difference.parts[-1].variance)
+        return improvement.probability_by_pairs(one - other, examples)
+    return improvement.probability_of_improvement(one, other, examples)
+
+
+def with_p(found: Mapping[Key, Contrast | str]) -> dict[Key, Contrast]:
+    """Return the contrasts that a test says something of."""
+    return {key: one for key, one in found.items() if isinstance(one, Contrast) and not math.isnan(one.p)}
+
+
+def is_better(contrast: Contrast, metric: Metric, p: float) -> bool:
+    """Tell whether the first of two systems is significantly better.
+
+    The seeds that both have may say the contrary of the means over all seeds, by which systems are ranked.
+
+    Args:
+        contrast: of the two.
+        metric: by which they are compared.
+        p: as it was corrected.
+    """
+    return p < LEVEL and metric.sign * contrast.difference.value > 0
 
 
 def _scores(pairs: Collection[tuple[Measured, Measured]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -18,6 +18,8 @@ from attnlab.studies.contrasts import (
     MeasuredVariants,
     Pair,
     compare,
+    is_better,
+    with_p,
 )
 from attnlab.studies.names import Significance
 
@@ -66,12 +68,12 @@ def infer(study: Study) -> Inference:
         if study.baseline is not None and study.baseline in tested.runs and label != study.baseline
     ]
     against = {(pair.test, pair.one): found for pair, found in compare(significance, sets, asked).items()}
-    corrected = holm({key: found.p for key, found in against.items() if isinstance(found, Contrast)})
+    corrected = holm({key: contrast.p for key, contrast in with_p(against).items()})
     confidence = 1 - LEVEL / max(1, len(corrected))
     has_direction = metric.higher_is_better is not None
     over_seeds = against if significance == "seeds" and has_direction else {}
     made = {key: one for key, one in over_seeds.items() if isinstance(one, Contrast)}
-    improvements = {key: sets[key[0]].improvement(one) for key, one in made.items()}
+    improvements = {key: p for key, one in made.items() if (p := sets[key[0]].improvement(one)) is not None}
     orders = {key: order for key, one in made.items() if (order := sets[key[0]].order(one, confidence)) is not None}
     numbers, apart, pairs = _cluster(sets, significance) if has_direction else ({}, {}, 0)
     return Inference(significance, study.significance, sets, against, corrected, improvements, orders, numbers, apart, pairs)
@@ -96,11 +98,10 @@ def _cluster(
     asked = [Pair(test, *pair) for test, labels in ranked.items() for pair in combinations(labels, 2)]
     if not 0 < len(asked) <= MOST_PAIRS[significance]:
         return {}, {}, len(asked)
-    found = {pair: one for pair, one in compare(significance, sets, asked).items() if isinstance(one, Contrast)}
+    found = with_p(compare(significance, sets, asked))
     p_values = holm({pair: contrast.p for pair, contrast in found.items()})
-    apart = {
-        test: [(pair.one, pair.other) for pair, p in p_values.items() if pair.test == test and p < LEVEL] for test in ranked
-    }
+    better = [pair for pair, one in found.items() if is_better(one, sets[pair.test].metric, p_values[pair])]
+    apart = {test: [(pair.one, pair.other) for pair in better if pair.test == test] for test in ranked}
     numbers = {test: clusters(labels, apart[test]) for test, labels in ranked.items() if len(labels) > 1}
     within = {test: [(a, b) for a, b in apart[test] if own[a] == own[b]] for test, own in numbers.items()}
     return numbers, within, len(found)
@@ -108,9 +109,9 @@ def _cluster(
 
 def _rank(tested: MeasuredVariants, least: int) -> list[str]:
     """Return the variants with enough seeds, the best first."""
-    sign = 1 if tested.metric.higher_is_better is False else -1
+    sign = tested.metric.sign
     means = {label: sign * mean(run.value for run in runs) for label, runs in tested.runs.items() if len(runs) >= least}
-    return sorted(means, key=lambda label: means[label])
+    return sorted(means, key=lambda label: -means[label])
 
 
 def describe(study: Study, inference: Inference) -> Iterator[str]:
@@ -176,6 +177,17 @@ def _refusals(study: Study, inference: Inference) -> Iterator[str]:
         if labels:
             yield f"{told}: {', '.join(labels)}"
     made = {key: found for key, found in inference.against.items() if isinstance(found, Contrast)}
+    fewer = dict.fromkeys(
+        f"{label} on {test} (seeds: {contrast.seeds[0]})"
+        for (test, label), contrast in made.items()
+        for name, count in zip((label, study.baseline), contrast.seeds, strict=True)
+        if count < len(inference.sets[test].runs[str(name)])
+    )
+    if fewer:
+        yield (
+            f"compared with {study.baseline} over the seeds that both have, which are not all that their means are of: "
+            f"{', '.join(fewer)}"
+        )
     if untold := [f"{label} on {test}" for (test, label), found in made.items() if math.isnan(found.p)]:
         yield (f"no p, since too little varies or a value is missing where one example is left out: {', '.join(untold)}")
 

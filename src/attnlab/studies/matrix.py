@@ -9,15 +9,13 @@ from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.significance.calibration import LEVEL
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.studies.calibration import tell_published
-from attnlab.studies.collection import Study
+from attnlab.studies.collection import VARIANT, Study, chosen_variant
 from attnlab.studies.comparison import metric_column
-from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare
+from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare, is_better, with_p
 from attnlab.studies.inference import TOLD, choose_significance
 from attnlab.studies.names import Significance
 from attnlab.studies.table import Cell, Comparison
 from attnlab.studies.verdicts import judge_claims
-
-VARIANT = "variant="
 
 
 @dataclass(frozen=True)
@@ -40,17 +38,12 @@ class MatrixColumn:
     def means(self) -> dict[str, float]:
         """The mean over seeds of each row, the best first."""
         found = {row: mean(run.value for run in runs) for row, runs in self.tested.runs.items()}
-        return dict(sorted(found.items(), key=lambda item: self.sign * item[1]))
-
-    @property
-    def sign(self) -> float:
-        """1 where the lower value is the better one, else -1."""
-        return 1.0 if self.metric.higher_is_better is False else -1.0
+        return dict(sorted(found.items(), key=lambda item: -self.metric.sign * item[1]))
 
 
 def split_columns(study: Study) -> dict[str, Study]:
     """Return the study of each column of which anything is planned; its variants are called by their rows."""
-    own = {run.folder.place: _chosen(run.overrides) for run in study.runs}
+    own = {run.folder.place: chosen_variant(run.overrides) for run in study.runs}
     found = {}
     for name, rows in (study.columns or {}).items():
         by_variant = {variant: row for row, variant in rows.items()}
@@ -66,10 +59,6 @@ def split_columns(study: Study) -> dict[str, Study]:
                 study, column=name, columns=None, variants=ordered, baseline=baseline, claims=(), wanted_metrics=()
             )
     return found
-
-
-def _chosen(overrides: tuple[str, ...]) -> str:
-    return next((override.removeprefix(VARIANT) for override in overrides if override.startswith(VARIANT)), "")
 
 
 def _row(row: str, label: str) -> str:
@@ -121,14 +110,15 @@ def _find_equals(
     significance = choose_significance(study.significance, sets)
     pairs = [Pair(name, best, row) for name, one in columns.items() for best, *others in [one.means] for row in others]
     found = compare(significance, sets, pairs)
-    p_values = holm({pair: made.p for pair, made in found.items() if isinstance(made, Contrast)})
+    tested = with_p(found)
+    p_values = holm({pair: made.p for pair, made in tested.items()})
     equals = {}
     for name, one in columns.items():
         values = one.means
         best = next(iter(values.values()))
-        equals[name] = {row for row, value in values.items() if value == best}
-    for pair, p in p_values.items():
-        if not p < LEVEL:
+        equals[name] = {row for row, value in values.items() if value == best and one.tested.are_comparable}
+    for pair, made in tested.items():
+        if not is_better(made, columns[pair.test].metric, p_values[pair]):
             equals[pair.test].add(pair.other)
     return equals, significance, found
 
@@ -153,7 +143,7 @@ def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, C
     name = one.study.ranking[0]
     done = {row: one.study.done()[row] for row in means}
     made = metric_column("", one.metric, done, lambda run: run.value(one.test, name)).cells
-    losses = {row: one.sign * value for row, value in means.items()}
+    losses = {row: -one.metric.sign * value for row, value in means.items()}
     bounds = [loss for row, loss in losses.items() if _is_shared(row, shared)] or [*losses.values()]
     span = max(bounds) - min(bounds)
     shades = {row: min(1.0, max(0.0, (max(bounds) - loss) / span)) for row, loss in losses.items()} if span else {}
@@ -175,7 +165,8 @@ def _notes(
     told = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))) if seeds else "no"
     plural = "" if told == "1" else "s"
     test = TOLD[significance].format(seeds=f"{told} seed{plural}")
-    count = sum(isinstance(made, Contrast) for made in found.values())
+    tested = with_p(found)
+    count = len(tested)
     yield (
         f"bold: the best of its column, and what cannot be told from it. {test}; "
         f"Holm-corrected over all {count} comparisons with the best, in all columns, p < {LEVEL}; that the best was chosen by "
@@ -185,7 +176,8 @@ def _notes(
     )
     if count and (false := tell_published(significance)):
         yield false
-    untested = [f"{pair.other} in {pair.test} ({why})" for pair, why in found.items() if isinstance(why, str)]
+    reasons = {pair: why if isinstance(why, str) else "too little varies" for pair, why in found.items() if pair not in tested}
+    untested = [f"{pair.other} in {pair.test} ({why})" for pair, why in reasons.items()]
     if count and untested:
         yield f"neither bold nor found to be worse, since not tested: {', '.join(untested)}"
     yield "shade: where a value lies between the worst and the best of its column, controls of single columns left out"

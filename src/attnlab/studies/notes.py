@@ -41,20 +41,30 @@ def notes(study: Study, inference: Inference) -> list[str]:
     ]
 
 
-def signatures(study: Study, metric: str, test: str | None = None) -> list[str]:
-    """Return what must agree for the values of a metric to be compared, in each form that there is."""
-    told = {
-        run.result.signature(name, metric)
-        for run in study.finished_runs
-        for name in ([test] if test else study.tests)
-        if run.value(name, metric) is not None
-    }
-    return sorted(told)
+def signatures(study: Study, metric: str, test: str) -> list[str]:
+    """Return what must agree for the values of a metric on a test set to be compared, in each form that there is."""
+    runs = (run for run in study.finished_runs if run.value(test, metric) is not None)
+    return sorted({run.result.signature(test, metric) for run in runs})
 
 
-def is_comparable(study: Study, metric: str, test: str | None = None) -> bool:
-    """Tell whether the values of a metric are of one form: nothing else is ranked."""
-    return len(signatures(study, metric, test)) <= 1
+def is_comparable(study: Study, metric: str, *tests: str) -> bool:
+    """Tell whether the values of a metric are of one form and, seed by seed, of the same examples: nothing else is ranked.
+
+    Args:
+        study: with finished runs.
+        metric: its name.
+        tests: names of the test sets; none asks for all of them, by which the validation set is judged too.
+    """
+    return all(len(signatures(study, metric, test)) <= 1 and _has_same_examples(study, test) for test in tests or study.tests)
+
+
+def _has_same_examples(study: Study, test: str) -> bool:
+    """Tell whether all runs of a seed were tested on the same examples."""
+    found: dict[int, set[str]] = {}
+    for run in study.finished_runs:
+        if test in run.result.tests:
+            found.setdefault(run.seed, set()).add(run.example_order(test)[0])
+    return all(len(digests) == 1 for digests in found.values())
 
 
 def _of_calibration(inference: Inference) -> Iterator[str]:
@@ -71,12 +81,15 @@ def _of_uses(study: Study, inference: Inference) -> Iterator[str]:
 def _of_metrics(study: Study) -> Iterator[str]:
     apart: dict[str, list[str]] = {}
     for name, metric in study.metrics.items():
-        found = signatures(study, name)
-        if len(found) > 1:
-            apart.setdefault(_differing_parts(found), []).append(metric.label)
+        found = {test: signatures(study, name, test) for test in study.tests}
+        for difference in dict.fromkeys(_differing_parts(forms) for forms in found.values() if len(forms) > 1):
+            apart.setdefault(difference, []).append(metric.label)
         direction = "lower is better" if metric.higher_is_better is False else ""
-        facts = [metric.unit, direction, found[0] if len(found) == 1 else ""]
-        if found and any(facts):
+        single = {test: forms[0] for test, forms in found.items() if len(forms) == 1 and forms[0]}
+        one_form = len({*single.values()}) == 1
+        told = [*single.values()][:1] if one_form else [f"on {test} {form}" for test, form in single.items()]
+        facts = [metric.unit, direction, *told]
+        if any(found.values()) and any(facts):
             yield f"{metric.label}: {', '.join(filter(None, facts))}"
     for difference, labels in apart.items():
         yield f"not comparable between runs that differ in {difference}, and so not ranked or tested: {', '.join(labels)}"

@@ -174,13 +174,16 @@ def plan(
     """
     # A variant that is called as if it were a key of the config's own would be a key that nothing reads.
     overrides = [f"+{override}" if override.startswith("variant=") else override for override in overrides]
-    everywhere = [root, *places, *_own_places(root / f"{config_name}.yaml")]
+    path = root / f"{config_name}.yaml"
+    everywhere = [root, *places, *_own_places(path)]
     parsed = parse_overrides(overrides, everywhere)
     if any(override.key == "name" and override.is_sweep for override in parsed):
         raise UserError("name is what a whole sweep is called: it has one value")
     single = [override.text for override in parsed if not override.is_sweep and override.key != "variant"]
     composition = compose(config_name, single, everywhere)
     settings = _settings(composition)
+    if settings["columns"] and ("metrics" in _own_settings(path) or any(one.key == "study.metrics" for one in parsed)):
+        raise UserError("study.metrics names what one task measures, and does not go with study.columns: leave it out")
     folder = StudyFolder(composition.value("hydra.sweep.dir"))
     if composition.value("hydra.sweep.subdir") != _run(single, composition.value("seed")).folder:
         raise UserError("hydra.sweep.subdir is VARIANT/seed=N in every study, by which its runs are found again: leave it out")
@@ -282,6 +285,12 @@ def _own_places(path: Path) -> list[Place]:
     hydra = read_study_file(path).get("hydra")
     searched = hydra.get("searchpath") if isinstance(hydra, dict) else None
     return [Path(url.removeprefix("file://")) if url.startswith("file://") else url for url in map(str, searched or ())]
+
+
+def _own_settings(path: Path) -> Mapping[str, Any]:
+    """Return what a study's file itself, and none of those that it starts from, says of the study."""
+    study = read_study_file(path).get("study")
+    return study if isinstance(study, Mapping) else {}
 
 
 def _check_choice(overrides: Sequence[str], variants: Iterable[str], places: Sequence[Place]) -> None:

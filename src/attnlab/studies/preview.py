@@ -7,6 +7,8 @@ from typing import Any
 from attnlab.config import variant_overrides
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_model, build_module, build_task, task_nodes
+from attnlab.runs.checks import check_columns
+from attnlab.runs.evaluation import check_metrics
 from attnlab.runs.execution import make_record
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord
@@ -101,6 +103,9 @@ def _check_models(plan: Plan) -> None:
             task = _find_task(config, tasks)
             task.prepare()
             build_module(config, task, build_model(config, task))
+            # A trial measures no test set: without this, its study would learn of a mistake when all trials are done.
+            check_columns((config.get("study") or {}).get("metrics"), task)
+            check_metrics(task, map(task.examples, [*task.measured_tests, "val"]), "test")
         except UserError as error:
             raise UserError(f"{label}: {error}") from error
 
@@ -127,12 +132,15 @@ def _describe(folder: RunFolder, config: Mapping[str, Any], record: RunRecord) -
     state = folder.state
     if state == "running":
         return state
-    decision = decide(folder, record, resume=config["resume"], keep_results=config["keep_results"])
+    is_trial = not config["test"]
+    decision = decide(folder, record, resume=config["resume"], keep_results=config["keep_results"], is_trial=is_trial)
     if decision.deed == "done":
         return "done"
     if decision.previous is not None and decision.deed == "kept":
         is_accepted = record.code in decision.previous.accepted_code
         return "done, by other code, and kept" if is_accepted else "done, by other code; its results will be kept"
+    if decision.deed == "diverged":
+        return "diverged, which it would again"
     if not decision.reason:
         return f"to do ({state})"
     hint = ", unless --keep-results" if decision.reason == OTHER_CODE and state == "done" else ""

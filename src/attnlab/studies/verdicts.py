@@ -24,7 +24,7 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
         return Verdict(claim.text, UNDECIDED, f"no finished run has {claim.metric} of {claim.test}")
     tested = MeasuredVariants(study, claim.test, claim.metric)
     one = str(names[0])
-    others = [str(name) for name in names[1:]] or [label for label in study.variants if label != one]
+    others = [str(name) for name in names[1:]] or study.others(one)
     if not others:
         return Verdict(claim.text, UNDECIDED, "there is no other variant")
     significance = choose_significance(study.significance, {claim.test: tested})
@@ -36,7 +36,7 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
         differences[other] = contrast.difference
     if claim.other is None and tested.metric.higher_is_better is None:
         return Verdict(claim.text, UNDECIDED, f"neither way is better for {tested.metric.label}")
-    if claim.other is None and tested.metric.higher_is_better is False:
+    if claim.other is None and tested.metric.sign < 0:
         claim = replace(claim, low=-claim.high, high=0.0)
     intervals, strict = (
         {other: difference.interval(1 - level / share) for other, difference in differences.items()}

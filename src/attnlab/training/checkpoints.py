@@ -1,5 +1,6 @@
 """Checkpoints: which one is the best, when the last one is written, and files that are whole or not there."""
 
+import math
 import os
 import time
 import zipfile
@@ -78,6 +79,12 @@ class PatientStopping(EarlyStopping):
         self.best_loss = float("inf")
 
     @override
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Stop a training that goes on from a checkpoint by which it was to stop."""
+        if self.wait_count >= self.patience:
+            trainer.should_stop = True
+
+    @override
     def _run_early_stopping_check(self, trainer: Trainer) -> None:  # private: what is public does not see the other metrics
         loss, current = _loss(trainer.callback_metrics), trainer.callback_metrics.get(self.monitor)
         is_equal = current is not None and bool(current == self.best_score.to(current.device))
@@ -122,8 +129,10 @@ class LastCheckpoint(Checkpoint):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
     ) -> None:
-        """Write it, if it is time."""
-        if trainer.strategy.broadcast(time.monotonic() - self._written >= self.seconds):
+        """Write it, if it is time, but before no validation: one who goes on from there would not make it up."""
+        done, every = (batch_idx + 1, trainer.fit_loop.total_batch_idx + 1), trainer.val_check_batch or math.inf
+        is_due = trainer.is_last_batch or any(number % every == 0 for number in done)
+        if trainer.strategy.broadcast(time.monotonic() - self._written >= self.seconds and not is_due):
             self._write(trainer)
 
     @override

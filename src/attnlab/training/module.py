@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from lightning import LightningModule
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torchmetrics import CatMetric
 from typing_extensions import override
 
@@ -23,6 +24,8 @@ from attnlab.seeding import derive_seed
 from attnlab.tasks.task import Task
 from attnlab.training.objective import Objective
 
+TRAIN_LOSS = "train/loss"
+TOWARDS = {"min": "lower", "max": "higher"}
 LONG = 1000
 """Tokens of a side from which on an example is very long: an attention needs memory for each source by each target token."""
 
@@ -68,6 +71,7 @@ class SequenceModule(LightningModule):
         self.shape = "no batch"
         self.objective = objective
         self.total_steps = math.inf
+        self._is_validated = False
         self.make_optimizer = optimizer
         self.make_scheduler = scheduler
         self.data = SequenceDataModule(task.examples, task.test_names, task.batches, seed=seed)
@@ -84,8 +88,14 @@ class SequenceModule(LightningModule):
         optimizer = self.make_optimizer(self.parameters())
         schedule = self.make_scheduler(optimizer)
         monitor = schedule.get("monitor") if isinstance(schedule, Mapping) else None
-        if monitor is not None and monitor != "train/loss":
-            monitored_metric(monitor, self.task.metrics)
+        if monitor is not None:
+            metric = None if monitor == TRAIN_LOSS else monitored_metric(monitor, self.task.metrics)
+            better = "max" if metric is not None and metric.higher_is_better else "min"
+            mode = getattr(schedule["scheduler"], "mode", better)
+            if mode != better:
+                raise UserError(
+                    f"the schedule's mode is {mode}, but {TOWARDS[better]} is better for {monitor}: set it to {better}"
+                )
         return {"optimizer": optimizer, "lr_scheduler": schedule}
 
     @override
@@ -144,12 +154,12 @@ class SequenceModule(LightningModule):
         """Return the loss of a batch: the mean over its target tokens, and the auxiliary losses."""
         self.shape = batch.shape
         memory, state = self.model.encode(batch.source, batch.source_lengths, batch.copy_ids)
-        decoded = self._decode(batch.target[:, :-1], memory, state)
+        decoded = self._decode(batch.target[:, :-1], memory, state, batch_index)
         real = batch.real
         scores = self.model.scores(decoded, memory, real)
         loss = self._share(real) * self.objective.loss(self.model.head, scores, batch.labels[real])
         size = len(batch.labels)
-        self.log("train/loss", loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=size, sync_dist=True)
+        self.log(TRAIN_LOSS, loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=size, sync_dist=True)
         for name, auxiliary in self.objective.auxiliary.items():
             counted = auxiliary.counted(real, batch.links)
             extra = self._share(counted) * auxiliary(decoded.weights, real, batch.links)
@@ -166,15 +176,34 @@ class SequenceModule(LightningModule):
         assert isinstance(mean, Tensor)
         return own / mean.clamp(min=1e-6)  # no token may count in any process
 
-    def _decode(self, inputs: Tensor, memory: SourceMemory, state: DecoderState) -> DecoderOutput:
+    def _decode(self, inputs: Tensor, memory: SourceMemory, state: DecoderState, batch_index: int) -> DecoderOutput:
         teacher_forcing = self.objective.teacher_forcing
         if teacher_forcing.ratio == 1.0:
             return self.model.decode(inputs, memory, state)
         # From the step, not from a running generator: a resumed run tosses the same coins.
-        name = f"teacher forcing, step {self.global_step}, rank {self.global_rank}"
+        name = f"teacher forcing, step {self.global_step}, batch {batch_index}, rank {self.global_rank}"
         generator = torch.Generator().manual_seed(derive_seed(self.seed, name))
         forced = teacher_forcing.draw(inputs.shape[0], inputs.shape[1], generator).to(inputs.device)
         return self.model.decode_scheduled(inputs, memory, state, forced)
+
+    @override
+    def on_train_epoch_end(self) -> None:
+        """Show a schedule the metric that it waits for, if it was measured in this epoch.
+
+        Lightning does so when the epoch's checkpoint is written: a training that goes on from there would not know of it.
+        """
+        for schedule in self.trainer.lr_scheduler_configs:
+            value = self.trainer.callback_metrics.get(str(schedule.monitor))
+            is_new = self._is_validated or schedule.monitor == TRAIN_LOSS
+            if isinstance(schedule.scheduler, ReduceLROnPlateau) and value is not None and is_new:
+                schedule.scheduler.step(value)
+        self._is_validated = False
+
+    @override
+    def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
+        """Go on with a schedule that waits for no metric."""
+        if metric is None:
+            super().lr_scheduler_step(scheduler, metric)
 
     @override
     def validation_step(self, batch: Batch, batch_index: int) -> None:
@@ -199,6 +228,7 @@ class SequenceModule(LightningModule):
     @override
     def on_validation_epoch_end(self) -> None:
         """Log the metrics of the validation set, of which no batch holds an empty source."""
+        self._is_validated = True
         empty = self.greedy_predictor.empty_results(self.data.examples("val"))
         if empty and self.global_rank == 0:
             self._count(empty)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from lightning.pytorch.utilities.types import LRSchedulerConfigType
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, ExponentialLR, LambdaLR, ReduceLROnPlateau
+from torch.optim.lr_scheduler import ConstantLR, ExponentialLR, LambdaLR, ReduceLROnPlateau
 
 from attnlab.errors import UserError
 from attnlab.hints import Range
@@ -21,8 +21,14 @@ def constant(optimizer: Optimizer) -> LRSchedulerConfigType:
 def cosine(
     optimizer: Optimizer, *, duration: Annotated[int, Range(1)], eta_min: float = 0.0, interval: Interval = "epoch"
 ) -> LRSchedulerConfigType:
-    """Go down half a cosine from the full rate to ``eta_min`` in ``duration`` intervals."""
-    return {"scheduler": CosineAnnealingLR(optimizer, T_max=duration, eta_min=eta_min), "interval": interval}
+    """Go down half a cosine from the full rate to ``eta_min`` in ``duration`` intervals, and stay there."""
+    full = optimizer.defaults["lr"]
+    least = eta_min / full if full else 0.0
+
+    def factor(done: int) -> float:
+        return least + (1 - least) * (1 + math.cos(math.pi * min(done / duration, 1.0))) / 2
+
+    return {"scheduler": LambdaLR(optimizer, factor), "interval": interval}
 
 
 def exponential(
@@ -72,4 +78,5 @@ def plateau(
         patience: epochs.
     """
     scheduler = ReduceLROnPlateau(optimizer, mode=mode, factor=factor, patience=patience)
-    return {"scheduler": scheduler, "interval": "epoch", "monitor": monitor}
+    # Not strict: there may be an epoch without a validation.
+    return {"scheduler": scheduler, "interval": "epoch", "monitor": monitor, "strict": False}

@@ -33,6 +33,8 @@ class Difference:
     weighted by their variances (Cochran and Cox 1957), c = Σ_k V_k t(ν_k) / V: unlike Satterthwaite's, it holds its level
     with three runs beside a thousand examples, whichever of both varies more. p is the level at which the interval reaches 0.
 
+    Where nothing varies and d is not 0, nothing shows how far others would lie apart: there is no interval and no p.
+
     Attributes:
         value: d.
         parts: V_k and ν_k; a part that cannot be estimated is NaN, as are interval and p then.
@@ -43,8 +45,9 @@ class Difference:
 
     @property
     def variance(self) -> float:
-        """V."""
-        return sum(part.variance for part in self.parts)
+        """V; NaN where it is not known."""
+        variance = sum(part.variance for part in self.parts)
+        return variance if variance or not self.value else math.nan
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval."""
@@ -62,7 +65,7 @@ class Difference:
         if math.isnan(self.value - variance):
             return math.nan
         if not variance:
-            return 0.0 if self.value else 1.0
+            return 1.0
         ratio = abs(self.value) / math.sqrt(variance)
         low, high = -700.0, math.log(0.5)  # of the logarithm of p / 2
         for _ in range(STEPS):

@@ -45,19 +45,26 @@ def probability_of_improvement(
     """
     apart = (one[:, None] - other[None, :]).ravel()
     share = float(_wins(apart))
-    moved = _wins(apart[None, :] + math.sqrt(examples_variance) * SHIFTS[:, None])
     more = (len(one) + len(other)) / 2 - 1
     spread = GRID * (1 - GRID) * (1 + more * ((1 - GRID) / (2 - GRID) + GRID / (1 + GRID))) / len(apart)
-    return _bounded(share, spread + float(np.var(moved)), float(stdtrit(len(one) + len(other) - 2, 0.975)))
+    return _bounded(share, spread + _moved(apart, examples_variance), float(stdtrit(len(one) + len(other) - 2, 0.975)))
 
 
-def probability_by_pairs(apart: NDArray[np.float64]) -> Probability:
+def probability_by_pairs(apart: NDArray[np.float64], examples_variance: float = 0.0) -> Probability:
     """Return P(A > B) where models are pairs: the share of pairs that A wins, with Wilson's score interval.
 
     Args:
         apart: value of A minus value of B of each pair, (pairs,).
+        examples_variance: what the choice of examples adds to the variance of the mean, as in
+            :func:`probability_of_improvement`; 0 where every pair has examples of its own.
     """
-    return _bounded(float(_wins(apart)), GRID * (1 - GRID) / len(apart), float(stdtrit(len(apart) - 1, 0.975)))
+    spread = GRID * (1 - GRID) / len(apart)
+    return _bounded(float(_wins(apart)), spread + _moved(apart, examples_variance), float(stdtrit(len(apart) - 1, 0.975)))
+
+
+def _moved(apart: NDArray[np.float64], variance: float) -> float:
+    """Return the variance of the share of wins if a normal variable of some variance moves all differences at once."""
+    return float(np.var(_wins(apart[None, :] + math.sqrt(variance) * SHIFTS[:, None])))
 
 
 def _wins(apart: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -102,15 +102,11 @@ class ModelsDifference:
     """Trained models against those of the baseline.
 
     Attributes:
-        value: their metric.
-        difference: to the baseline's.
         p: probability of a difference at least as large if both were equally good; NaN where a system has no value.
         corrected: p after Holm's correction for all comparisons of the family.
         samples: exchanges that were made.
     """
 
-    value: float
-    difference: float
     p: float
     corrected: float
     samples: int
@@ -148,12 +144,7 @@ def compare_models(
         unknown = [name for name in unknown if made[name] < limit and not _is_known(p_values[name], factors[name], made[name])]
         number, portion = number + 1, min(2 * portion, limit)
     corrected = holm(p_values)
-    return {
-        name: ModelsDifference(
-            owner.values[name], owner.values[name] - owner.value, p_values[name], corrected[name], made.get(name, 0)
-        )
-        for name, owner in owners.items()
-    }
+    return {name: ModelsDifference(p_values[name], corrected[name], made.get(name, 0)) for name in owners}
 
 
 def _is_known(p: float, factor: int, samples: int) -> bool:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from attnlab.errors import UserError
+from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study, collect
 from attnlab.studies.folder import StudyFolder
@@ -17,9 +18,6 @@ from attnlab.studies.values import find_value
 
 if TYPE_CHECKING:
     from attnlab.evaluation.metric import Metric
-
-DIVERGED = "FloatingPointError"
-"""What ends a training whose loss is no number any more: an outcome of its trial, and no accident."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ class RowFrontend(SourceFrontend, TargetFrontend):
         self.input_size = input_size
         self.size = size
         self.hidden = hidden
+        self.reads_tokens = not hidden
         self.projection = nn.Linear(input_size, size)
 
     @override

@@ -59,6 +59,8 @@ class SilentFrontend(TargetFrontend):
         size: of a vector.
     """
 
+    reads_tokens = False
+
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size

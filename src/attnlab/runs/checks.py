@@ -1,0 +1,119 @@
+"""What is refused before a training: settings by which it would fail, or come to nothing, when it has begun."""
+
+import logging
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
+
+from attnlab.config import build, library_errors
+from attnlab.errors import UserError
+from attnlab.model import Seq2Seq
+from attnlab.tasks.task import Task
+from attnlab.training import SequenceModule
+
+
+def check_columns(names: object, task: Task) -> None:
+    """Refuse columns of a study's table that its runs would leave empty.
+
+    Args:
+        names: of metrics, as ``study.metrics`` has them.
+        task: of the runs.
+
+    Raises:
+        UserError: no list of metrics, or one that no test measures.
+    """
+    if names is not None and not (isinstance(names, list) and {*map(str, names)} <= {*task.metrics}):
+        raise UserError(f"study.metrics is a list of any of {', '.join(task.metrics)}, not {names}")
+    for name in names or ():
+        if task.test_names and name in task.metrics and not task.metrics[name].is_due("test"):
+            raise UserError(
+                f"study.metrics has {name!r}, which attnlab evaluate alone measures: leave it out, or see whether "
+                f"metrics.{name} can tell tests to"
+            )
+
+
+def check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
+    """Refuse a training that ends before its first validation, or an interval between validations that no epoch is long enough
+    for: in the midst of a run Lightning would.
+    """
+    interval, limit = trainer.get("val_check_interval") or 1.0, trainer.get("limit_train_batches")
+    batches = len(module.data.train_dataloader())
+    loaders = {"train": [batches], "val": [len(module.data.val_dataloader())], "test": map(len, module.data.test_dataloader())}
+    for stage, counts in loaders.items():
+        share = trainer.get(f"limit_{stage}_batches")
+        if isinstance(share, float) and any(int(share * count) < 1 for count in counts):
+            raise UserError(
+                f"trainer.limit_{stage}_batches={share} is a share of the batches, and of some set less than one batch: name "
+                "a number of batches, as 1, or a larger share"
+            )
+    if limit is not None:
+        batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+    every = trainer.get("check_val_every_n_epoch", 1)
+    if isinstance(interval, int) and every is not None and interval > batches:
+        raise UserError(
+            f"trainer.val_check_interval={interval} is more than the {batches} batches of an epoch: lower it, or add "
+            "trainer.check_val_every_n_epoch=null to count over epochs"
+        )
+    within = interval if isinstance(interval, int) else max(int(interval * batches), 1)
+    whole, rest = divmod(within + ((every or 1) - 1) * batches, max(batches, 1))
+    accumulated = trainer.get("accumulate_grad_batches") or 1
+    steps = whole * math.ceil(batches / accumulated) + rest // accumulated
+    ends = {"max_steps": steps, "max_epochs": whole + bool(rest)}
+    for name, least in ends.items():
+        given = trainer.get(name)
+        if given is not None and 0 <= given < least:
+            raise UserError(
+                f"trainer.{name}={given} ends the training before its first validation, which chooses the checkpoint: set it "
+                f"to {least} or more, or validate earlier (trainer.val_check_interval)"
+            )
+
+
+def check_precision(config: Mapping[str, Any], model: Seq2Seq) -> None:
+    """Refuse a precision that the model's numbers or the optimizer do not bear."""
+    precision, settings = str(config["trainer"].get("precision")), config["trainer"]
+    if model.source_frontend.reads_numbers and "16" in precision:
+        raise UserError(f"the model reads numbers, for which trainer.precision={precision} is too coarse: set it to 32-true")
+    if precision in ("16", "16-mixed") and settings.get("gradient_clip_val") and config["optimizer"].get("fused"):
+        raise UserError(
+            f"trainer.precision={precision} scales gradients, which are not clipped before a fused optimizer: add "
+            "optimizer.fused=false, or take bf16-mixed"
+        )
+
+
+def check_duration(config: Mapping[str, Any]) -> None:
+    """Refuse a schedule that counts steps and is as long as there are epochs, its default."""
+    schedule = config["scheduler"]
+    if schedule.get("interval") == "step" and schedule.get("duration") == config["trainer"].get("max_epochs"):
+        raise UserError("scheduler.duration is the number of epochs, but scheduler.interval=step: name a number of steps")
+
+
+def check_trainer(config: Mapping[str, Any], *, in_sweep: bool) -> None:
+    """Refuse what Lightning refuses, as a device that there is not, before the run has a folder; and ways to use several
+    devices that lose the results, or would start a whole sweep again.
+    """
+    with warnings.catch_warnings(), library_errors("trainer"):
+        silence_lightning()
+        launcher = build(config["trainer"], "trainer")(logger=False).strategy.launcher
+    if isinstance(launcher, _MultiProcessingLauncher):
+        raise UserError("a spawned or forked process gives nothing back but the weights: use trainer.strategy=ddp")
+    if in_sweep and isinstance(launcher, _SubprocessScriptLauncher):
+        raise UserError(
+            "a run over several devices would start the whole sweep again in every process: add trainer.devices=1, or run the "
+            "variants one by one, without -m"
+        )
+
+
+def silence_lightning() -> None:
+    """Keep Lightning from advising what was decided on purpose."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", ".*does not have many workers.*")
+    warnings.filterwarnings("ignore", ".*srun. command is available.*")  # SLURM may be there for others
+    warnings.filterwarnings("ignore", ".*exists and is not empty.*")
+    warnings.filterwarnings("ignore", ".*dirpath has changed.*")  # of a training that another run shares
+    warnings.filterwarnings("ignore", ".*sync_dist=True.*")  # torchmetrics has brought the processes together already
+    warnings.filterwarnings("ignore", ".*smaller than the logging interval.*")
+    warnings.filterwarnings("ignore", ".*across ranks is zero.*")  # a trial of a tuning has no test set
+    warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning's own use of torch
