@@ -13,7 +13,7 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
 
 from attnlab import config
-from attnlab.config import CONF, Factory, build, check, component_errors, compose, library_errors, settle
+from attnlab.config import CONF, Factory, build, check, component_errors, compose, library_errors, settle, variant_overrides
 from attnlab.config import variant_labels as labels
 from attnlab.config import variant_name as name
 from attnlab.errors import UserError
@@ -394,7 +394,7 @@ def test_variants_name_a_folder_and_are_told_apart() -> None:
 
 def test_a_run_by_itself_has_the_folder_that_a_sweep_gives_it() -> None:
     typed, swept = ["optimizer.lr=1e-3", "test=false", "x=[1, 2]"], ["optimizer.lr=0.001", "test=False", "x=[1,2]"]
-    assert variant_name(typed) == variant_name(swept)
+    assert name(typed) == name(swept)
     assert variant_overrides(typed) == swept
 
 
