@@ -1,7 +1,7 @@
 """Trained models in use: from lines of text to lines of text, or over the examples of a split."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -145,17 +145,32 @@ class Predictor:
                 target_lengths=target_lengths,
             )
 
+    @contextmanager
+    def head_weights(self, batch: Batch, *, heads: bool) -> Iterator[dict[str, list[Tensor]]]:
+        """Collect the weights of every head, if they are wanted, while the models write the targets of a batch.
+
+        Raises:
+            UserError: they are wanted of an ensemble, or there is not enough memory for the batch.
+        """
+        if heads and len(self.models) > 1:
+            raise UserError("heads are those of one model, not of an ensemble")
+        with memory_errors(lambda: batch.shape, REMEDY):
+            if heads:
+                with collect_head_weights(self.models[0].decoder) as collected:
+                    yield collected
+            else:
+                yield {}
+
+    @property
+    def sums_to_one(self) -> bool:
+        """Whether the weights of a step sum to one in every model."""
+        return all(model.decoder.attention.sums_to_one for model in self.models)
+
     @torch.inference_mode()
     def force_batch(self, batch: Batch, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
         """Let the models write the targets of a batch."""
-        if heads and len(self.models) > 1:
-            raise UserError("heads are those of one model, not of an ensemble")
         real = batch.labels != PAD
-        collection: AbstractContextManager[dict[str, list[Tensor]]] = nullcontext({})
-        with (
-            memory_errors(lambda: batch.shape, REMEDY),
-            collect_head_weights(self.models[0].decoder) if heads else collection as collected,
-        ):
+        with self.head_weights(batch, heads=heads) as collected:
             outputs = [self._force(model, batch, real) for model in self.models]
             log_probabilities, weights = average([p for p, _ in outputs], [w for _, w in outputs])
         labels = batch.labels[real]
@@ -163,7 +178,6 @@ class Predictor:
         right = torch.split((log_probabilities.argmax(-1) == labels).cpu(), counts)
         own = torch.split(log_probabilities.gather(1, labels.unsqueeze(1)).squeeze(1).cpu(), counts)
         unknown = torch.split((labels == UNK).cpu(), counts)
-        sums_to_one = all(model.decoder.attention.sums_to_one for model in self.models)
         weights = weights.float().cpu()
         by_head = name_heads(collected)
         return [
@@ -175,7 +189,7 @@ class Predictor:
                 examples.source_tokens(index),
                 {name: part[row, :rows, :columns] for name, part in by_head.items()},
                 unknown[row].nonzero()[:, 0].tolist(),
-                sums_to_one,
+                self.sums_to_one,
             )
             for row, (index, rows, columns) in enumerate(
                 zip(batch.indices.tolist(), counts, batch.source_lengths.tolist(), strict=True)

@@ -1,7 +1,6 @@
 """Trained models of forecasting in use."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
-from attnlab.attention import collect_head_weights, name_heads
+from attnlab.attention import name_heads
 from attnlab.data.batches import Batch, memory_errors
 from attnlab.data.examples import Examples
 from attnlab.errors import UserError
@@ -18,7 +17,6 @@ from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.heads import ValueHead
 from attnlab.model import Seq2Seq
 from attnlab.search import GreedySearch, Search
-from attnlab.tasks.forecasting.frontends import RowFrontend
 from attnlab.tasks.forecasting.windows import WindowExamples, write_values
 from attnlab.tasks.predictor import REMEDY, Predictor
 from attnlab.tasks.task import Task
@@ -121,17 +119,10 @@ class Forecaster(Predictor):
     @override
     def force_batch(self, batch: Batch, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
         """Let the models read the right values; a step's "log-probability" is minus its loss, which is one up to a constant."""
-        if heads and len(self.models) > 1:
-            raise UserError("heads are those of one model, not of an ensemble")
-        collection: AbstractContextManager[dict[str, list[Tensor]]] = nullcontext({})
-        with (
-            memory_errors(lambda: batch.shape, REMEDY),
-            collect_head_weights(self.models[0].decoder) if heads else collection as collected,
-        ):
+        with self.head_weights(batch, heads=heads) as collected:
             outputs = [_force(model, batch) for model in self.models]
             losses, weights = (torch.stack(parts).mean(dim=0).float().cpu() for parts in zip(*outputs, strict=True))
         by_head = name_heads(collected)
-        sums_to_one = all(model.decoder.attention.sums_to_one for model in self.models)
         return [
             ForcedDecoding(
                 examples.target_tokens(index),
@@ -140,7 +131,7 @@ class Forecaster(Predictor):
                 weights[row],
                 examples.source_tokens(index),
                 {name: part[row] for name, part in by_head.items()},
-                sums_to_one=sums_to_one,
+                sums_to_one=self.sums_to_one,
             )
             for row, index in enumerate(batch.indices.tolist())
         ]
@@ -154,11 +145,11 @@ def _head(model: Seq2Seq) -> ValueHead:
 def _roll(model: Seq2Seq, batch: Batch) -> tuple[Tensor, Tensor]:
     memory, state = model.encode(batch.source, batch.source_lengths)
     inputs = batch.target[:, :-1]
-    if isinstance(model.target_frontend, RowFrontend) and model.target_frontend.hidden:
-        decoded = model.decode(inputs, memory, state)
-    else:
+    if model.target_frontend.reads_tokens:
         own = torch.zeros(inputs.shape[:2], dtype=torch.bool, device=inputs.device)
         decoded = model.decode_scheduled(inputs, memory, state, own)
+    else:
+        decoded = model.decode(inputs, memory, state)
     return _head(model).predict(model.scores(decoded, memory)), decoded.weights
 
 
