@@ -265,7 +265,7 @@ def test_what_forecasts_does_not_write_text(overrides: list[str], cli: Cli, caps
 def test_a_run_is_measured_opened_and_drawn(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("train", "task=forecasting", *TINY, "logger=none", "head/criterion=quantiles") == 0
     assert cli("train", "task=forecasting", *CONTROL, "model=linear", "logger=none", "trainer.enable_progress_bar=false") == 0
-    run, control = sorted(tmp_path.glob("runs/train/*/*"), key=lambda path: "linear" in str(path))
+    run, control = sorted(tmp_path.glob("runs/train/*/*"), key=lambda path: "attention=none" in str(path))
     metrics = json.loads((run / "result.json").read_text())["tests"]["test"]["metrics"]
     assert {"mse", "mae", "crps", "interval_coverage", "interval_width", "aer", "entropy"} <= set(metrics)
     of_control = json.loads((control / "result.json").read_text())["tests"]["test"]["metrics"]
