@@ -85,14 +85,16 @@ def command(
     _show(measure, results, means, str(baseline), title=f"{test}, against {baseline}")
     counts = {folder: len(sets) for folder, sets in tested.items()}
     if max(counts.values()) > 1:
-        told = f"{counts[baseline]}" if len({*counts.values()}) == 1 else ", ".join(f"{n} ({f})" for f, n in counts.items())
-        print(f"means over {told} seeds")
+        one_count = len({*counts.values()}) == 1
+        shown = f"{counts[baseline]}" if one_count else ", ".join(f"{count} ({folder})" for folder, count in counts.items())
+        print(f"means over {shown} seeds")
     for note in differing_origins([(one.run.read_config, one.origin) for sets in tested.values() for one in sets]):
         print(note)
     runs = [one.run for sets in tested.values() for one in sets]
     for note in differing_starts({str(run.path): (run.read_config, run.read_starts()) for run in runs}):
         print(note)
-    print(f"{told}; p corrected by Holm over {len(results)} comparison{'s' if len(results) > 1 else ''}")
+    made = sum(not math.isnan(result.p) for result in results.values())
+    print(f"{told}; p corrected by Holm over {made} comparison{'' if made == 1 else 's'}")
     if false := tell_published(chosen):
         print(false)
     return 0
@@ -193,5 +195,6 @@ def _show(metric: "Metric", found: Mapping[str, Result], means: Mapping[str, flo
         low, high = (format(end, form) for end in result.interval)
         figures = (f"{means[name]:.{metric.digits}f}", format(means[name] - means[baseline], form))
         interval = "-" if math.isnan(result.interval[0]) else f"[{low}, {high}]"
-        table.add_row(name, *figures, interval, f"{result.p:.4f}", f"{result.corrected:.4f}", result.improvement)
+        p_values = ("-" if math.isnan(p) else f"{p:.4f}" for p in (result.p, result.corrected))
+        table.add_row(name, *figures, interval, *p_values, result.improvement)
     Terminal().print(table)

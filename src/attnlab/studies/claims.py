@@ -1,5 +1,6 @@
 """Claims that a study makes before it is run, and what its runs say of them."""
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -170,4 +171,5 @@ def combine(claim: Claim, intervals: Mapping[str, Interval], strict: Mapping[str
 
 def _tell(one: str, intervals: Mapping[str, Interval], digits: int) -> Iterator[str]:
     for other, (low, high) in intervals.items():
-        yield f"{one} - {other} in [{low:+.{digits}f}, {high:+.{digits}f}]"
+        shown = f"in [{low:+.{digits}f}, {high:+.{digits}f}]"
+        yield f"{one} - {other} {'has no interval, since too little varies' if math.isnan(low) else shown}"
