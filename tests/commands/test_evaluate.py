@@ -310,6 +310,7 @@ def test_compare_asks_for_the_same_seeds(runs: dict[str, Path], cli: Cli, capsys
     values = [RunFolder(runs[name]).read_result().metric("test", "bleu") or 0.0 for name in ("plain-1", "plain-2")]
     assert f"{mean(values):.2f}" in shown, "as in the report"
     assert "means over 2 seeds" in shown
+    assert "this speaks of the variants, whatever their seeds" in shown
     assert "not comparable" not in shown
     assert cli("compare", str(variant), str(runs["none-1"].parent), "--samples", "100") == 2
     assert "compare the same seeds" in capsys.readouterr().err
