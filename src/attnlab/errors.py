@@ -2,7 +2,9 @@
 
 import difflib
 import errno
+import io
 import re
+import sys
 from collections.abc import Iterable
 
 
@@ -50,6 +52,13 @@ def refusal(error: OSError, place: object) -> UserError | None:
 def printable(text: str) -> str:
     """Show control characters but tabs and ends of lines, such as those of a terminal's escape sequences, as ``\\x1b``."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def escape_output() -> None:
+    """Let standard output and errors escape what their encoding lacks: it is no reason to lose what was computed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def unknown_key(key: str, known: Iterable[object], where: str = "") -> UserError:

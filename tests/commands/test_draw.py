@@ -1,6 +1,7 @@
 """``attnlab draw``."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,22 @@ def test_pictures_are_drawn(ending: str, runs: dict[str, Path], cli: Cli, tmp_pa
         assert "走る" in (tmp_path / "h.svg").read_text(encoding="utf-8")
         assert "copying" in (tmp_path / "c.svg").read_text(encoding="utf-8")
         assert all(word in (tmp_path / "l.svg").read_text(encoding="utf-8") for word in ("BLEU", "source length in words"))
+
+
+def test_an_option_of_another_picture_is_refused(runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("draw", "curves", str(runs["plain-1"]), "--output", "c.png", "--layer", "3") == 2
+    assert "--layer is not of curves, but of heatmaps" in capsys.readouterr().err
+
+
+def test_runs_of_two_folders_are_drawn_together_and_one_twice_is_not(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = runs["plain-1"]
+    other = Path("elsewhere", *own.parts[-3:])
+    shutil.copytree(own, other)
+    assert cli("draw", "curves", str(own), str(other), "--output", "c.png") == 0
+    assert cli("draw", "curves", str(own), f"{own.parent}/../{own.parent.name}/{own.name}", "--output", "c.png") == 2
+    assert "the same run is named twice" in capsys.readouterr().err
 
 
 def test_what_is_drawn_is_the_monitored_metric_unless_another_is_named(

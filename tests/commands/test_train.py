@@ -61,6 +61,12 @@ def test_one_run_leaves_everything_and_shows_examples(
     assert row in capsys.readouterr().out.splitlines()
 
 
+def test_the_tasks_of_a_job_of_slurm_are_no_processes_of_a_run(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"NTASKS": "4", "JOB_NAME": "x", "JOB_ID": "7", "PROCID": "0", "LOCALID": "0", "NODEID": "0"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    assert cli("train", *TINY, "logger=none") == 0
+
+
 @pytest.mark.exhaustive
 def test_the_same_command_twice_gives_the_same_numbers_to_the_last_bit(cli: Cli, tmp_path: Path) -> None:
     command = ["train", *SMALL_RUN, "trainer.max_epochs=2", "decoder=luong_feeding", "objective.teacher_forcing.ratio=0.5"]
@@ -237,6 +243,7 @@ MISTAKES = {
         ["task=forecasting", "task.at_once=true", "objective.teacher_forcing.ratio=0.5"],
         "objective: no previous token is read here",
     ),
+    "mode of a logger": (["logger=wandb", "logger.mode=onlin"], "logger.mode must be offline or online or"),
     "search of numbers": (["task=forecasting", "search=beam"], "among which nothing is searched: leave search as it is"),
     "path for a name": ([*TEXT[:-1], "data.tests={../x: test}"], "'../x' names files"),
     "interval": (["trainer.val_check_interval=1000"], "is more than the 2 batches of an epoch"),

@@ -40,6 +40,13 @@ def test_every_line_has_its_line_and_empty_ones_stay_empty(
     assert out.split("\n")[0] == whole.rstrip("\n")
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_word(runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "in.en").write_bytes("\ufeffthe man sees it .\r\nthe man sees it .\r\n".encode())
+    assert cli("translate", str(runs["plain-1"]), "--input", "in.en", "--output", "out.de") == 0
+    first, second = (tmp_path / "out.de").read_text().splitlines()
+    assert first == second
+
+
 def test_files_scores_links_and_n_best(runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("The old man runs .\nThe child sleeps .\n")
     common = [str(runs["plain-1"]), "--input", "in.txt", "--output", "out.txt", "search=beam", "search.width=4"]

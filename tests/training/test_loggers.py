@@ -4,9 +4,22 @@ from pathlib import Path
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from attnlab.training.loggers import RunInfo, csv_logger
 from commands import TINY, Cli, cli
 
 __all__ = ["cli"]
+
+
+def test_a_second_start_leaves_the_curve_of_the_first(tmp_path: Path) -> None:
+    info = RunInfo("id", "group", "name", tmp_path, {}, {})
+    for step in (1, 2):
+        with csv_logger(info) as logger:
+            logger.log_metrics({"loss": float(step)}, step=step)
+            logger.save()
+    assert [(tmp_path / "csv" / name).read_text().split() for name in ("metrics.1.csv", "metrics.csv")] == [
+        ["loss,step", "1.0,1"],
+        ["loss,step", "2.0,2"],
+    ]
 
 
 def test_tensorboard_has_curves_hyperparameters_and_heatmaps(cli: Cli, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import click
 from typing_extensions import override
 
 import attnlab
-from attnlab.errors import BusyError, StoppedError, UserError, nearest, printable, refusal
+from attnlab.errors import BusyError, StoppedError, UserError, escape_output, nearest, printable, refusal
 
 COMPLETION = "_ATTNLAB_COMPLETE"
 """The variable by which a shell asks what a word may become; see :mod:`attnlab.commands._shells`."""
@@ -61,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from attnlab.commands._shells import answer
 
         return answer(verbs, COMPLETION)
+    escape_output()
     try:
         with verbs.make_context("attnlab", ["--help"] if words in ([], ["help"]) else list(words), obj=words) as context:
             status = verbs.invoke(context)

@@ -44,6 +44,17 @@ def check_output(path: Path | None, read: Iterable[Path | None] = ()) -> None:
         raise UserError(f"--output {path}: no permission to write there")
 
 
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that nothing can be written into, be it there or not, before anything is computed.
+
+    Raises:
+        UserError: nothing can.
+    """
+    place = folder if folder.exists() else folder.parent
+    if not os.access(place, os.W_OK):
+        raise UserError(f"{place}: no permission to write there")
+
+
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[str]]:
     """Open a file to write to, or standard output where there is none, in UTF-8.
@@ -86,7 +97,7 @@ def iterate_lines(path: Path | None) -> Iterator[str]:
     try:
         for number, line in enumerate(stream, 1):
             try:
-                yield line.decode("utf-8").rstrip("\r\n")
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
                 place = f"{path or 'standard input'}, line {number}"
                 raise UserError(f"{place}: not UTF-8; convert it, for example with iconv") from error

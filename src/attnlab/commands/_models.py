@@ -205,6 +205,6 @@ def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
     for own, run in zip(parts, runs, strict=True):
         telling = sorted(part.removeprefix("attention=") for part in own - shared)
         names["\n".join(textwrap.wrap(", ".join(telling), 40)) or run.name] = run
-    if len(names) < len(runs):
+    if len({run.resolve() for run in runs}) < len(runs):
         raise UserError("the same run is named twice")
-    return names
+    return names if len(names) == len(runs) else {str(run): run for run in runs}

@@ -6,6 +6,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from attnlab.commands._complete import complete_run_or_variant
 from attnlab.commands._io import check_output
@@ -69,6 +70,7 @@ def command(
         raise UserError(f"--output ends in .png, .svg or .pdf, not {output.suffix!r}")
     if what == "heatmaps" and not (source or "").strip():
         raise UserError("heatmaps are of one example: add --source TEXT")
+    _check_options(what)
     check_output(output)
     check_label(label)
     from attnlab.data.pharaoh import LINK
@@ -92,6 +94,23 @@ def command(
     plots.save(figure, output)
     print(f"written to {output}")
     return 0
+
+
+OPTIONS = {
+    "heatmaps": ("source", "target", "links", "layer", "head", "to"),
+    "lengths": ("test", "label", "metric"),
+    "curves": ("metric",),
+    "predictions": ("test", "examples", "source"),
+}
+"""Which of the options that are about a picture each has."""
+
+
+def _check_options(what: str) -> None:
+    context = click.get_current_context()
+    given = (name for name in {name: None for own in OPTIONS.values() for name in own} if name not in OPTIONS[what])
+    for name in given:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise UserError(f"--{name} is not of {what}, but of {', '.join(k for k, own in OPTIONS.items() if name in own)}")
 
 
 def _heatmaps(

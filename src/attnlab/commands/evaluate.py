@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from attnlab.commands._io import check_input
+from attnlab.commands._io import check_input, check_writable
 from attnlab.commands._models import FILE, ModelOptions, check_label, model_options
 from attnlab.commands._tests import print_tests
 from attnlab.errors import UserError
@@ -72,6 +72,7 @@ def command(
         "metrics": chosen,
     }
     read_earlier_tests(folder, label, settings, paths)
+    check_writable(folder.evaluations)
     check_metrics(task, sets.values(), "evaluation")
     attends = bool(predictor.models[0].decoder.attention.context_size)
     shift = choose_shifts(predictor).get(REPORTED) if attends and not files else None
@@ -80,8 +81,8 @@ def command(
         results = predictor.examine(examples, "evaluation")
         for name, own in ({test_name: results} if files else divide(task, test_name, results)).items():
             found[name] = evaluate(task, sets[name], own, occasion="evaluation", shift=shift, samples=bootstrap)
-    write_tests(folder, label, settings, found, sets, paths)
     _show(task.metrics, _monitored(folder), found)
+    write_tests(folder, label, settings, found, sets, paths)
     print(f"written to {folder.evaluation_file(label)}")
     return 0
 

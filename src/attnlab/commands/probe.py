@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from attnlab.commands._complete import complete_run
+from attnlab.commands._io import check_writable
 from attnlab.commands._models import FILE, check_device, checkpoint_option, name_runs
 from attnlab.commands._trust import trust_option
 
@@ -55,6 +56,8 @@ def command(
     options = ProbeOptions(examples, seed, permutations, own_targets=own)
     settings = ProbeSettings(checkpoint, device, batch_size, bootstrap)
     opened = {name: open_run(run, settings) for name, run in names.items()}
+    for run in opened.values():
+        check_writable(run.folder.probes)
     other = open_run(swap, settings) if swap else None
     if other:
         for run in opened.values():

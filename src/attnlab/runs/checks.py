@@ -6,6 +6,10 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from lightning.fabric.plugins.environments.cluster_environment import ClusterEnvironment
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
+from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 
 from attnlab.config import build, library_errors
@@ -96,7 +100,7 @@ def check_trainer(config: Mapping[str, Any], *, in_sweep: bool) -> None:
     """
     with warnings.catch_warnings(), library_errors("trainer"):
         silence_lightning()
-        launcher = build(config["trainer"], "trainer")(logger=False).strategy.launcher
+        launcher = build(config["trainer"], "trainer")(logger=False, plugins=cluster_plugins()).strategy.launcher
     if isinstance(launcher, _MultiProcessingLauncher):
         raise UserError("a spawned or forked process gives nothing back but the weights: use trainer.strategy=ddp")
     if in_sweep and isinstance(launcher, _SubprocessScriptLauncher):
@@ -104,6 +108,15 @@ def check_trainer(config: Mapping[str, Any], *, in_sweep: bool) -> None:
             "a run over several devices would start the whole sweep again in every process: add trainer.devices=1, or run the "
             "variants one by one, without -m"
         )
+
+
+def cluster_plugins() -> list[ClusterEnvironment]:
+    """Let a job of SLURM start the processes of a run as any other command does, and not once for each of the job's tasks.
+
+    Lightning would ask for as many tasks as devices, also of a run on one of them, and put a stopped run into the queue again
+    by itself.
+    """
+    return [LightningEnvironment()] if SLURMEnvironment.detect() and not TorchElasticEnvironment.detect() else []
 
 
 def silence_lightning() -> None:

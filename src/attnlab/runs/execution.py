@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import torch
 from lightning import Callback, Trainer, seed_everything
-from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import SIGTERMException
@@ -26,6 +25,7 @@ from attnlab.runs.checks import (
     check_interval,
     check_precision,
     check_trainer,
+    cluster_plugins,
     silence_lightning,
 )
 from attnlab.runs.environment import environment
@@ -209,14 +209,12 @@ def _make_trainer(
 ) -> Trainer:
     recorder = MetricsRecorder(folder.curve_file, throughput)
     own = [throughput, memory, LossGuard(), recorder, Resumption(folder.last_checkpoint, config["seed"])]
-    # SLURM's own way to put a stopped run into the queue again would take over from the launcher.
-    plugins = [WholeCheckpointIO(), *([SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else [])]
     with library_errors("trainer"):
         trainer: Trainer = build(config["trainer"], "trainer")(
             logger=logger,
             callbacks=[*build_callbacks(config, folder, task), *own],
             default_root_dir=folder.path,
-            plugins=plugins,
+            plugins=[WholeCheckpointIO(), *cluster_plugins()],
         )
     return trainer
 

@@ -93,7 +93,8 @@ def begin_run(folder: RunFolder, record: RunRecord, decision: Decision, *, resum
     if previous is None or decision.deed == "begin":
         if decision.reason == DAMAGED:
             log.warning("%s %s: the training starts anew", folder.path, DAMAGED)
-        _set_aside(folder, previous)
+        if aside := _set_aside(folder, previous):
+            log.info("%s %s: what was there is in %s now", folder.path, decision.reason, aside)
         if resume:
             _share_training(folder, record)
         folder.write_record(record)
@@ -174,19 +175,21 @@ def _share_training(folder: RunFolder, record: RunRecord) -> None:
         return
 
 
-def _set_aside(folder: RunFolder, previous: RunRecord | None) -> None:
-    """Empty a folder; what has cost training is kept elsewhere."""
+def _set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
+    """Empty a folder; what has cost training is kept elsewhere, and it is returned where."""
     left = [path for path in folder.path.iterdir() if path.name not in folder.files_to_keep]
     worth_keeping = folder.result_file.exists() or any(path.exists() for path in _last_checkpoints(folder))
+    aside: Path | None = None
     if worth_keeping:
         variant, seed = folder.path.absolute().parts[-2:]
         base = folder.study / REPLACED / variant / f"{seed},{previous.id if previous else 'unknown'}"
         aside = next(path for n in range(1, 10**6) if not (path := base.with_name(f"{base.name},{n}")).exists())
         aside.mkdir(parents=True)
     for path in left:
-        if worth_keeping:
+        if aside:
             path.rename(aside / path.name)
         elif path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink()
+    return aside

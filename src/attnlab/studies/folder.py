@@ -147,7 +147,7 @@ def find_folder(name: str) -> Path:
     Raises:
         UserError: there is none.
     """
-    folder = Path(name) if Path(name).is_dir() else Path(RUNS, name)
-    if not folder.is_dir():
-        raise UserError(f"no runs of a study {name!r}: there is no folder {folder}")
+    folder = next((path for path in (Path(RUNS, name), Path(name)) if path.is_dir()), None)
+    if folder is None:
+        raise UserError(f"no runs of a study {name!r}: there is no folder {Path(RUNS, name)}")
     return folder

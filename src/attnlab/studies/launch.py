@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from filelock import FileLock
 
 from attnlab.config import HydraJob, resolve, run_hydra, settle, targets, trust, with_values
-from attnlab.errors import BusyError, StoppedError, UserError, printable
+from attnlab.errors import BusyError, StoppedError, UserError, escape_output, printable
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import metric_name
 from attnlab.runs.waiting import choose_wait_policy
@@ -211,6 +211,7 @@ def _work(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)
+    escape_output()
     logging.config.dictConfig(logs)
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
     threading.Thread(target=_follow_parent, daemon=True).start()

@@ -5,8 +5,9 @@ import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -16,6 +17,9 @@ from attnlab.errors import UserError, brief
 
 if TYPE_CHECKING:
     import wandb
+
+
+Mode = Literal["offline", "online", "disabled", "shared", "dryrun", "run"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,11 @@ class RunInfo:
 
 
 def is_first_process() -> bool:
-    """Tell whether this process is the one of a distributed run that speaks for all; any other run has only that."""
-    return int(os.environ.get("LOCAL_RANK", "0")) == 0
+    """Tell whether this process is the one of a distributed run that speaks for all; any other run has only that.
+
+    Lightning counts the processes that it starts by ``LOCAL_RANK``, torchrun those of all nodes by ``RANK``.
+    """
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
 
 
 PATIENCE = 10.0
@@ -111,7 +118,7 @@ def wandb_logger(
     *,
     project: str,
     entity: str | None = None,
-    mode: str = "offline",
+    mode: Mode = "offline",
     tags: Sequence[str] = (),
 ) -> Iterator[Logger | bool]:
     """Log to Weights & Biases: one W&B run for each run, offline unless told otherwise.
@@ -120,7 +127,7 @@ def wandb_logger(
         run: what is logged.
         project: W&B project.
         entity: W&B user or team; the account's default if it is None.
-        mode: "offline", "online", "disabled" or "shared".
+        mode: as of ``wandb.init``.
         tags: labels of the run.
     """
     if not is_first_process():  # the other processes of a distributed run log nothing
@@ -147,7 +154,10 @@ def wandb_logger(
 
 @contextmanager
 def csv_logger(run: RunInfo) -> Iterator[Logger]:
-    """Log to ``csv/metrics.csv`` in the run's folder."""
+    """Log to ``csv/metrics.csv`` in the run's folder; what an earlier start wrote there is ``metrics.N.csv`` from then on."""
+    written = run.folder / "csv" / "metrics.csv"
+    if written.is_file() and is_first_process():  # which Lightning would remove
+        written.rename(next(path for n in count(1) if not (path := written.with_name(f"metrics.{n}.csv")).exists()))
     yield CSVLogger(run.folder, name="csv", version="")
 
 
