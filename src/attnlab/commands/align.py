@@ -81,13 +81,10 @@ def command(
         raise UserError("--heads tells how well each head agrees with known links: add --gold FILE")
     if gold and silver:
         raise UserError("--silver takes an aligner's links for known ones: leave it out, or --gold")
-    if symmetrise and run and not reverse:
-        raise UserError("--symmetrise puts two directions together: add --reverse RUN")
     if (gold_from or gold_transposed) and not gold:
         raise UserError("--gold-from and --gold-transposed say how to read known links: add --gold FILE")
     if links_from and not links:
         raise UserError("--links-from says how to read the links of another program: add --links FILE")
-    symmetrise = symmetrise or "grow-diagonal"
     of_run = {"--shift": shift, "--reverse": reverse, "--null": null, "--heads": heads, "--silver": silver}
     of_run["--to"] = to
     of_aligner = {"--links": links, "--train": train, "--train-words": train_words, "--train-too": train_too}
@@ -108,8 +105,11 @@ def command(
     from attnlab.evaluation.alignment import SYMMETRISATIONS, make_silver
     from attnlab.runs.loading import load
 
-    if symmetrise not in SYMMETRISATIONS:
+    if symmetrise and symmetrise not in SYMMETRISATIONS:
         raise UserError(f"--symmetrise is one of {', '.join(SYMMETRISATIONS)}, not {symmetrise!r}")
+    if symmetrise and run and not reverse:
+        raise UserError("--symmetrise puts two directions together: add --reverse RUN")
+    symmetrise = symmetrise or "grow-diagonal"
     pairs = Pairs.read(*files)
     known = read_gold(gold, pairs, files[0], base=int(gold_from or 0), transposed=gold_transposed) if gold else []
     beside: dict[str, Alignment] = {}

@@ -12,6 +12,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
+from lightning.pytorch.loggers.csv_logs import ExperimentWriter
 
 from attnlab.errors import UserError, brief
 
@@ -155,9 +156,11 @@ def wandb_logger(
 @contextmanager
 def csv_logger(run: RunInfo) -> Iterator[Logger]:
     """Log to ``csv/metrics.csv`` in the run's folder; what an earlier start wrote there is ``metrics.N.csv`` from then on."""
-    written = run.folder / "csv" / "metrics.csv"
+    written = run.folder / "csv" / ExperimentWriter.NAME_METRICS_FILE
     if written.is_file() and is_first_process():  # which Lightning would remove
-        written.rename(next(path for n in count(1) if not (path := written.with_name(f"metrics.{n}.csv")).exists()))
+        written.rename(
+            next(path for n in count(1) if not (path := written.with_name(f"{written.stem}.{n}{written.suffix}")).exists())
+        )
     yield CSVLogger(run.folder, name="csv", version="")
 
 
