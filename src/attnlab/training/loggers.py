@@ -158,9 +158,8 @@ def csv_logger(run: RunInfo) -> Iterator[Logger]:
     """Log to ``csv/metrics.csv`` in the run's folder; what an earlier start wrote there is ``metrics.N.csv`` from then on."""
     written = run.folder / "csv" / ExperimentWriter.NAME_METRICS_FILE
     if written.is_file() and is_first_process():  # which Lightning would remove
-        written.rename(
-            next(path for n in count(1) if not (path := written.with_name(f"{written.stem}.{n}{written.suffix}")).exists())
-        )
+        names = (f"{written.stem}.{number}{written.suffix}" for number in count(1))
+        written.rename(next(path for name in names if not (path := written.with_name(name)).exists()))
     yield CSVLogger(run.folder, name="csv", version="")
 
 
