@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from attnlab.commands._complete import complete_run
+from attnlab.commands._given import is_given
 from attnlab.commands._io import check_input, check_output, open_output
 from attnlab.commands._links import Alignment, Pairs, anchors, in_every_way, read_gold, show
 from attnlab.commands._models import FILE, checkpoint_option, to_option
@@ -29,9 +30,9 @@ BASES = click.Choice(["0", "1"])
 @click.option("--files", nargs=2, type=FILE, required=True, metavar="SOURCE TARGET", help="Two line-aligned files.")
 @click.option("--output", type=FILE, metavar="FILE", help="Write the links to a file, and not to standard output.")
 @click.option("--format", "form", type=click.Choice(["pharaoh", "talp"]), default="pharaoh", help="Count words from 0, or 1.")
-@click.option("--symmetrise", metavar="HOW", help="How both directions are put together.  [default: grow-diagonal]")
+@click.option("--symmetrise", default="grow-diagonal", show_default=True, metavar="HOW", help="How both are put together.")
 @click.option("--gold", type=FILE, metavar="FILE", help="Known links, i-j sure and ipj possible.")
-@click.option("--gold-from", type=BASES, help="What these count words from.  [default: 0]")
+@click.option("--gold-from", type=BASES, default="0", show_default=True, help="What these count words from.")
 @click.option("--gold-transposed", is_flag=True, help="These have the target first.")
 @click.option(
     "--shift", type=BASES, help="Of a RUN: read row t as about token t (0) or t - 1 (1).  [default: as fits the validation set]"
@@ -41,7 +42,7 @@ BASES = click.Choice(["0", "1"])
 @click.option("--heads", is_flag=True, help="Of a RUN: tell every head of every layer; needs --gold or --silver.")
 @click.option("--silver", is_flag=True, help="Of a RUN: take the links of an aligner of its training set for known ones.")
 @click.option("--links", type=FILE, metavar="FILE", help="Without a RUN: score these links of another program; needs --gold.")
-@click.option("--links-from", type=BASES, help="What these count words from.  [default: 0]")
+@click.option("--links-from", type=BASES, default="0", show_default=True, help="What these count words from.")
 @click.option("--train", nargs=2, type=FILE, metavar="SOURCE TARGET", help="Without a RUN: learn from these, not from --files.")
 @click.option("--train-words", nargs=2, metavar="LANG LANG", help="Split --train by spaCy, not at white space, such as en de.")
 @click.option("--train-too", is_flag=True, help="Learn from --train and from --files.")
@@ -53,9 +54,9 @@ def command(
     files: tuple[Path, Path],
     output: Path | None,
     form: str,
-    symmetrise: str | None,
+    symmetrise: str,
     gold: Path | None,
-    gold_from: str | None,
+    gold_from: str,
     gold_transposed: bool,
     shift: str | None,
     reverse: Path | None,
@@ -63,7 +64,7 @@ def command(
     heads: bool,
     silver: bool,
     links: Path | None,
-    links_from: str | None,
+    links_from: str,
     train: tuple[Path, Path] | None,
     train_words: tuple[str, str] | None,
     train_too: bool,
@@ -81,9 +82,9 @@ def command(
         raise UserError("--heads tells how well each head agrees with known links: add --gold FILE")
     if gold and silver:
         raise UserError("--silver takes an aligner's links for known ones: leave it out, or --gold")
-    if (gold_from or gold_transposed) and not gold:
+    if not gold and (gold_transposed or is_given("gold_from")):
         raise UserError("--gold-from and --gold-transposed say how to read known links: add --gold FILE")
-    if links_from and not links:
+    if not links and is_given("links_from"):
         raise UserError("--links-from says how to read the links of another program: add --links FILE")
     of_run = {"--shift": shift, "--reverse": reverse, "--null": null, "--heads": heads, "--silver": silver}
     of_run["--to"] = to
@@ -105,16 +106,15 @@ def command(
     from attnlab.evaluation.alignment import SYMMETRISATIONS, make_silver
     from attnlab.runs.loading import load
 
-    if symmetrise and symmetrise not in SYMMETRISATIONS:
+    if symmetrise not in SYMMETRISATIONS:
         raise UserError(f"--symmetrise is one of {', '.join(SYMMETRISATIONS)}, not {symmetrise!r}")
-    if symmetrise and run and not reverse:
+    if run and not reverse and is_given("symmetrise"):
         raise UserError("--symmetrise puts two directions together: add --reverse RUN")
-    symmetrise = symmetrise or "grow-diagonal"
     pairs = Pairs.read(*files)
-    known = read_gold(gold, pairs, files[0], base=int(gold_from or 0), transposed=gold_transposed) if gold else []
+    known = read_gold(gold, pairs, files[0], base=int(gold_from), transposed=gold_transposed) if gold else []
     beside: dict[str, Alignment] = {}
     if links:
-        written = read_gold(links, pairs, files[0], base=int(links_from or 0), advice="--links-from 1")
+        written = read_gold(links, pairs, files[0], base=int(links_from), advice="--links-from 1")
         chosen = Alignment([one.possible for one in written])
         found = {links.name: chosen}
     elif run is None:

@@ -6,9 +6,9 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from attnlab.commands._complete import complete_run_or_variant
+from attnlab.commands._given import is_given
 from attnlab.commands._io import check_output
 from attnlab.commands._models import FILE, check_label, finished_runs, list_seeds, name_runs
 from attnlab.commands._trust import trust_option
@@ -106,10 +106,8 @@ OPTIONS = {
 
 
 def _check_options(what: str) -> None:
-    context = click.get_current_context()
-    given = (name for name in {name: None for own in OPTIONS.values() for name in own} if name not in OPTIONS[what])
-    for name in given:
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+    for name in (name for own in OPTIONS.values() for name in own):
+        if name not in OPTIONS[what] and is_given(name):
             raise UserError(f"--{name} is not of {what}, but of {', '.join(k for k, own in OPTIONS.items() if name in own)}")
 
 

@@ -17,7 +17,7 @@ from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.runs.digests import DamagedFileError, find_altered_files, list_files, make_digests
 from attnlab.runs.files import read_lines, read_statistics, write_atomically
 from attnlab.runs.locks import RunLock
-from attnlab.runs.names import BEST, LAST, RECORD, SHAPE, WEIGHTS
+from attnlab.runs.names import BEST, DIVERGED, LAST, RECORD, SHAPE, WEIGHTS
 from attnlab.runs.record import ProbeRecord, RunRecord, RunResult
 
 State = Literal["done", "running", "failed", "interrupted", "missing", "damaged"]
@@ -150,6 +150,11 @@ class RunFolder:
         """Return the traceback, or the one line, of a run that failed; empty where it did not."""
         return self._text(self.error_file) if self.error_file.is_file() else ""
 
+    @property
+    def has_diverged(self) -> bool:
+        """Whether the training ended since its loss was no number any more."""
+        return DIVERGED in self.read_error()
+
     def write_error(self, text: str) -> None:
         """Write down how the run failed."""
         self.error_file.write_text(text, encoding="utf-8")
@@ -215,8 +220,8 @@ class RunFolder:
 
     def copy_results(self, other: "RunFolder") -> None:
         """Copy what reports and comparisons read into another folder, with digests of its own: all but the model."""
-        unfinished = [path for path in (self.record_file, self.config_file, self.curve_file, self.error_file) if path.is_file()]
-        for path in unfinished if self.error_file.is_file() else list_files(self.digests_file):
+        of_failed = (self.record_file, self.config_file, self.curve_file, self.error_file)
+        for path in filter(Path.is_file, of_failed) if self.error_file.is_file() else list_files(self.digests_file):
             if path not in (self.weights_file, self.task_file):
                 copy = other.path / path.relative_to(self.path)
                 copy.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,6 @@ from typing import Literal
 
 from attnlab.runs.digests import DamagedFileError
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.training.checkpoints import earlier_checkpoint, is_whole
 
@@ -64,7 +63,7 @@ def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: 
     is_accepted = previous.settings == record.settings and (keep_results or record.code in previous.accepted_code)
     if (is_same or is_accepted) and (result := _read_result(folder)) is not None:
         return Decision("done" if is_same else "kept", previous, result)
-    if is_same and is_trial and DIVERGED in folder.read_error():
+    if is_same and is_trial and folder.has_diverged:
         return Decision("diverged", previous)
     if is_same:
         checkpoint = None if previous.fit else _find_checkpoint(folder)

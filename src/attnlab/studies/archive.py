@@ -12,7 +12,6 @@ from attnlab.config import path_part
 from attnlab.errors import UserError, brief
 from attnlab.runs.files import replacement
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.names import DIVERGED
 from attnlab.studies.folder import TUNING, StudyFolder
 
 MOST_TIMES, ALWAYS = 1000, 2**26
@@ -77,7 +76,7 @@ def _is_whole(run: RunFolder) -> bool:
 
 def _is_settled(run: RunFolder) -> bool:
     """Tell whether nothing is left to be done for a trial: it is finished and whole, or its training diverged."""
-    return _is_whole(run) or (run.state == "failed" and DIVERGED in run.read_error())
+    return _is_whole(run) or (run.state == "failed" and run.has_diverged)
 
 
 def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -122,10 +122,6 @@ class MeasuredVariants:
         scores = _scores(pairs)
         return Contrast(self._estimate(pairs), math.nan, (len(pairs), len(pairs)), scores, are_pairs=True)
 
-    def improvement(self, contrast: Contrast) -> Probability | None:
-        """Return the probability that a run of the first variant is better than one of the second, as far as there is one."""
-        return find_improvement(contrast, self.metric)
-
     def order(self, contrast: Contrast, confidence: float) -> float | None:
         """Return by how much the first variant is not stochastically better than the second; None for too few seeds."""
         if min(contrast.seeds) < improvement.LEAST_SEEDS:

@@ -18,6 +18,7 @@ from attnlab.studies.contrasts import (
     MeasuredVariants,
     Pair,
     compare,
+    find_improvement,
     is_better,
     with_p,
 )
@@ -73,7 +74,7 @@ def infer(study: Study) -> Inference:
     has_direction = metric.higher_is_better is not None
     over_seeds = against if significance == "seeds" and has_direction else {}
     made = {key: one for key, one in over_seeds.items() if isinstance(one, Contrast)}
-    improvements = {key: p for key, one in made.items() if (p := sets[key[0]].improvement(one)) is not None}
+    improvements = {key: p for key, one in made.items() if (p := find_improvement(one, metric)) is not None}
     orders = {key: order for key, one in made.items() if (order := sets[key[0]].order(one, confidence)) is not None}
     numbers, apart, pairs = _cluster(sets, significance) if has_direction else ({}, {}, 0)
     return Inference(significance, study.significance, sets, against, corrected, improvements, orders, numbers, apart, pairs)

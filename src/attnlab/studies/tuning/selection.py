@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from attnlab.errors import UserError
-from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study, collect
 from attnlab.studies.folder import StudyFolder
@@ -135,7 +134,7 @@ def is_settled(run: Run) -> bool:
 
 
 def _has_diverged(run: Run) -> bool:
-    return run.state == "failed" and DIVERGED in run.error
+    return run.state == "failed" and run.folder.has_diverged
 
 
 def apply_selection(plan: Plan, selection: Selection | None) -> Plan | None:
