@@ -358,7 +358,7 @@ def test_the_score_of_a_long_hypothesis_is_the_sum_of_its_steps(kind: type[Searc
             return (torch.zeros(1, 1),), (torch.zeros(1, 1),)
 
         def step(self, tokens: torch.Tensor, memory: Any, state: Any) -> Any:
-            return step.expand(len(tokens), -1), torch.ones(len(tokens), 1), state
+            return step.repeat(len(tokens), 1), torch.ones(len(tokens), 1), state
 
     search = kind(max_length_factor=0.0, max_length_offset=500)
     ((hypothesis, *_),) = search(Endless(), torch.tensor([[EOS]]), torch.tensor([1]), bos=BOS, eos=EOS)  # type: ignore[arg-type]

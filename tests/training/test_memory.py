@@ -1,5 +1,6 @@
-"""The peak of a run's memory."""
+"""The memory that a process uses."""
 
+import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,28 @@ import torch
 from attnlab.training.memory import PeakMemory, largest, read_peak_memory, reset_peak_memory
 
 MIB = 1 << 20
+
+
+FAULTS = """
+import resource, torch
+from attnlab.training.memory import keep_freed_memory
+
+def faults():
+    torch.ones(1 << 24)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(1 << 24)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+print(faults(), keep_freed_memory(), faults())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc is asked")
+def test_a_freed_block_is_used_again() -> None:
+    """In a process of its own: pytest may run tests in a thread, which has another heap."""
+    given_back, told, kept = subprocess.check_output([sys.executable, "-c", FAULTS], text=True).split()
+    assert told == "True"
+    assert int(given_back) > 20 > int(kept)  # 32 pages even where each has 2 MiB
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak can be reset on Linux alone")

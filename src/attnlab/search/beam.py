@@ -96,7 +96,7 @@ class BeamSearch(Search):
         for _ in range(longest):
             log_probabilities, weights, state = model.step(tokens, memory, state)
             owners = cells // open_width
-            log_probabilities = self.constrain(log_probabilities, history, select(bounds, sources[owners]), eos)
+            self.constrain(log_probabilities, history, select(bounds, sources[owners]), eos)
             # No hypothesis has more than width extensions among the best: the other tokens are not looked at again.
             best, extensions = log_probabilities.topk(min(width, log_probabilities.shape[-1]), dim=-1)
             candidates = scores.new_full((scores.numel(), best.shape[1]), -torch.inf)

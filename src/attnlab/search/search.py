@@ -48,7 +48,7 @@ class Model(Protocol):
         """Read sources; return a memory and the state before the first token."""
 
     def step(self, tokens: Tensor, memory: Any, state: Any) -> tuple[Tensor, Tensor, Any]:
-        """Return log-probabilities of the next token, attention weights, and the new state."""
+        """Return log-probabilities of the next token, which a search may overwrite, attention weights, and the new state."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -150,36 +150,35 @@ class Search(ABC):
         shortest = (self.min_length_factor * lengths).long() + self.min_length_offset if has_least else None
         return Bounds(shortest, self.limits(lengths))
 
-    def constrain(self, log_probabilities: Tensor, history: Tensor, bounds: Bounds, eos: int) -> Tensor:
-        """Forbid what may not come next.
+    def constrain(self, log_probabilities: Tensor, history: Tensor, bounds: Bounds, eos: int) -> None:
+        """Forbid what may not come next: its log-probability becomes -inf, in place.
 
         Args:
             log_probabilities: of the next token (n, tokens).
             history: tokens so far (n, steps).
             bounds: of the hypotheses (n,).
-            eos: id of the end symbol.
-
-        Returns:
-            The log-probabilities, -inf for what is forbidden.
+            eos: id of the end symbol, which keeps its own log-probability where it is forced.
         """
         next_length = history.shape[1] + 1
-        last = bounds.longest == next_length
-        too_short = torch.zeros_like(last) if bounds.shortest is None else next_length < bounds.shortest
-        if not self.no_repeat_ngram and not bool(too_short.any()):
-            return force_token(log_probabilities, log_probabilities, eos, last)
-        allowed = self._without_repetition(log_probabilities, history)
-        allowed[too_short, eos] = -torch.inf
-        return force_token(allowed, log_probabilities, eos, last | allowed.amax(dim=-1).isneginf())
+        must_end = bounds.longest == next_length
+        too_short = torch.zeros_like(must_end) if bounds.shortest is None else next_length < bounds.shortest
+        end = log_probabilities[:, eos].clone()
+        if self.no_repeat_ngram or bool(too_short.any()):
+            self._forbid_repetition(log_probabilities, history)
+            log_probabilities[too_short, eos] = -torch.inf
+            must_end |= log_probabilities.amax(dim=-1).isneginf()
+        if bool(must_end.any()):
+            log_probabilities[must_end] = -torch.inf
+            log_probabilities[must_end, eos] = end[must_end]
 
-    def _without_repetition(self, log_probabilities: Tensor, history: Tensor) -> Tensor:
-        """Return a copy, -inf for what would make an n-gram come twice."""
-        size, allowed = self.no_repeat_ngram, log_probabilities.clone()
+    def _forbid_repetition(self, log_probabilities: Tensor, history: Tensor) -> None:
+        """Forbid what would make an n-gram come twice."""
+        size = self.no_repeat_ngram
         if size and history.shape[1] >= size:
             spans = history.unfold(1, size, 1)
             again = (spans[..., :-1] == history[:, history.shape[1] - size + 1 :].unsqueeze(1)).all(-1)
             rows, where = again.nonzero(as_tuple=True)
-            allowed[rows, spans[rows, where, -1]] = -torch.inf
-        return allowed
+            log_probabilities[rows, spans[rows, where, -1]] = -torch.inf
 
 
 def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:
@@ -205,19 +204,3 @@ def first_tokens(bos: int | Tensor, count: int, device: torch.device) -> Tensor:
 def score_dtype(device: torch.device) -> torch.dtype:
     """Return what log-probabilities are summed in: in single precision the rounding of many steps shows in a score."""
     return torch.float32 if device.type == "mps" else torch.float64  # which that device lacks
-
-
-def force_token(allowed: Tensor, log_probabilities: Tensor, token: int, rows: Tensor) -> Tensor:
-    """Forbid every token but one in some rows.
-
-    Args:
-        allowed: log-probabilities (n, tokens), -inf for what is forbidden already.
-        log_probabilities: the model's own (n, tokens), of which the token keeps its own.
-        token: the one.
-        rows: boolean (n,).
-    """
-    if not bool(rows.any()):
-        return allowed
-    forced = torch.full_like(allowed, -torch.inf)
-    forced[:, token] = log_probabilities[:, token]
-    return torch.where(rows.unsqueeze(1), forced, allowed)

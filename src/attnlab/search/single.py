@@ -65,7 +65,7 @@ class SinglePathSearch(Search):
         owners: list[Tensor] = []
         for step in range(longest):
             log_probabilities, step_weights, state = model.step(tokens, memory, state)
-            log_probabilities = self.constrain(log_probabilities, chosen[rows, :step], select(bounds, rows), eos)
+            self.constrain(log_probabilities, chosen[rows, :step], select(bounds, rows), eos)
             tokens = self.choose(log_probabilities, draws[rows, step])
             chosen[rows, step] = tokens
             scores[rows] += log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)

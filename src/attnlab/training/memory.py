@@ -1,4 +1,4 @@
-"""The memory that training uses: the C library's allocator is told how, and the peak is measured."""
+"""The memory that a process uses: the C library's allocator is told how, and the peak is measured."""
 
 import ctypes
 import resource
@@ -15,10 +15,10 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
 def keep_freed_memory() -> bool:
-    """Let the process keep large blocks that it frees, for the next training step to use again.
+    """Let the process keep large blocks that it frees, for the next step of training or search to use again.
 
-    A step at 8,000 words allocates and frees several times 50 MB for the logits. By default glibc gives each of them back to
-    the kernel, which then fills every page with zeros again when it is next touched.
+    A step of training at 8,000 words allocates and frees several times 50 MB for the logits. By default glibc gives each of
+    them back to the kernel, which then fills every page with zeros again when it is next touched.
 
     Returns:
         Whether there was a glibc to tell.
