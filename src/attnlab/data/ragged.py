@@ -68,13 +68,8 @@ class Ragged:
     def padded(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return some sequences as one padded tensor (len(indices), longest, ...), and their lengths."""
         chosen = np.asarray(indices)
-        starts, ends = self.offsets[chosen], self.offsets[chosen + 1]
-        lengths = ends - starts
-        dtype = np.float32 if self.values.dtype.kind == "f" else np.int64
-        padded = np.full((len(chosen), int(lengths.max()), *self.values.shape[1:]), PAD, dtype=dtype)
-        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            padded[row, : end - start] = self.values[start:end]
-        return torch.from_numpy(padded), torch.from_numpy(lengths)
+        spans = zip(self.offsets[chosen], self.offsets[chosen + 1], strict=True)
+        return _pad([self.values[start:end] for start, end in spans])
 
 
 @dataclass(frozen=True)
@@ -110,12 +105,16 @@ class RaggedView:
 
     def padded(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return some sequences as one padded tensor, and their lengths; see :meth:`Ragged.padded`."""
-        rows = [self.make(int(index)) for index in indices]
-        lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        padded = np.full((len(rows), int(lengths.max()), *rows[0].shape[1:]), PAD, dtype=np.int64)
-        for place, row in enumerate(rows):
-            padded[place, : len(row)] = row
-        return torch.from_numpy(padded), torch.from_numpy(lengths)
+        return _pad([self.make(int(index)) for index in indices])
+
+
+def _pad(rows: Sequence[NDArray[Any]]) -> tuple[Tensor, Tensor]:
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    dtype = np.float32 if rows[0].dtype.kind == "f" else np.int64
+    padded = np.full((len(rows), int(lengths.max()), *rows[0].shape[1:]), PAD, dtype=dtype)
+    for place, row in enumerate(rows):
+        padded[place, : len(row)] = row
+    return torch.from_numpy(padded), torch.from_numpy(lengths)
 
 
 def _take(parts: Sequence[Padded], starts: NDArray[np.int64], index: int) -> NDArray[np.integer]:
