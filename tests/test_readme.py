@@ -43,25 +43,11 @@ def shown_commands(text: str = MANUAL) -> list[str]:
 
 
 @pytest.mark.exhaustive
-def test_an_attention_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a folder outside the package, with one Python file and one YAML file, swept against a built-in score."""
-    written("myscores.py", tmp_path)
-    written("conf/attention/score/distance.yaml", tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    command = ["train", "-cd", "conf", "-m", "attention/score=general,distance", "seed=1"]
-    assert f"attnlab {' '.join(command)},2,3" in MANUAL
-    assert cli(*command, *TINY, "logger=none") == 0
-    table = next(tmp_path.glob("runs/train/comparison.md")).read_text()
-    assert "| distance | 1 |" in table
-    assert "| general | 1 |" in table
-
-
-@pytest.mark.exhaustive
 def test_a_metric_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written("mymetrics.py", tmp_path)
-    written("conf/metrics/mine.yaml", tmp_path)
+    written("myconf/metrics/mine.yaml", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    (command,) = [shlex.split(command) for command in shown_commands() if "train -cd conf -m metrics=mine" in command]
+    (command,) = [shlex.split(command) for command in shown_commands() if "train -cd myconf -m metrics=mine" in command]
     assert cli(*command[2:], *TINY, "logger=none") == 0
     header = next(tmp_path.glob("runs/train/comparison.md")).read_text().splitlines()[2]
     assert "test first word |" in header
@@ -69,8 +55,8 @@ def test_a_metric_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_metric_of_another_package(tmp_path: Path) -> None:
     """What bert-score 0.3.13 prints for two sentences is read."""
-    written("conf/metrics/bertscore.yaml", tmp_path)
-    node = config.amend("metrics", {"metrics": {}}, ["metrics=bertscore"], [tmp_path / "conf"])["bertscore"]
+    written("myconf/metrics/bertscore.yaml", tmp_path)
+    node = config.amend("metrics", {"metrics": {}}, ["metrics=bertscore"], [tmp_path / "myconf"])["bertscore"]
     printed = tmp_path / "bert-score"
     printed.write_text("#!/bin/sh\nprintf 'model P: 0.5 R: 0.5 F1: 0.5\\n1.0\\t0.9\\t0.5\\n0.1\\t0.2\\t0.25\\n'\n")
     printed.chmod(0o755)
@@ -80,7 +66,7 @@ def test_a_metric_of_another_package(tmp_path: Path) -> None:
 
 
 def test_a_logger_of_lightnings_own(cli: Cli, tmp_path: Path) -> None:
-    written("conf/logger/table.yaml", tmp_path)
+    written("myconf/logger/table.yaml", tmp_path)
     (command,) = [shlex.split(command) for command in shown_commands() if "logger=table" in command]
     assert cli(*command[1:], *TINY) == 0
     assert "val/loss" in next(tmp_path.glob("logs/table/*/metrics.csv")).read_text()
@@ -113,7 +99,7 @@ def test_every_command_that_is_shown_is_one() -> None:
     """Its words are parsed; whether files and runs are there is not asked."""
     assert len(shown_commands()) > 60
     for command in shown_commands():
-        words = [word if word != "conf" else str(CONF) for word in shlex.split(re.split("[<|]", command)[0])]
+        words = [word if word != "myconf" else str(CONF) for word in shlex.split(re.split("[<|]", command)[0])]
         name, *rest = words[words.index("attnlab") + 1 :]
         with verbs.make_context("attnlab", [name, *rest]) as context:
             verb = verbs.get_command(context, name)
@@ -129,7 +115,7 @@ def test_every_command_that_is_shown_is_one() -> None:
 def test_every_config_that_is_shown_composes(
     command: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configs = ("conf/attention/score/distance.yaml", "conf/metrics/mine.yaml", "conf/logger/table.yaml")
+    configs = ("myconf/attention/score/distance.yaml", "myconf/metrics/mine.yaml", "myconf/logger/table.yaml")
     for name in ("myscores.py", "mymetrics.py", *configs):
         written(name, tmp_path)
     words = shlex.split(command.removeprefix("PYTHONPATH=. "))[1:]
@@ -148,7 +134,7 @@ def test_every_tutorial_runs(command: str, cli: Cli) -> None:
 @pytest.mark.exhaustive
 def test_the_first_hour(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """All its commands in their order, with small models."""
-    for name in ("myscores.py", "conf/attention/score/distance.yaml", "experiments/mine.yaml"):
+    for name in ("myscores.py", "myconf/attention/score/distance.yaml", "experiments/coverage.yaml"):
         written(name, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "corpus").mkdir()
