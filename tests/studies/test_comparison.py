@@ -29,7 +29,7 @@ from attnlab.studies.page import page
 from attnlab.studies.page.charts import costs
 from attnlab.studies.publish import publish
 from attnlab.studies.report import report
-from attnlab.studies.table import Cell, Comparison
+from attnlab.studies.table import Cell, Comparison, Note
 from studies.folders import FACTS, METRICS, SKILLS, write_run, write_study
 
 
@@ -120,7 +120,7 @@ def test_whatever_a_variant_is_called_does_nothing_where_it_is_read(
     monkeypatch.setenv("FORCE_COLOR", "1")
     names = ["=1+1", "@sum", "+a", "-b", "\tc", "<img src=x>", "&lt;", "[/b]", "\x1b]0;owned\x07\x9b", "two\nlines"]
     cells = [[Cell(name, name, best=name == "[/b]")] for name in names]
-    table = Comparison("a\nb\x1b[2J", ["=key[/i]"], cells, ["note\nmore"], ["<b>[/u]"], [0])
+    table = Comparison("a\nb\x1b[2J", ["=key[/i]"], cells, [Note("note\nmore")], ["<b>[/u]"], [0])
     written = [row[0] for row in csv.reader(io.StringIO(table.csv()))]
     assert written == ["'=key[/i]", "'=1+1", "'@sum", "'+a", "'-b", "'\tc", *names[5:]]
     assert "\n| \\<img src=x> |\n| \\&lt; |\n" in table.markdown()
@@ -152,7 +152,9 @@ def test_a_terminal_shows_the_columns_that_fit_and_cuts_no_figure(
     for row in comparison.rows:
         (found,) = (line.split() for line in lines if line.split()[:1] == [row[0].text])
         assert {row[i].brief.split()[0] for i in comparison.brief[:3]} <= {*found}
-    assert notes
+    assert "ΔBLEU: difference to" in notes
+    assert "P(A > B): probability" not in notes  # a column that a terminal never shows
+    assert "P(A > B): probability" in comparison.markdown()
     assert ("wider terminal" in table) is (width < 120)
 
 

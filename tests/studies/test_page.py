@@ -16,7 +16,7 @@ from attnlab.studies.lengths import measure_runs_by_length
 from attnlab.studies.page import page
 from attnlab.studies.page.charts import Spread, costs, curves, lengths
 from attnlab.studies.page.contents import Piece, differences, examples, facts, pieces, samples
-from attnlab.studies.table import Cell, Comparison
+from attnlab.studies.table import Cell, Comparison, Note
 from studies.folders import NASTY, TRACEBACK, environment, write_run, write_study
 
 CHROMIUM = shutil.which("chromium")
@@ -216,7 +216,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
         for label, value in zip(study.variants, values, strict=True)
     ]
     path = tmp_path_factory.mktemp("page") / "index.html"
-    path.write_text(page(study, Comparison("many", ["attention", "test BLEU"], rows, ["a note"], [], [0, 1])), encoding="utf-8")
+    path.write_text(
+        page(study, Comparison("many", ["attention", "test BLEU"], rows, [Note("a note")], [], [0, 1])), encoding="utf-8"
+    )
     return path.as_uri()
 
 

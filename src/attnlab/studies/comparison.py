@@ -15,10 +15,10 @@ from attnlab.runs.record import ProbeFigure
 from attnlab.studies.collection import Study
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import Cost, known_costs
-from attnlab.studies.inference import Inference, infer
+from attnlab.studies.inference import CLUSTER, IMPROVEMENT, ORDER, Inference, difference_title, infer
 from attnlab.studies.matching import read_size
-from attnlab.studies.notes import is_comparable, notes
-from attnlab.studies.pace import EqualTime, choose_best, equal_time
+from attnlab.studies.notes import is_comparable, remarks
+from attnlab.studies.pace import EqualTime, choose_best, equal_time, equal_time_title
 from attnlab.studies.run import Run
 from attnlab.studies.table import Cell, Comparison
 from attnlab.studies.tuning.selection import Selection
@@ -71,7 +71,7 @@ def compare_variants(study: Study, selection: Selection | None = None) -> Compar
         study.name,
         [study.axis, *(column.name for column in columns)],
         rows,
-        notes(study, inference),
+        remarks(study, inference),
         [run.pending for run in study.runs if not run.is_done],
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
         judge_claims(study),
@@ -82,7 +82,7 @@ def compare_variants(study: Study, selection: Selection | None = None) -> Compar
 def _equal_time_column(study: Study, pace: EqualTime) -> Column:
     name, metric = study.ranking
     best = choose_best(metric) if is_comparable(study, name) else None
-    return metric_column(f"val {metric.label} at equal time", metric, study.done(), pace.value, best=best, brief=False)
+    return metric_column(equal_time_title(metric), metric, study.done(), pace.value, best=best, brief=False)
 
 
 def _cost_column(study: Study, cost: Cost) -> Column:
@@ -205,7 +205,7 @@ def _seeds(runs: Sequence[Run]) -> Cell:
 
 def _inferred(study: Study, test: str, inference: Inference) -> list[Column]:
     """Return what the table says of differences in the metric that ranks, on one test set."""
-    label, digits = study.ranking[1].label, study.ranking[1].digits
+    digits = study.ranking[1].digits
     against = {variant: found for (where, variant), found in inference.against.items() if where == test}
     made = {variant: found for variant, found in against.items() if isinstance(found, Contrast)}
     columns = []
@@ -215,16 +215,18 @@ def _inferred(study: Study, test: str, inference: Inference) -> list[Column]:
         cells |= {variant: Cell(found) for variant, found in against.items() if isinstance(found, str)}
         p_values = {variant: inference.corrected.get((test, variant), math.nan) for variant in made}
         cells |= {variant: _difference(found, p_values[variant], digits) for variant, found in made.items()}
-        columns.append(Column(f"{test} Δ{label}", cells, brief=test == study.tests[0]))
+        columns.append(Column(f"{test} {difference_title(study)}", cells, brief=test == study.tests[0]))
     improvements = {variant: found for (where, variant), found in inference.improvements.items() if where == test}
     if improvements:
-        columns.append(Column(f"{test} P(A > B)", {v: _probability(found) for v, found in improvements.items()}, brief=False))
+        cells = {variant: _probability(found) for variant, found in improvements.items()}
+        columns.append(Column(f"{test} {IMPROVEMENT}", cells, brief=False))
     orders = {variant: order for (where, variant), order in inference.orders.items() if where == test}
     if orders:
-        columns.append(Column(f"{test} ε_min", {v: Cell(f"{order:.2f}", order) for v, order in orders.items()}, brief=False))
+        cells = {variant: Cell(f"{order:.2f}", order) for variant, order in orders.items()}
+        columns.append(Column(f"{test} {ORDER}", cells, brief=False))
     if numbers := inference.clusters.get(test):
         cells = {variant: Cell(str(number), float(number)) for variant, number in numbers.items()}
-        columns.append(Column(f"{test} cluster", cells, brief=test == study.tests[0]))
+        columns.append(Column(f"{test} {CLUSTER}", cells, brief=test == study.tests[0]))
     return columns
 
 

@@ -23,7 +23,10 @@ from attnlab.studies.contrasts import (
     with_p,
 )
 from attnlab.studies.names import Significance
+from attnlab.studies.table import Note
 
+IMPROVEMENT, ORDER, CLUSTER = "P(A > B)", "ε_min", "cluster"
+"""What their columns are called, beside the test set."""
 MOST_PAIRS = {"seeds": 20_000, "models": 300}
 """How many pairs of variants are compared for clusters; a test by exchanges takes long for more."""
 
@@ -115,49 +118,59 @@ def _rank(tested: MeasuredVariants, least: int) -> list[str]:
     return sorted(means, key=lambda label: -means[label])
 
 
-def describe(study: Study, inference: Inference) -> Iterator[str]:
+def difference_title(study: Study) -> str:
+    """Return what a column of differences to the baseline is called, beside its test set."""
+    return f"Δ{study.ranking[1].label}"
+
+
+def describe(study: Study, inference: Inference) -> Iterator[Note]:
     """Say in words which test was made, over how many seeds, and what it speaks of."""
-    label = study.ranking[1].label
+    title = difference_title(study)
     made = [found for found in inference.against.values() if isinstance(found, Contrast)]
     if made:
         counts = sorted({count for found in made for count in found.seeds})
         seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-        yield f"Δ{label}: difference to {study.baseline}. {TOLD[inference.significance].format(seeds=_plural(seeds, 'seed'))}"
-        yield (
-            f"Δ{label}: [ ] is the 95 % confidence interval of a single difference; p is Holm-corrected over all "
-            f"{_plural(str(len(inference.corrected)), 'comparison')} with {study.baseline}, on every test set; * p < {LEVEL}"
+        test = TOLD[inference.significance].format(seeds=_plural(seeds, "seed"))
+        yield Note(f"{title}: difference to {study.baseline}. {test}", (title,))
+        yield Note(
+            f"{title}: [ ] is the 95 % confidence interval of a single difference; p is Holm-corrected over all "
+            f"{_plural(str(len(inference.corrected)), 'comparison')} with {study.baseline}, on every test set; * p < {LEVEL}",
+            (title,),
         )
     if inference.improvements:
-        yield (
-            f"P(A > B): probability that a newly trained run of the variant is better than one of {study.baseline}; "
-            "with its 95 % confidence interval (Bouthillier et al. 2021, who call .75 and more meaningful)"
+        yield Note(
+            f"{IMPROVEMENT}: probability that a newly trained run of the variant is better than one of {study.baseline}; "
+            "with its 95 % confidence interval (Bouthillier et al. 2021, who call .75 and more meaningful)",
+            (IMPROVEMENT,),
         )
     if inference.orders:
-        yield (
-            f"ε_min: 0 where the variant is stochastically better than {study.baseline}, 1 where it is worse; below 0.2 it is "
-            "called almost stochastically better (Ulmer et al. 2022), as two equal variants with five seeds each are in 3 to 6 "
-            "of 100 comparisons (simulated): no test beside that of Δ"
+        yield Note(
+            f"{ORDER}: 0 where the variant is stochastically better than {study.baseline}, 1 where it is worse; below 0.2 "
+            "it is called almost stochastically better (Ulmer et al. 2022), as two equal variants with five seeds each are in "
+            "3 to 6 of 100 comparisons (simulated): no test beside that of Δ",
+            (ORDER,),
         )
     if inference.clusters:
-        yield (
-            "cluster: every variant of a cluster is significantly better than all of later clusters; those of one are not "
-            f"all told apart (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)"
+        yield Note(
+            f"{CLUSTER}: every variant of a cluster is significantly better than all of later clusters; those of one are not "
+            f"all told apart (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)",
+            (CLUSTER,),
         )
         for test, apart in inference.apart.items():
             below = {better: [worse for one, worse in apart if one == better] for better, _ in apart}
             if below:
                 told = "; ".join(f"{better} above {', '.join(worse)}" for better, worse in below.items())
-                yield f"told apart within a cluster of {test}: {told}"
+                yield Note(f"told apart within a cluster of {test}: {told}", (f"{test} {CLUSTER}",))
     elif inference.pairs:
-        yield f"no clusters: {inference.pairs} pairs are too many for a test of trained models by exchanges"
+        yield Note(f"no clusters: {inference.pairs} pairs are too many for a test of trained models by exchanges")
     if study.ranking[1].higher_is_better is None:
-        yield f"no P(A > B), no ε_min and no clusters: neither way is better for {label}"
+        yield Note(f"no {IMPROVEMENT}, no {ORDER} and no clusters: neither way is better for {study.ranking[1].label}")
     if inference.asked != inference.significance:
-        yield (
+        yield Note(
             "no test over seeds: no two variants have several, and nothing shows how far seeds lie apart; what is tested are "
             "these trained models alone"
         )
-    yield from _refusals(study, inference)
+    yield from map(Note, _refusals(study, inference))
 
 
 def _plural(count: str, noun: str) -> str:

@@ -11,33 +11,35 @@ from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Study
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import known_costs
-from attnlab.studies.inference import Inference, describe
-from attnlab.studies.pace import equal_time
+from attnlab.studies.inference import Inference, describe, difference_title
+from attnlab.studies.pace import equal_time, equal_time_title
 from attnlab.studies.run import Run
+from attnlab.studies.table import Note
 
 ReadConfig = Callable[[], Mapping[str, Any]]
 """Reads the config of a run, where it matters: of 500 runs that takes a second."""
 
 
-def notes(study: Study, inference: Inference) -> list[str]:
+def remarks(study: Study, inference: Inference) -> list[Note]:
     """Return the notes below the comparison of a study with a finished run."""
     return [
         *_of_metrics(study),
-        *_of_missing(study),
-        *_of_examples(study),
+        *map(Note, _of_incomparable(study)),
+        *map(Note, _of_missing(study)),
+        *map(Note, _of_examples(study)),
         *_of_alignments(study),
-        *_of_probes(study),
-        *_of_seeds(study),
+        *map(Note, _of_probes(study)),
+        *map(Note, _of_seeds(study)),
         *describe(study, inference),
-        *_of_uses(study, inference),
-        *_of_calibration(inference),
+        *map(Note, _of_uses(study, inference)),
+        *_of_calibration(study, inference),
         *_of_equal_time(study),
         *_of_costs(study),
-        *_of_match(study),
-        *_of_tuning(study),
-        *_of_origins(study),
-        *_of_starts(study),
-        *_of_kept(study),
+        *map(Note, _of_match(study)),
+        *map(Note, _of_tuning(study)),
+        *map(Note, _of_origins(study)),
+        *map(Note, _of_starts(study)),
+        *map(Note, _of_kept(study)),
     ]
 
 
@@ -67,9 +69,9 @@ def _has_same_examples(study: Study, test: str) -> bool:
     return all(len(digests) == 1 for digests in found.values())
 
 
-def _of_calibration(inference: Inference) -> Iterator[str]:
+def _of_calibration(study: Study, inference: Inference) -> Iterator[Note]:
     if inference.corrected and (told := tell_published(inference.significance)):
-        yield told
+        yield Note(told, (difference_title(study),))
 
 
 def _of_uses(study: Study, inference: Inference) -> Iterator[str]:
@@ -78,19 +80,24 @@ def _of_uses(study: Study, inference: Inference) -> Iterator[str]:
         yield "variants that differ in their search alone share their trainings: runs of one seed are one model, and so a pair"
 
 
-def _of_metrics(study: Study) -> Iterator[str]:
-    apart: dict[str, list[str]] = {}
+def _of_metrics(study: Study) -> Iterator[Note]:
     for name, metric in study.metrics.items():
         found = {test: signatures(study, name, test) for test in study.tests}
-        for difference in dict.fromkeys(_differing_parts(forms) for forms in found.values() if len(forms) > 1):
-            apart.setdefault(difference, []).append(metric.label)
         direction = "lower is better" if metric.higher_is_better is False else ""
         single = {test: forms[0] for test, forms in found.items() if len(forms) == 1 and forms[0]}
         one_form = len({*single.values()}) == 1
         told = [*single.values()][:1] if one_form else [f"on {test} {form}" for test, form in single.items()]
         facts = [metric.unit, direction, *told]
         if any(found.values()) and any(facts):
-            yield f"{metric.label}: {', '.join(filter(None, facts))}"
+            yield Note(f"{metric.label}: {', '.join(filter(None, facts))}", (metric.label,))
+
+
+def _of_incomparable(study: Study) -> Iterator[str]:
+    apart: dict[str, list[str]] = {}
+    for name, metric in study.metrics.items():
+        forms = (found for test in study.tests if len(found := signatures(study, name, test)) > 1)
+        for difference in dict.fromkeys(map(_differing_parts, forms)):
+            apart.setdefault(difference, []).append(metric.label)
     for difference, labels in apart.items():
         yield f"not comparable between runs that differ in {difference}, and so not ranked or tested: {', '.join(labels)}"
 
@@ -135,7 +142,7 @@ def _of_examples(study: Study) -> Iterator[str]:
             )
 
 
-def _of_alignments(study: Study) -> Iterator[str]:
+def _of_alignments(study: Study) -> Iterator[Note]:
     """Tell beside an error rate what it is compared with, where the table has no column for it."""
     from attnlab.evaluation.metrics import AlignmentAnchor, AlignmentErrorRate
 
@@ -147,7 +154,7 @@ def _of_alignments(study: Study) -> Iterator[str]:
             if found := [value for run in study.finished_runs if (value := run.value(test, name)) is not None]:
                 told.append(f"{metric.label} {mean(found):.1f} %")
         if told:
-            yield f"{test}: {', '.join(told)}"
+            yield Note(f"{test}: {', '.join(told)}", tuple(metric.label for metric in shown))
 
 
 def _of_probes(study: Study) -> Iterator[str]:
@@ -168,17 +175,20 @@ def _of_seeds(study: Study) -> Iterator[str]:
         yield f"no differences: there is no variant {study.wanted_baseline}, which is to be the baseline"
 
 
-def _of_equal_time(study: Study) -> Iterator[str]:
+def _of_equal_time(study: Study) -> Iterator[Note]:
     if pace := equal_time(study):
-        metric = study.ranking[1]
-        yield (
-            f"val {metric.label} at equal time: the best on the validation set (greedy search) within the first "
-            f"{pace.seconds:,.1f} s of training, after which {pace.fastest} was finished; the time of validation is not counted"
+        title = equal_time_title(study.ranking[1])
+        yield Note(
+            f"{title}: the best on the validation set (greedy search) within the first {pace.seconds:,.1f} s of training, "
+            f"after which {pace.fastest} was finished; the time of validation is not counted",
+            (title,),
         )
 
 
-def _of_costs(study: Study) -> Iterator[str]:
-    yield "; ".join(cost.note for cost in known_costs(run.result for run in study.finished_runs) if cost.note)
+def _of_costs(study: Study) -> Iterator[Note]:
+    for cost in known_costs(run.result for run in study.finished_runs):
+        if cost.note:
+            yield Note(cost.note, (cost.label,))
 
 
 def _of_match(study: Study) -> Iterator[str]:

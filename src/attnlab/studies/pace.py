@@ -41,6 +41,11 @@ def choose_best(metric: Metric) -> Callable[[Sequence[float]], float] | None:
     return {True: max, False: min, None: None}[metric.higher_is_better]
 
 
+def equal_time_title(metric: Metric) -> str:
+    """Return the name of the column that shows it."""
+    return f"val {metric.label} at equal time"
+
+
 def equal_time(study: Study) -> EqualTime | None:
     """Return the time at which the fastest variant was finished, and what tells how good all were then.
 

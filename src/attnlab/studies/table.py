@@ -3,8 +3,9 @@
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from markupsafe import escape
 from rich import box
@@ -45,6 +46,18 @@ class Cell:
         return self.short or self.text
 
 
+class Note(NamedTuple):
+    """What has to be said below a table."""
+
+    text: str
+    columns: tuple[str, ...] = ()
+    """Names of the columns that it explains, or parts of names; none where it concerns the whole table."""
+
+    def concerns(self, header: Collection[str]) -> bool:
+        """Tell whether it has to be said where these columns are shown."""
+        return not self.columns or any(part in name for part in self.columns for name in header)
+
+
 @dataclass(frozen=True)
 class TuningTable:
     """What a study's tuning found: a row a variant, the best first.
@@ -68,7 +81,7 @@ class Comparison:
         title: the study's name.
         header: names of the columns.
         rows: cells.
-        notes: what the figures are, such as the signatures of the metrics.
+        remarks: what the figures are, such as the signatures of the metrics.
         pending: every run that is not finished, and how far it is.
         brief: positions of the columns that a narrow table shows.
         verdicts: what the figures say of the study's claims.
@@ -78,11 +91,16 @@ class Comparison:
     title: str
     header: list[str]
     rows: list[list[Cell]]
-    notes: list[str]
+    remarks: list[Note]
     pending: list[str]
     brief: list[int]
     verdicts: list[Verdict] = field(default_factory=list)
     tuning: TuningTable | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """The remarks of all columns."""
+        return [remark.text for remark in self.remarks]
 
     def _claims(self) -> list[str]:
         return [f"claim {one.verdict}: {one.claim} ({one.reason})" for one in self.verdicts]
@@ -154,7 +172,10 @@ class Comparison:
         return "\n".join(lines) + "\n"
 
     def rich(self, width: int) -> Table:
-        """Return the table for a terminal that takes no text for markup, with the columns that fit without cutting a figure."""
+        """Return the table for a terminal that takes no text for markup, with the columns that fit without cutting a figure.
+
+        Below stand the remarks that concern these columns.
+        """
         widths: list[int] = []
         for i in self.brief:
             widths.append(self._width(i, whole=i == 0))
@@ -167,7 +188,8 @@ class Comparison:
             widths[place] += max(0, min(spare, self._width(i, whole=True) - widths[place]))
         hidden = len(self.brief) - len(shown)
         told = [f"{hidden} further column{'s need' if hidden > 1 else ' needs'} a wider terminal"] if hidden else []
-        notes = "\n".join([*told, *self.notes, *self.pending, *self._claims()])
+        remarks = [remark.text for remark in self.remarks if remark.concerns([self.header[i] for i in shown])]
+        notes = "\n".join([*told, *remarks, *self.pending, *self._claims()])
         table = Table(
             title=self.title, caption=notes, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
         )
