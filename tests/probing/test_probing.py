@@ -15,10 +15,10 @@ from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
 from attnlab.probing.attribution import add_correlations, attribute_by_gradient, correlate, leave_one_out
 from attnlab.probing.figures import Tally
-from attnlab.probing.forcing import collect_weights, force
+from attnlab.probing.forcing import collect_weights
 from attnlab.probing.probe import check_attention, check_donor
 from attnlab.probing.weights import add_interventions, force_with
-from attnlab.tasks.predictor import Predictor
+from attnlab.tasks.predictor import force
 from composing import PADDING, copy_ids, model, possible, sentences
 from conftest import options
 from parts import softmax
@@ -114,7 +114,7 @@ def test_own_weights_have_the_loss_of_forced_decoding_to_the_bit(name: str) -> N
             continue
         batch = batch_for(made)
         with torch.inference_mode():
-            expected, weights = Predictor._force(made, batch, batch.labels != PADDING)
+            expected, weights = force(made, batch)
             found = force_with(made, batch, OwnWeights())
         assert torch.equal(found.log_probabilities, expected)
         assert torch.equal(found.weights, weights)

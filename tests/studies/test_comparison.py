@@ -501,4 +501,4 @@ def test_a_metric_whose_module_is_gone_is_told(tmp_path: Path) -> None:
 def test_a_study_is_what_its_plan_says(folder: Path) -> None:
     study = collect(folder)
     assert (study.axis, study.baseline, study.count("done"), study.count("failed")) == ("attention", "none", 7, 1)
-    assert study.question.startswith("What does <attention>")
+    assert study.plan.question.startswith("What does <attention>")

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -50,7 +51,7 @@ def collect_head_weights(module: nn.Module) -> Iterator[dict[str, list[Tensor]]]
     handles = []
     for name, attention, heads in find_attentions(module):
         handles.append(attention.register_forward_pre_hook(request_weights, with_kwargs=True))
-        handles.append(attention.register_forward_hook(_WeightCollector(collected[name], heads)))
+        handles.append(attention.register_forward_hook(partial(_collect, collected[name], heads)))
     try:
         yield collected
     finally:
@@ -87,12 +88,6 @@ def request_weights(module: nn.Module, arguments: Any, options: dict[str, Any]) 
     return arguments, {**options, "need_weights": True}
 
 
-class _WeightCollector:
-    """A forward hook that appends weights to a list, those of several heads unfolded from the batch."""
-
-    def __init__(self, weights: list[Tensor], heads: int) -> None:
-        self.weights = weights
-        self.heads = heads
-
-    def __call__(self, module: nn.Module, arguments: Any, output: AttentionOutput) -> None:
-        self.weights.append(torch.unflatten(output.weights, 0, (-1, self.heads)))
+def _collect(weights: list[Tensor], heads: int, module: nn.Module, arguments: Any, output: AttentionOutput) -> None:
+    """Append weights to a list, as a hook after the call, those of several heads unfolded from the batch."""
+    weights.append(torch.unflatten(output.weights, 0, (-1, heads)))

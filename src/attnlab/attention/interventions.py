@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -138,7 +139,7 @@ def intervene(module: nn.Module, intervention: Intervention) -> Iterator[None]:
     found = find_attentions(module)
     handles = []
     for number, (name, attention, heads) in enumerate(found):
-        attention.replacement = _Replacement(intervention, Place(number, name, heads))
+        attention.replacement = partial(_replace, intervention, Place(number, name, heads))
         if intervention.reads:
             handles.append(attention.register_forward_pre_hook(request_weights, with_kwargs=True))
     try:
@@ -150,13 +151,7 @@ def intervene(module: nn.Module, intervention: Intervention) -> Iterator[None]:
             handle.remove()
 
 
-class _Replacement:
-    """Asks an intervention, with the heads unfolded from the batch."""
-
-    def __init__(self, intervention: Intervention, place: Place) -> None:
-        self.intervention = intervention
-        self.place = place
-
-    def __call__(self, weights: Tensor, mask: Tensor, step: Tensor) -> Tensor:
-        by_head = torch.unflatten(weights, 0, (-1, self.place.heads))
-        return self.intervention.replace(self.place, by_head, mask[:: self.place.heads], int(step[0])).flatten(0, 1)
+def _replace(intervention: Intervention, place: Place, weights: Tensor, mask: Tensor, step: Tensor) -> Tensor:
+    """Ask an intervention, with the heads unfolded from the batch."""
+    by_head = torch.unflatten(weights, 0, (-1, place.heads))
+    return intervention.replace(place, by_head, mask[:: place.heads], int(step[0])).flatten(0, 1)

@@ -50,7 +50,7 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
         figures = (format(rate.deviation, form), str(found.seeds), str(found.splits), f"{100 * found.rate:.1f} %", smallest)
         table.add_row(rate.variant, str(rate.runs), rate.test, *figures)
     Terminal().print(table)
-    print("smallest difference: of the means over so many seeds, which would get a star (p < 0.05) in 80 of 100 cases,")
+    print("smallest difference: of the means over so many seeds, which would get a star in 80 of 100 cases,")
     print("of two variants to which all examples are equally hard. Splits share runs: the rate varies more than as many coins.")
     return 0
 

@@ -38,6 +38,12 @@ class OnDemand(Sequence[T]):
         positions = range(self._length)[index]
         return self._make(positions) if isinstance(positions, range) else self._make([positions])[0]
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another sequence has the same items."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __iter__(self) -> Iterator[T]:
         """Yield the items, some of which are held at a time."""
         for start in range(0, self._length, PART):

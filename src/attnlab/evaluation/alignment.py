@@ -94,16 +94,6 @@ ANCHORS: dict[str, Callable[[Gold, int, int], Links]] = {
 """What an alignment by the largest weight is to be compared with, from (gold, source words, target words)."""
 
 
-def intersection(forward: Links, reverse: Links) -> Links:
-    """Return the links of both directions."""
-    return forward & reverse
-
-
-def union(forward: Links, reverse: Links) -> Links:
-    """Return the links of either direction."""
-    return forward | reverse
-
-
 def grow_diagonal(forward: Links, reverse: Links) -> Links:
     """Grow the intersection by neighbouring links of the union, diagonal ones too (Koehn et al. 2003, section 4.5).
 
@@ -135,7 +125,7 @@ def grow_diagonal_final(forward: Links, reverse: Links) -> Links:
 
 def make_silver(forward: Links, reverse: Links) -> Gold:
     """Return what an aligner says in place of people: the links of both directions are sure, those of either are possible."""
-    return Gold(intersection(forward, reverse), union(forward, reverse))
+    return Gold(forward & reverse, forward | reverse)
 
 
 class _Free:
@@ -212,8 +202,8 @@ def _merge(
 NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
 
 SYMMETRISATIONS: dict[str, Callable[[Links, Links], Links]] = {
-    "intersection": intersection,
-    "union": union,
+    "intersection": set.intersection,
+    "union": set.union,
     "grow-diagonal": grow_diagonal,
     "grow-diagonal-final": grow_diagonal_final,
 }

@@ -13,7 +13,8 @@ from attnlab.data.batches import Batch
 from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
 from attnlab.probing.figures import CORRELATION, Tally
-from attnlab.probing.forcing import force, label_log_probabilities
+from attnlab.probing.forcing import label_log_probabilities
+from attnlab.tasks.predictor import force
 
 FEWEST = 3
 """Tokens of the shortest source that has ranks: two, and the end element."""

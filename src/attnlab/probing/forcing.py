@@ -1,8 +1,5 @@
 """Forced decoding with whole output distributions: which examples, which targets, which weights."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,30 +7,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from attnlab.attention import collect_head_weights, find_attentions
-from attnlab.data.batches import Batch, split_evaluation
+from attnlab.data.batches import Batch
 from attnlab.data.examples import Examples
 from attnlab.data.symbols import EOS, PAD
 from attnlab.model import Seq2Seq
 from attnlab.seeding import derive_seed
-from attnlab.tasks.predictor import Predictor
-
-
-class Forced(NamedTuple):
-    """What a model says of the given targets of a batch."""
-
-    log_probabilities: Tensor
-    """(labels, tokens): the output distribution at every real label of the batch, row after row."""
-    weights: Tensor
-    """(batch, target_len, source_len), as the decoder reports them."""
-
-
-def force(model: Seq2Seq, batch: Batch) -> Forced:
-    """Let a model write the targets of a batch."""
-    memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
-    decoded = model.decode(batch.target[:, :-1], memory, state)
-    scores = model.scores(decoded, memory, batch.labels != PAD)
-    precise = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    return Forced(torch.log_softmax(precise, dim=-1), decoded.weights)
+from attnlab.tasks.predictor import Forced, Predictor
 
 
 def label_log_probabilities(forced: Forced, batch: Batch) -> Tensor:
@@ -54,16 +33,6 @@ def draw_examples(examples: Examples, count: int, seed: int) -> list[int]:
     some = np.flatnonzero(examples.source.lengths > 1)
     drawn = np.random.Generator(np.random.PCG64(derive_seed(seed, "probed examples"))).permutation(some)
     return sorted(drawn[:count].tolist())
-
-
-def batches_of(predictor: Predictor, examples: Examples, chosen: list[int]) -> Iterator[Batch]:
-    """Yield batches of some examples, those with sources of similar length together."""
-    device = next(predictor.models[0].parameters()).device
-    lengths = examples.source.lengths
-    order = np.array(chosen, dtype=np.int64)
-    order = order[lengths[order].argsort(kind="stable")]
-    for rows in split_evaluation(order, lengths, examples.target.lengths, predictor.batch_size):
-        yield examples[rows].to(device)
 
 
 def with_hypotheses(predictor: Predictor, batch: Batch) -> Batch | None:

@@ -9,7 +9,7 @@ from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
 from attnlab.probing.attribution import add_correlations
 from attnlab.probing.figures import Figure, Tally
-from attnlab.probing.forcing import batches_of, collect_weights, draw_examples, with_hypotheses
+from attnlab.probing.forcing import collect_weights, draw_examples, with_hypotheses
 from attnlab.probing.weights import add_interventions
 from attnlab.seeding import derive_seed
 from attnlab.tasks.predictor import REMEDY, Predictor
@@ -100,7 +100,7 @@ def probe(predictor: Predictor, examples: Examples, options: ProbeOptions, donor
         UserError: no example with a source, no target that the model finds, or not enough memory.
     """
     tally, numbers = Tally(), []
-    for batch in batches_of(predictor, examples, draw_examples(examples, options.examples, options.seed)):
+    for batch in predictor.batches(examples, draw_examples(examples, options.examples, options.seed)):
         chosen = _search_targets(predictor, batch) if options.own_targets else batch
         if chosen is not None:
             _probe_batch(tally, predictor.models[0], chosen, options, donor)

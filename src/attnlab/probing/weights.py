@@ -19,7 +19,8 @@ from attnlab.data.batches import Batch
 from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
 from attnlab.probing.figures import ACCURACY, CHANGE, LOSS, VARIATION, Tally
-from attnlab.probing.forcing import Forced, force, label_log_probabilities, sum_by_example
+from attnlab.probing.forcing import label_log_probabilities, sum_by_example
+from attnlab.tasks.predictor import Forced, force
 
 
 def force_with(model: Seq2Seq, batch: Batch, intervention: Intervention) -> Forced:

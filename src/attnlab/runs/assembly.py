@@ -4,14 +4,12 @@ import inspect
 import logging
 import os
 from collections.abc import Mapping
-from typing import Any, Protocol, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from attnlab.config import Factory, build, component_errors, library_errors
 from attnlab.errors import UserError
-from attnlab.heads import TargetSpace
-from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.model import Seq2Seq
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
@@ -58,21 +56,7 @@ def _check_kinds(made: Any, parts: Mapping[str, Any]) -> None:
             raise UserError(f"{name}: a {made.__name__} task reads {kind.__name__}, not {found}: choose another {name} or task")
 
 
-class Frontends(Protocol):
-    """What a model needs of its task."""
-
-    @property
-    def targets(self) -> TargetSpace:
-        """The ids that a target may hold."""
-
-    def source_frontend(self, size: int, /) -> SourceFrontend:
-        """Return what makes vectors of sources."""
-
-    def target_frontend(self, size: int, /) -> TargetFrontend:
-        """Return what makes vectors of target tokens."""
-
-
-def build_model(config: Mapping[str, Any], task: Frontends) -> Seq2Seq:
+def build_model(config: Mapping[str, Any], task: Task) -> Seq2Seq:
     """Make a run's model, its sizes wired to each other and to the task's.
 
     Args:

@@ -1,6 +1,5 @@
 """The weights of a run's model: tensors by name, in a form that holds nothing that is executed when it is read."""
 
-import os
 from pathlib import Path
 from pickle import UnpicklingError
 
@@ -10,6 +9,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from attnlab.errors import UserError, brief
+from attnlab.runs.files import replacement
 from attnlab.runs.names import WEIGHTS
 from attnlab.training.checkpoints import is_whole
 
@@ -32,14 +32,11 @@ def write_weights(path: Path, model: nn.Module) -> None:
             tensors[name] = value.detach().cpu().contiguous().clone()
         else:
             shared[name] = first
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        save_file(tensors, temporary, metadata=shared)
-        temporary.replace(path)
+        with replacement(path) as temporary:
+            save_file(tensors, temporary, metadata=shared)
     except (OSError, SafetensorError) as error:
         raise UserError(f"cannot write {path}: {brief(error)}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def load_weights(path: Path, model: nn.Module) -> None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,6 @@ from attnlab.errors import UserError
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import length_unit
 from attnlab.studies.folder import StudyFolder, StudyPlan
-from attnlab.studies.names import Significance
 from attnlab.studies.run import Run
 
 if TYPE_CHECKING:
@@ -29,34 +28,18 @@ class Study:
 
     Attributes:
         folder: ``runs/NAME``.
-        question: in words; empty for a sweep without one.
-        wanted_metrics: names of the metrics that the comparison is to show; empty leaves it to the task.
+        plan: what it asks and runs.
         baseline: label of the variant that others are compared with, or None.
-        commands: what runs it again, one after another.
         axis: what the labels of variants are values of, such as ``attention``, or ``variant``.
-        wanted_baseline: what the study calls its baseline, whether or not there is such a variant.
-        significance: what the tests of differences are to speak of.
-        claims: about the outcome, made before it was known.
-        tune: what every variant is tuned by, as :class:`StudyPlan` has it; None where nothing is.
-        match: the size that is set for a count of parameters, as :class:`StudyPlan` has it, or None.
         variants: runs of each variant by its label, in the order of the plan, ordered by seed.
-        columns: of a study of several tasks, the variant of every row, by the name of the column, as :class:`StudyPlan` has it.
         column: of which this is a part; empty for a whole study.
     """
 
     folder: StudyFolder
-    question: str
-    wanted_metrics: tuple[str, ...]
+    plan: StudyPlan
     baseline: str | None
-    commands: tuple[str, ...]
     axis: str
-    wanted_baseline: object = None
-    significance: Significance = "seeds"
-    claims: tuple[str, ...] = ()
-    tune: Mapping[str, Any] | None = None
-    match: Mapping[str, Any] | None = None
-    variants: dict[str, list[Run]] = field(default_factory=dict)
-    columns: Mapping[str, Mapping[str, str]] | None = None
+    variants: dict[str, list[Run]]
     column: str = ""
 
     @property
@@ -145,7 +128,7 @@ class Study:
         if not self.tests:
             return {}
         recorded = (self.finished_runs[0].config.get("study") or {}).get("metrics")
-        names = self.wanted_metrics or recorded or list(self.known_metrics)
+        names = self.plan.metrics or recorded or list(self.known_metrics)
         for name in names:
             if name not in self.known_metrics:
                 raise UserError(f"study.metrics has no {name!r}: there is {', '.join(self.known_metrics) or 'none'}")
@@ -154,7 +137,7 @@ class Study:
     def others(self, label: str) -> list[str]:
         """Return the variants that one is compared with: all others; in a study of several tasks those of its column."""
         own = {chosen_variant(runs[0].overrides): name for name, runs in self.variants.items()}
-        column = next((rows for rows in (self.columns or {}).values() if label in map(own.get, rows.values())), None)
+        column = next((rows for rows in (self.plan.columns or {}).values() if label in map(own.get, rows.values())), None)
         names = self.variants if column is None else map(own.get, column.values())
         return [name for name in names if name in self.variants and name != label]
 
@@ -191,17 +174,9 @@ def collect(folder: str | Path) -> Study:
     axis, names = variant_labels(list(by_variant))
     return Study(
         folder=study,
-        question=plan.question or "",
-        wanted_metrics=tuple(plan.metrics or ()),
+        plan=plan,
         baseline=find_variant(plan.baseline, names),
-        commands=tuple(plan.commands),
         axis=axis,
-        wanted_baseline=plan.baseline,
-        significance=plan.significance,
-        claims=tuple(plan.claims),
-        tune=plan.tune,
-        match=plan.match,
-        columns=plan.columns,
         variants={names[overrides]: sorted(seeds, key=lambda run: run.seed) for overrides, seeds in by_variant.items()},
     )
 

@@ -9,7 +9,7 @@ from scipy.special import stdtrit  # scipy.stats takes a second to import
 
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric
-from attnlab.evaluation.significance.calibration import LEVEL
+from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.runs.record import ProbeFigure
 from attnlab.studies.collection import Study
@@ -63,8 +63,8 @@ def compare_variants(study: Study, selection: Selection | None = None) -> Compar
     if pace := equal_time(study):
         columns.append(_equal_time_column(study, pace))
     columns += [_cost_column(study, cost) for cost in known_costs(run.result for run in study.finished_runs)]
-    if study.match:
-        columns.append(_size_column(study, study.match["key"]))
+    if study.plan.match:
+        columns.append(_size_column(study, study.plan.match["key"]))
     nothing = Cell("-")
     rows = [[Cell(label, label), *(column.cells.get(label, nothing) for column in columns)] for label in _order(study, columns)]
     return Comparison(
@@ -192,9 +192,9 @@ def column(
     return Column(name, cells, brief)
 
 
-def student_interval(values: Sequence[float], *, confidence: float = 0.95) -> tuple[float, float]:
+def student_interval(values: Sequence[float]) -> tuple[float, float]:
     """Return Student's confidence interval of the mean of at least two values."""
-    half = float(stdtrit(len(values) - 1, (1 + confidence) / 2)) * stdev(values) / math.sqrt(len(values))
+    half = float(stdtrit(len(values) - 1, 1 - LEVEL / 2)) * stdev(values) / math.sqrt(len(values))
     return mean(values) - half, mean(values) + half
 
 

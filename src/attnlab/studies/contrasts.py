@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -11,8 +10,7 @@ from numpy.typing import NDArray
 
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.significance import improvement, models, seeds
-from attnlab.evaluation.significance.calibration import LEVEL
-from attnlab.evaluation.significance.difference import Difference, Part
+from attnlab.evaluation.significance.difference import LEVEL, Difference, Part
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.evaluation.significance.sample import Sample, sample_models
 from attnlab.studies.collection import Study
@@ -89,6 +87,7 @@ class MeasuredVariants:
         self.metric: Metric = study.known_metrics[name]
         measured = {label: [_measure(run, test, name) for run in runs] for label, runs in study.done().items()}
         self.runs = {label: known for label, runs in measured.items() if (known := [run for run in runs if run is not None])}
+        self._samples: dict[Kind, tuple[Sample, dict[int, int]]] = {}
 
     def over_seeds(self, one: str, other: str) -> Contrast | str:
         """Compare two variants with every variance counted, that between seeds and that between examples; or say why not."""
@@ -164,10 +163,6 @@ class MeasuredVariants:
             sample = sample_models(self.metric, [run.statistics for run in runs])
             self._samples[kind] = sample, {id(run): place for place, run in enumerate(runs)}
         return self._samples[kind]
-
-    @cached_property
-    def _samples(self) -> dict[Kind, tuple[Sample, dict[int, int]]]:
-        return {}
 
     def sample(self, label: str) -> Sample | None:
         """Return the runs of a variant; None where not all were tested on the same examples."""

@@ -68,10 +68,6 @@ class StudyPlan(Schema):
         return [PlannedRun.parse(run) for run in self.runs]
 
 
-BEFORE = {"tune": None, "match": None, "columns": None}
-"""What plans of an earlier version lack."""
-
-
 TUNING = "tuning"
 """Folder beside the variants for the trials that they are tuned by."""
 
@@ -126,7 +122,7 @@ class StudyFolder:
         if not self.plan_file.is_file():
             return None
         try:
-            plan = StudyPlan.parse(BEFORE | dict(json.loads(self.plan_file.read_text(encoding="utf-8"))))
+            plan = StudyPlan.parse(json.loads(self.plan_file.read_text(encoding="utf-8")))
             _ = plan.planned_runs
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{self.plan_file} is damaged ({brief(error)}): delete it, and start the study again") from error

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import mean
 
-from attnlab.evaluation.significance.calibration import LEVEL
+from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.evaluation.significance.multiplicity import clusters, holm
 from attnlab.studies.collection import Study
@@ -64,7 +64,7 @@ def infer(study: Study) -> Inference:
     """Compare the variants of a study with its baseline, and with each other, on every test set."""
     name, metric = study.ranking
     sets = {test: MeasuredVariants(study, test, name) for test in study.tests}
-    significance = choose_significance(study.significance, sets)
+    significance = choose_significance(study.plan.significance, sets)
     asked = [
         Pair(test, label, study.baseline)
         for test, tested in sets.items()
@@ -80,7 +80,9 @@ def infer(study: Study) -> Inference:
     improvements = {key: p for key, one in made.items() if (p := find_improvement(one, metric)) is not None}
     orders = {key: order for key, one in made.items() if (order := sets[key[0]].order(one, confidence)) is not None}
     numbers, apart, pairs = _cluster(sets, significance) if has_direction else ({}, {}, 0)
-    return Inference(significance, study.significance, sets, against, corrected, improvements, orders, numbers, apart, pairs)
+    return Inference(
+        significance, study.plan.significance, sets, against, corrected, improvements, orders, numbers, apart, pairs
+    )
 
 
 def choose_significance(asked: Significance, sets: Mapping[str, MeasuredVariants]) -> Significance:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 
 from attnlab.evaluation.metric import Metric
-from attnlab.evaluation.significance.calibration import LEVEL
+from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import VARIANT, Study, chosen_variant
@@ -45,19 +45,18 @@ def split_columns(study: Study) -> dict[str, Study]:
     """Return the study of each column of which anything is planned; its variants are called by their rows."""
     own = {run.folder.place: chosen_variant(run.overrides) for run in study.runs}
     found = {}
-    for name, rows in (study.columns or {}).items():
+    for name, rows in (study.plan.columns or {}).items():
         by_variant = {variant: row for row, variant in rows.items()}
         variants = {
             _row(by_variant[chosen], label): runs
             for label, runs in study.variants.items()
             if (chosen := own[runs[0].folder.place]) in by_variant
         }
-        baseline = str(study.wanted_baseline) if study.wanted_baseline in variants else None
+        baseline = str(study.plan.baseline) if study.plan.baseline in variants else None
         if variants:
             ordered = {row: variants.pop(row) for row in rows if row in variants} | variants
-            found[name] = replace(
-                study, column=name, columns=None, variants=ordered, baseline=baseline, claims=(), wanted_metrics=()
-            )
+            plan = replace(study.plan, columns=None, claims=[], metrics=None)
+            found[name] = replace(study, plan=plan, column=name, variants=ordered, baseline=baseline)
     return found
 
 
@@ -74,7 +73,7 @@ def compare_columns(study: Study) -> Comparison:
     """
     columns = {name: made for name, own in split_columns(study).items() if (made := _measure(own)) is not None}
     equals, significance, found = _find_equals(study, columns)
-    shared = set.intersection(*({*rows} for rows in (study.columns or {}).values()))
+    shared = set.intersection(*({*rows} for rows in (study.plan.columns or {}).values()))
     rows = _order(columns, shared)
     header = ["variant", *(f"{name}: {one.metric.label}" for name, one in columns.items())]
     cells = {name: _cells(one, equals[name], shared) for name, one in columns.items()}
@@ -107,7 +106,7 @@ def _find_equals(
         or why it was not tested.
     """
     sets = {name: one.tested for name, one in columns.items()}
-    significance = choose_significance(study.significance, sets)
+    significance = choose_significance(study.plan.significance, sets)
     pairs = [Pair(name, best, row) for name, one in columns.items() for best, *others in [one.means] for row in others]
     found = compare(significance, sets, pairs)
     tested = with_p(found)

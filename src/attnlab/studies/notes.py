@@ -171,8 +171,8 @@ def _of_seeds(study: Study) -> Iterator[str]:
             "± is the standard deviation over seeds; [ ] is Student's 95 % confidence interval of the mean over seeds, as far "
             "as the metric goes"
         )
-    if study.wanted_baseline is not None and study.baseline is None:
-        yield f"no differences: there is no variant {study.wanted_baseline}, which is to be the baseline"
+    if study.plan.baseline is not None and study.baseline is None:
+        yield f"no differences: there is no variant {study.plan.baseline}, which is to be the baseline"
 
 
 def _of_equal_time(study: Study) -> Iterator[Note]:
@@ -192,10 +192,10 @@ def _of_costs(study: Study) -> Iterator[Note]:
 
 
 def _of_match(study: Study) -> Iterator[str]:
-    if study.match is None:
+    if study.plan.match is None:
         return
-    key, target = study.match["key"], study.match["parameters"]
-    multiple = f", in multiples of {study.match['multiple']}" if study.match["multiple"] > 1 else ""
+    key, target = study.plan.match["key"], study.plan.match["parameters"]
+    multiple = f", in multiples of {study.plan.match['multiple']}" if study.plan.match["multiple"] > 1 else ""
     counts = [run.result.parameters for run in study.finished_runs]
     yield (
         f"{key} of every variant is set for {target:,} parameters, as nearly as it can be{multiple}: there are "
@@ -204,9 +204,9 @@ def _of_match(study: Study) -> Iterator[str]:
 
 
 def _of_tuning(study: Study) -> Iterator[str]:
-    if study.tune is None:
+    if study.plan.tune is None:
         return
-    trials = study.tune["trials"]
+    trials = study.plan.tune["trials"]
     yield (
         f"every variant is tuned ({', '.join(trials[0])}) by {len(trials)} trial{'s' if len(trials) != 1 else ''} on the "
         "validation set before its runs; what was chosen stands under Tuning"

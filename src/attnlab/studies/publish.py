@@ -27,7 +27,7 @@ def publish(study: Study, comparison: Comparison) -> bool:
         return False
     # Weights & Biases would take the texts of spreads for other columns than the numbers; the text is what is read there.
     data: list[list[Any]] = [[cell.text for cell in row] for row in comparison.rows]
-    drawn = {} if study.columns else figures(study)  # of several tasks there is no common curve
+    drawn = {} if study.plan.columns else figures(study)  # of several tasks there is no common curve
     with wandb_session(
         mode=logger.get("mode"),
         project=logger["project"],

@@ -24,7 +24,7 @@ def report(folder: Path) -> tuple[Study, Comparison | None]:
         UserError: no run there, or a plan that is damaged.
     """
     study = check_files(collect(folder))
-    if study.columns:
+    if study.plan.columns:
         return study, _report_columns(study)
     selection = read_selection(study)
     comparison = compare_variants(study, selection) if study.tests else None

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,10 @@ class Run:
     seed: int
     state: State
     damage: str = ""
+    _probes: dict[str, ProbeRecord | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _buckets: "dict[str, LengthBuckets]" = field(default_factory=dict, init=False, repr=False, compare=False)
+    _statistics: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _orders: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def is_done(self) -> bool:
@@ -119,10 +123,6 @@ class Run:
             self._probes[test] = found if found and found.id == self.result.id else None
         return self._probes[test]
 
-    @cached_property
-    def _probes(self) -> dict[str, ProbeRecord | None]:
-        return {}
-
     def statistics(self, test: str, metric: str) -> "Statistics | None":
         """Return what each example of a test set adds to a metric; None where that is not known."""
         return self._read(test).get(metric)
@@ -133,18 +133,10 @@ class Run:
             self._buckets[test] = _length_buckets(tuple(self._read(test)[LENGTHS].tolist()))
         return self._buckets[test]
 
-    @cached_property
-    def _buckets(self) -> "dict[str, LengthBuckets]":
-        return {}
-
     def _read(self, test: str) -> dict[str, NDArray[np.float64]]:
         if test not in self._statistics:
             self._statistics[test] = self.folder.read_statistics(test)
         return self._statistics[test]
-
-    @cached_property
-    def _statistics(self) -> dict[str, dict[str, NDArray[np.float64]]]:
-        return {}
 
     def predictions(self, test: str) -> list[str]:
         """Return the predictions of a test set, a line an example."""
@@ -174,10 +166,6 @@ class Run:
         if test not in self._orders:
             self._orders[test] = _order(self._columns(test))
         return self._orders[test]
-
-    @cached_property
-    def _orders(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        return {}
 
 
 @lru_cache(maxsize=128)  # the same object for runs with the same lengths, whose buckets are measured together

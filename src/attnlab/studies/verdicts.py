@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from attnlab.evaluation.significance.calibration import LEVEL
+from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.studies.claims import UNDECIDED, Claim, Verdict, combine, parse_claims
 from attnlab.studies.collection import Study, find_variant
 from attnlab.studies.contrasts import CONTRASTS, Contrast, MeasuredVariants
@@ -11,7 +11,7 @@ from attnlab.studies.inference import choose_significance
 
 def judge_claims(study: Study) -> list[Verdict]:
     """Judge each claim by confidence intervals of the study's test, corrected for the number of claims (Bonferroni)."""
-    claims = parse_claims(list(study.claims))
+    claims = parse_claims(list(study.plan.claims))
     return [_judge(study, claim, LEVEL / len(claims)) for claim in claims]
 
 
@@ -27,7 +27,7 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     others = [str(name) for name in names[1:]] or study.others(one)
     if not others:
         return Verdict(claim.text, UNDECIDED, "there is no other variant")
-    significance = choose_significance(study.significance, {claim.test: tested})
+    significance = choose_significance(study.plan.significance, {claim.test: tested})
     differences = {}
     for other in others:
         contrast = CONTRASTS[significance](tested, one, other)

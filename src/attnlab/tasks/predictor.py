@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,6 +26,24 @@ REMEDY = "make evaluation batches smaller or the beam narrower, or shorten the l
 def predict_nothing(index: int) -> Prediction:
     """Return what is predicted where there is no source, or where a search finds nothing."""
     return Prediction(index, "", [], [], torch.zeros(0, 0), 0.0, 0.0)
+
+
+class Forced(NamedTuple):
+    """What a model says of the given targets of a batch."""
+
+    log_probabilities: Tensor
+    """(labels, tokens): the output distribution at every real label of the batch, row after row."""
+    weights: Tensor
+    """(batch, target_len, source_len), as the decoder reports them."""
+
+
+def force(model: Seq2Seq, batch: Batch) -> Forced:
+    """Let a model write the targets of a batch."""
+    memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
+    decoded = model.decode(batch.target[:, :-1], memory, state)
+    scores = model.scores(decoded, memory, batch.labels != PAD)
+    precise = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    return Forced(torch.log_softmax(precise, dim=-1), decoded.weights)
 
 
 class Predictor:
@@ -171,7 +190,7 @@ class Predictor:
         """Let the models write the targets of a batch."""
         real = batch.labels != PAD
         with self.head_weights(batch, heads=heads) as collected:
-            outputs = [self._force(model, batch, real) for model in self.models]
+            outputs = [force(model, batch) for model in self.models]
             log_probabilities, weights = average([p for p, _ in outputs], [w for _, w in outputs])
         labels = batch.labels[real]
         counts = real.sum(1).tolist()
@@ -195,13 +214,6 @@ class Predictor:
                 zip(batch.indices.tolist(), counts, batch.source_lengths.tolist(), strict=True)
             )
         ]
-
-    @staticmethod
-    def _force(model: Seq2Seq, batch: Batch, real: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities of all real labels (labels, tokens), and weights (batch, target_len, source_len)."""
-        memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
-        decoded = model.decode(batch.target[:, :-1], memory, state)
-        return torch.log_softmax(model.scores(decoded, memory, real).float(), dim=-1), decoded.weights
 
     # lengths
 
@@ -232,11 +244,12 @@ class Predictor:
         if self.max_source_length is not None:
             self.check_lengths(self.task.parse(sources), place=place, first=first)
 
-    def batches(self, examples: Examples) -> Iterator[Batch]:
-        """Yield batches of sources of similar length, without those that are empty."""
+    def batches(self, examples: Examples, chosen: Sequence[int] | None = None) -> Iterator[Batch]:
+        """Yield batches of sources of similar length, of all examples or of some, without those that are empty."""
         device = next(self.models[0].parameters()).device
         lengths = examples.source.lengths
-        order = lengths.argsort(kind="stable")
+        order = np.arange(len(lengths)) if chosen is None else np.array(chosen, dtype=np.int64)
+        order = order[lengths[order].argsort(kind="stable")]
         order = order[lengths[order] > 1]  # a source of nothing but its end element has nothing to predict
         for rows in split_evaluation(order, lengths, examples.target.lengths, self.batch_size):
             yield examples[rows].to(device)

@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import attnlab
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.errors import UserError
+from attnlab.evaluation.alignment import link_items
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
     from attnlab.tasks.predictor import Predictor
 
 
+E = TypeVar("E", bound=Examples)
+
+
+class Data(Protocol):
+    """What examples are made of."""
+
+    def fingerprint(self) -> str:
+        """Return a hash of everything that decides it."""
+
+
 class Task(ABC):
     """A problem that a sequence-to-sequence model is trained on: its data, its frontends, its metrics and its predictions.
 
@@ -32,6 +43,7 @@ class Task(ABC):
     written to disk and shown.
 
     Args:
+        data: what examples are made of.
         batches: how examples are put together.
         metrics: what is measured, by name.
         seed: of the batches.
@@ -41,13 +53,17 @@ class Task(ABC):
         test_names: names of the test sets, the first being the one that ranks.
         shown_length: of the longest example whose attention is kept for pictures, on either side, in the task's unit and not in
             a model's tokens.
+        knows_links: whether it is known where an ideal attention would look.
     """
 
     name: ClassVar[str]
     shown_length: ClassVar[int] = 15
+    knows_links: bool = False
     test_names: tuple[str, ...]
 
-    def __init__(self, *, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
+    def __init__(self, data: Data, *, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
+        self._data = data
+        self._serves_links = False
         self.batches = batches
         self.metrics = dict(metrics)
         self.seed = seed
@@ -63,21 +79,19 @@ class Task(ABC):
             UserError: data that cannot be read.
         """
 
-    @property
+    @cached_property
     def data_fingerprint(self) -> str:
         """A hash of the data alone, whatever examples are made of it.
-
-        Unless a task tells these apart, the hash of all that decides the examples: :attr:`content`.
 
         Raises:
             UserError: data that cannot be read.
         """
-        return self.content
+        return self._data.fingerprint()[:32]
 
     @property
-    @abstractmethod
     def parts(self) -> Sequence[type]:
         """The classes, perhaps a user's own, that make the examples beside the task's folder."""
+        return [type(self._data)]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -156,7 +170,15 @@ class Task(ABC):
         Raises:
             UserError: they are not known.
         """
-        raise UserError(f"the task {self.name} does not know where an ideal attention would look")
+        if not self.knows_links:
+            raise UserError(f"the task {self.name} does not know where an ideal attention would look")
+        self._serves_links = True
+
+    def with_links(self, examples: E) -> E:
+        """Return the examples of a split, with their gold links if these are to be served."""
+        if self._serves_links and examples.links is None:
+            examples.links = examples.gold_links()
+        return examples
 
     def serve_copy_ids(self) -> None:
         """Let examples have the ids under which source tokens are copied.
@@ -229,6 +251,15 @@ class Task(ABC):
             forced: forced decoding of these; None for one without a source, which gets no link.
             shift: 0 reads row t of the weights as about token t, 1 as about token t - 1.
         """
+        gold, sizes = self.gold(examples, indices), self.alignment_sizes(examples, indices)
+        if gold is None or sizes is None:
+            return None
+        weights = (None if one is None else one.weights for one in forced)
+        links = [link_items(own, *size, shift=shift) for own, size in zip(weights, sizes, strict=True)]
+        return list(zip(links, gold, strict=True))
+
+    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold] | None:
+        """Return the gold links between the items of some examples; None where these are not known."""
         return None
 
     def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:

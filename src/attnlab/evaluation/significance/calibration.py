@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.resampling import SEED
-from attnlab.evaluation.significance.difference import Difference
+from attnlab.evaluation.significance.difference import LEVEL, Difference
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
-LEVEL = 0.05
-"""Below which a p gets a star."""
 
 
 @dataclass(frozen=True)

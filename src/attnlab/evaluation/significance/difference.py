@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from scipy.special import stdtrit  # scipy.stats takes a second to import
 
+LEVEL = 0.05
+"""p below it is a star, and what is left of it to one is the confidence of an interval."""
 ROUNDING = 1e-10
 """Differences of values that differ by less, relative to these, are one: sums in another order are rounded otherwise."""
 STEPS = 40
@@ -49,12 +51,12 @@ class Difference:
         variance = sum(part.variance for part in self.parts)
         return variance if variance or not self.value else math.nan
 
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+    def interval(self, confidence: float = 1 - LEVEL) -> tuple[float, float]:
         """Return the confidence interval."""
         half = self.half_width(confidence)
         return self.value - half, self.value + half
 
-    def half_width(self, confidence: float = 0.95) -> float:
+    def half_width(self, confidence: float = 1 - LEVEL) -> float:
         """Return c √V."""
         return _critical(self.parts, self.variance, (1 - confidence) / 2) * math.sqrt(self.variance)
 

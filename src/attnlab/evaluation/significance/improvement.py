@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from attnlab.evaluation.resampling import SEED
+from attnlab.evaluation.significance.difference import LEVEL
 
 GRID = np.linspace(0.0, 1.0, 2001)
 """Probabilities among which the ends of an interval are looked for."""
@@ -47,7 +48,7 @@ def probability_of_improvement(
     share = float(_wins(apart))
     more = (len(one) + len(other)) / 2 - 1
     spread = GRID * (1 - GRID) * (1 + more * ((1 - GRID) / (2 - GRID) + GRID / (1 + GRID))) / len(apart)
-    return _bounded(share, spread + _moved(apart, examples_variance), float(stdtrit(len(one) + len(other) - 2, 0.975)))
+    return _bounded(share, spread + _moved(apart, examples_variance), float(stdtrit(len(one) + len(other) - 2, 1 - LEVEL / 2)))
 
 
 def probability_by_pairs(apart: NDArray[np.float64], examples_variance: float = 0.0) -> Probability:
@@ -59,7 +60,9 @@ def probability_by_pairs(apart: NDArray[np.float64], examples_variance: float = 
             :func:`probability_of_improvement`; 0 where every pair has examples of its own.
     """
     spread = GRID * (1 - GRID) / len(apart)
-    return _bounded(float(_wins(apart)), spread + _moved(apart, examples_variance), float(stdtrit(len(apart) - 1, 0.975)))
+    return _bounded(
+        float(_wins(apart)), spread + _moved(apart, examples_variance), float(stdtrit(len(apart) - 1, 1 - LEVEL / 2))
+    )
 
 
 def _moved(apart: NDArray[np.float64], variance: float) -> float:
@@ -81,7 +84,7 @@ def stochastic_order(
     one: NDArray[np.float64],
     other: NDArray[np.float64],
     *,
-    confidence: float = 0.95,
+    confidence: float = 1 - LEVEL,
     samples: int = 1000,
     seed: int = SEED,
 ) -> float:

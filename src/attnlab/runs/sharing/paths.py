@@ -1,8 +1,9 @@
 """Paths of this machine in what is shared."""
 
-from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
+
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 OUTSIDE = ("/", "~", "../", "file:")
 """What a path begins with that leads out of the folder in which a run was started."""
@@ -18,13 +19,13 @@ def shorten_paths(config: Any) -> Any:
     Args:
         config: plain containers.
     """
-    found = {text: _own_parts(text) for text in _texts(config) if _leads_out(text)}
+    found = {text: _own_parts(text) for text in tree_leaves(config) if isinstance(text, str) and _leads_out(text)}
     shorter: dict[str, str] = {}
     for kept in range(1, max(map(len, found.values()), default=0) + 1):
         shorter = {text: "/".join(parts[-kept:]) or text for text, parts in found.items()}
         if len(set(shorter.values())) == len(found):
             break
-    return _replace(config, shorter)
+    return tree_map_only(str, lambda text: shorter.get(text, text), config)
 
 
 def _own_parts(text: str) -> list[str]:
@@ -34,19 +35,3 @@ def _own_parts(text: str) -> list[str]:
 
 def _leads_out(text: str) -> bool:
     return text.startswith(OUTSIDE) or "/../" in text or text == ".."
-
-
-def _texts(node: Any) -> Iterator[str]:
-    if isinstance(node, str):
-        yield node
-    elif isinstance(node, dict | list):
-        for item in node.values() if isinstance(node, dict) else node:
-            yield from _texts(item)
-
-
-def _replace(node: Any, texts: dict[str, str]) -> Any:
-    if isinstance(node, dict):
-        return {key: _replace(item, texts) for key, item in node.items()}
-    if isinstance(node, list):
-        return [_replace(item, texts) for item in node]
-    return texts.get(node, node) if isinstance(node, str) else node

@@ -31,11 +31,11 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
     """
     # Of several tasks all that is no table stands in the reports of the columns.
     drawings = (charts.curves, charts.lengths, charts.costs)
-    curves, lengths, costs = ([] if study.columns else draw(study) for draw in drawings)
+    curves, lengths, costs = ([] if study.plan.columns else draw(study) for draw in drawings)
     budgets = charts.budgets(selection) if selection else []
     shown = contents.select_variants(study, comparison)
-    examples = contents.examples(study, shown) if not study.columns else []
-    facts = contents.facts(study) if not study.columns else []
+    examples = contents.examples(study, shown) if not study.plan.columns else []
+    facts = contents.facts(study) if not study.plan.columns else []
     environment = Environment(
         loader=PackageLoader("attnlab.studies", "page"),
         autoescape=True,
@@ -59,13 +59,13 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         examples=examples,
         samples={
             test: found
-            for test in (study.tests if not study.columns else ())
+            for test in (study.tests if not study.plan.columns else ())
             if (found := contents.samples(study, test, shown))
         },
         unfinished=contents.unfinished(study),
         recipes=contents.recipes(study),
-        differences=contents.differences(study) if not study.columns else ([], {}),
-        columns={name: study.folder.column_page_file(name).name for name in study.columns or {}},
+        differences=contents.differences(study) if not study.plan.columns else ([], {}),
+        columns={name: study.folder.column_page_file(name).name for name in study.plan.columns or {}},
         facts=facts,
         mixed=[fact.name for fact in facts if len(fact.values) > 1],
         data={

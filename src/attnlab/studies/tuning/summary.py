@@ -13,7 +13,7 @@ from attnlab.studies.tuning.selection import Selection, TunedVariant, collect_se
 def read_selection(study: Study) -> Selection | None:
     """Return what the tuning of a study found so far; None where nothing is tuned, or no trial is finished."""
     variants = {label: tuple(runs[0].overrides) for label, runs in study.variants.items()}
-    return collect_selection(study.folder, study.tune, variants)
+    return collect_selection(study.folder, study.plan.tune, variants)
 
 
 def tabulate(study: Study, selection: Selection) -> TuningTable:

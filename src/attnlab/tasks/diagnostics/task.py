@@ -1,18 +1,16 @@
 """The task of diagnostics."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from typing_extensions import override
 
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
-from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.pharaoh import Gold
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import link_items
-from attnlab.evaluation.evidence import ForcedDecoding, Prediction
+from attnlab.evaluation.evidence import Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenFrontend
@@ -32,31 +30,21 @@ class Diagnostics(Task):
     """
 
     name = "diagnostics"
+    knows_links = True
 
     def __init__(self, data: SymbolProblems, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
-        super().__init__(batches=batches, metrics=metrics, seed=seed)
+        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
         self.problems = data
         self.test_names = data.test_names
         self._splits: dict[str, SymbolExamples] = {}
-        self._serves_links = False
         self._serves_copy_ids = False
 
     # data
-
-    @cached_property
-    @override
-    def data_fingerprint(self) -> str:
-        return self.problems.fingerprint()[:32]
 
     @property
     @override
     def content(self) -> str:
         return f"{self.data_fingerprint} {self.batches.max_length}"
-
-    @property
-    @override
-    def parts(self) -> Sequence[type]:
-        return [type(self.problems)]
 
     @override
     def prepare(self) -> None:
@@ -74,10 +62,7 @@ class Diagnostics(Task):
         self.prepare()
         if split not in self._splits:
             raise UserError(f"the problems have no test set {split!r}: there is {', '.join(self._splits)}")
-        examples = self._splits[split]
-        if self._serves_links and examples.links is None:
-            examples.links = examples.gold_links()
-        return self._with_copy_ids(examples)
+        return self._with_copy_ids(self.with_links(self._splits[split]))
 
     @override
     def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> SymbolExamples:
@@ -100,10 +85,6 @@ class Diagnostics(Task):
         if self._serves_copy_ids:
             examples.copy_ids = examples.source
         return examples
-
-    @override
-    def serve_links(self) -> None:
-        self._serves_links = True
 
     @override
     def serve_copy_ids(self) -> None:
@@ -154,17 +135,9 @@ class Diagnostics(Task):
         return Prediction(index, " ".join(symbols), tokens, source, weights, hypothesis.log_probability, hypothesis.score)
 
     @override
-    def alignments(
-        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
-    ) -> list[tuple[Links, Gold]] | None:
+    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold]:
         assert isinstance(examples, SymbolExamples)
-        sizes = self.alignment_sizes(examples, indices)
-        gold = [Gold.all_sure((j, t) for t, j in enumerate(examples.problems[index].origins)) for index in indices]
-        links = [
-            link_items(None if one is None else one.weights, *size, shift=shift)
-            for one, size in zip(forced, sizes, strict=True)
-        ]
-        return list(zip(links, gold, strict=True))
+        return [Gold.all_sure((j, t) for t, j in enumerate(examples.problems[index].origins)) for index in indices]
 
     @override
     def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]]:

@@ -14,11 +14,10 @@ from typing_extensions import override
 
 from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
-from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.pharaoh import Gold
 from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import link_items
-from attnlab.evaluation.evidence import ForcedDecoding, Prediction
+from attnlab.evaluation.evidence import Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
@@ -68,26 +67,20 @@ class Forecasting(Task):
         at_once: bool = False,
         projection: bool = True,
     ) -> None:
-        super().__init__(batches=batches, metrics=metrics, seed=seed)
+        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
         self.source = data
         self.at_once = at_once
         self.projection = projection
         self.test_names = data.test_names
         self._known: dict[str, Any] = {}
         self._splits: dict[str, WindowExamples] = {}
-        self._serves_links = False
 
     # data
 
-    @cached_property
-    @override
-    def content(self) -> str:
-        return self.source.fingerprint()[:32]
-
     @property
     @override
-    def parts(self) -> Sequence[type]:
-        return [type(self.source)]
+    def content(self) -> str:
+        return self.data_fingerprint
 
     @cached_property
     def series(self) -> Series:
@@ -146,10 +139,7 @@ class Forecasting(Task):
         if split not in self._splits:
             begin, end, stride = parts[split]
             self._splits[split] = self._windows(np.arange(begin, end - self.source.horizon + 1, stride))
-        examples = self._splits[split]
-        if self._serves_links and examples.links is None:
-            examples.links = examples.gold_links()
-        return examples
+        return self.with_links(self._splits[split])
 
     def _windows(self, starts: Any) -> WindowExamples:
         return WindowExamples(
@@ -220,9 +210,8 @@ class Forecasting(Task):
 
     @override
     def serve_links(self) -> None:
-        if not self.series.lags:
-            super().serve_links()
-        self._serves_links = True
+        self.knows_links = bool(self.series.lags)
+        super().serve_links()
 
     # model
 
@@ -312,16 +301,10 @@ class Forecasting(Task):
             axes.set_ylabel("standardised", fontsize="x-small")
 
     @override
-    def alignments(
-        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
-    ) -> list[tuple[Links, Gold]] | None:
+    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold] | None:
         assert isinstance(examples, WindowExamples)
-        if not examples.lags:
-            return None
-        look_back, horizon = examples.look_back, examples.horizon
-        gold = Gold.all_sure(lag_links(examples.lags, look_back, horizon))
-        weights = (None if one is None else one.weights for one in forced)
-        return [(link_items(own, look_back, horizon, shift=shift), gold) for own in weights]
+        links = lag_links(examples.lags, examples.look_back, examples.horizon)
+        return [Gold.all_sure(links)] * len(indices) if examples.lags else None
 
     @override
     def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from attnlab.data.examples import Examples
 from attnlab.data.links import BatchLinks, GoldLinks, LinksOnDemand
+from attnlab.data.ondemand import OnDemand
 from attnlab.data.ragged import Ragged
 from attnlab.tasks.forecasting.series import CALENDAR, Table, calendar_features, step_between
 
@@ -99,32 +100,6 @@ class Windows(Ragged):
         return torch.from_numpy(self.values[rows]), torch.full((len(rows),), self.length)
 
 
-@dataclass(frozen=True)
-class Lines(Sequence[str]):
-    """Lines of text that are written when they are asked for.
-
-    Attributes:
-        write: returns that of an example.
-        size: how many there are.
-    """
-
-    write: Callable[[int], str]
-    size: int
-
-    @override
-    def __len__(self) -> int:
-        return self.size
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    @override
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        places = range(self.size)[index]
-        return self.write(places) if isinstance(places, int) else [self.write(place) for place in places]
-
-
 class WindowExamples(Examples):
     """Windows of a series: ``look_back`` rows as the source, then ``horizon`` rows as the target.
 
@@ -172,12 +147,12 @@ class WindowExamples(Examples):
     @cached_property
     @override
     def sources(self) -> Sequence[str]:
-        return Lines(lambda index: str(self.starts[index]), len(self))
+        return OnDemand(lambda indices: [str(self.starts[index]) for index in indices], len(self))
 
     @cached_property
     @override
     def references(self) -> Sequence[str]:
-        return Lines(lambda index: write_values(self.truth[index][1:]), len(self))
+        return OnDemand(lambda indices: [write_values(self.truth[index][1:]) for index in indices], len(self))
 
     @cached_property
     @override

@@ -11,11 +11,10 @@ from typing_extensions import override
 from attnlab.data.batches import BatchOptions
 from attnlab.data.cache import StoredFolder, cache_folder, load_or_make
 from attnlab.data.examples import Examples
-from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.pharaoh import Gold
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
-from attnlab.evaluation.alignment import link_items
-from attnlab.evaluation.evidence import ForcedDecoding, Prediction
+from attnlab.evaluation.evidence import Prediction
 from attnlab.evaluation.metric import Metric
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
@@ -48,6 +47,7 @@ class Pointing(Task):
     """
 
     name = "pointing"
+    knows_links = True
     picture_size = (2.6, 2.8)
 
     def __init__(
@@ -58,30 +58,19 @@ class Pointing(Task):
         seed: int,
         cache_dir: str | None = None,
     ) -> None:
-        super().__init__(batches=batches, metrics=metrics, seed=seed)
+        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
         self.problems = data
         self.test_names = tuple(name for name in data.splits if name not in ("train", "val"))
         self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
         self._loaded: dict[str, ProblemList] = {}
         self._splits: dict[str, ProblemExamples] = {}
-        self._serves_links = False
 
     # data
 
     @cached_property
     @override
-    def data_fingerprint(self) -> str:
-        return self.problems.fingerprint()[:32]
-
-    @cached_property
-    @override
     def content(self) -> str:
         return hashlib.sha256(f"{self.problems.fingerprint()} {self.batches.max_length}".encode()).hexdigest()[:32]
-
-    @property
-    @override
-    def parts(self) -> Sequence[type]:
-        return [type(self.problems)]
 
     @override
     def prepare(self) -> None:
@@ -109,10 +98,7 @@ class Pointing(Task):
             raise UserError(f"the problems have no test set {split!r}: there is {', '.join(self._loaded)}")
         if split not in self._splits:
             self._splits[split] = ProblemExamples(self._loaded[split])
-        examples = self._splits[split]
-        if self._serves_links and examples.links is None:
-            examples.links = examples.gold_links()
-        return examples
+        return self.with_links(self._splits[split])
 
     @override
     def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> ProblemExamples:
@@ -130,10 +116,6 @@ class Pointing(Task):
             answers = [read_positions(line, len(e), f"target {number}") for number, (line, e) in enumerate(lines, 1)]
         problems = (Problem(e, answer) for e, answer in zip(elements, answers, strict=True))
         return ProblemExamples(ProblemList.of(problems, size))
-
-    @override
-    def serve_links(self) -> None:
-        self._serves_links = True
 
     # model
 
@@ -213,16 +195,10 @@ class Pointing(Task):
         axes.set_aspect("equal")
 
     @override
-    def alignments(
-        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
-    ) -> list[tuple[Links, Gold]] | None:
+    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold]:
         assert isinstance(examples, ProblemExamples)
-        found = []
-        for index, one in zip(indices, forced, strict=True):
-            elements, answer = examples.problems[index]
-            gold = Gold.all_sure((position, t) for t, position in enumerate(answer))
-            found.append((link_items(None if one is None else one.weights, len(elements), len(answer), shift=shift), gold))
-        return found
+        answers = (examples.problems[index].answer for index in indices)
+        return [Gold.all_sure((position, t) for t, position in enumerate(answer)) for answer in answers]
 
     @override
     def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:

@@ -1,7 +1,6 @@
 """The task of answering questions."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from typing_extensions import override
@@ -43,6 +42,7 @@ class Questions(Task):
     """
 
     name = "questions"
+    knows_links = True
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Questions(Task):
         word_mask: bool = True,
         entities: Sequence[str] = (),
     ) -> None:
-        super().__init__(batches=batches, metrics=metrics, seed=seed)
+        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
         if read not in ("sentences", "words"):
             raise UserError(f"read is sentences or words, not {read!r}")
         if entities and read == "words":
@@ -68,24 +68,13 @@ class Questions(Task):
         self._loaded: dict[str, list[Question]] = {}
         self._vocabulary: Vocabulary | None = None
         self._splits: dict[str, StoryExamples] = {}
-        self._serves_links = False
 
     # data
-
-    @cached_property
-    @override
-    def data_fingerprint(self) -> str:
-        return self.stories.fingerprint()[:32]
 
     @property
     @override
     def content(self) -> str:
         return f"{self.data_fingerprint} {self.batches.max_length} {self.read_as} {self.entities}"
-
-    @property
-    @override
-    def parts(self) -> Sequence[type]:
-        return [type(self.stories)]
 
     @override
     def prepare(self) -> None:
@@ -113,10 +102,7 @@ class Questions(Task):
             raise UserError(f"the stories have no test set {split!r}: there is {', '.join(self._loaded)}")
         if split not in self._splits:
             self._splits[split] = self._make_examples(self._loaded[split])
-        examples = self._splits[split]
-        if self._serves_links and examples.links is None:
-            examples.links = examples.gold_links()
-        return examples
+        return self.with_links(self._splits[split])
 
     def _make_examples(self, questions: Sequence[Question]) -> StoryExamples:
         return StoryExamples(questions, self.vocabulary, read=self.read_as, entities=self.entities)
@@ -130,10 +116,6 @@ class Questions(Task):
         lines = enumerate(zip(sources, answers, strict=True), 1)
         questions = [read_question(source, answer.strip().lower(), f"source {number}") for number, (source, answer) in lines]
         return self._make_examples(questions)
-
-    @override
-    def serve_links(self) -> None:
-        self._serves_links = True
 
     # model
 

@@ -1,5 +1,6 @@
 """What a parallel corpus is, and how text files are read."""
 
+import hashlib
 import logging
 import re
 from abc import ABC, abstractmethod
@@ -8,10 +9,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from typing_extensions import override
 
+from attnlab.data.contents import hash_content
 from attnlab.data.files import LineReader
 from attnlab.data.pharaoh import Gold, check_inside, parse_links
 from attnlab.errors import UserError
@@ -167,6 +169,8 @@ class FileCorpus(Corpus):
             code cannot be part of a symbol; a ``language_token`` that is unknown, or without effect.
     """
 
+    kind: ClassVar[str]
+
     def __init__(
         self, source: str, target: str | Sequence[str], tests: Iterable[str], language_token: LanguageToken = "source"
     ) -> None:
@@ -188,13 +192,31 @@ class FileCorpus(Corpus):
         if len(targets) > 1 and (taken := sorted(divisions & {*self.test_names})):
             raise UserError(f"tests: {taken[0]} is what a division by language is called: choose another name")
 
+    @override
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(f"{self.kind} {self.languages} {self.test_names}".encode())
+        for split, parts in self.parts.items():
+            for language in (self.languages[0], *parts):
+                digest.update(hash_content(self.file(split, language)))
+            if links := self.links(split):
+                digest.update(f"alignments of {split}".encode() + hash_content(links))
+        return digest.hexdigest()
+
     @abstractmethod
-    def files(self, split: str, language: str) -> "PairFiles":
-        """Return the files of a split in one target language.
+    def file(self, split: str, language: str) -> Path:
+        """Return the file of a split in one language.
 
         Raises:
-            UserError: one is missing.
+            UserError: it is missing.
         """
+
+    def links(self, split: str) -> Path | None:
+        """Return the file of a split's word alignments; None where there is none."""
+        return None
+
+    def files(self, split: str, language: str) -> "PairFiles":
+        """Return the files of a split in one target language."""
+        return PairFiles(self.file(split, self.languages[0]), self.file(split, language), split == "train", self.links(split))
 
     @abstractmethod
     def missing(self, split: str, language: str) -> str:

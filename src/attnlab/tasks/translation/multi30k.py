@@ -1,15 +1,13 @@
 """Multi30k: 29,000 image descriptions in several languages (Elliott et al. 2016)."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from typing_extensions import override
 
-from attnlab.data.contents import hash_content
 from attnlab.data.download import fetch
 from attnlab.data.files import find_file, has_file
-from attnlab.tasks.translation.corpora import FileCorpus, PairFiles
+from attnlab.tasks.translation.corpora import FileCorpus
 from attnlab.tasks.translation.languages import LanguageToken
 
 URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
@@ -51,6 +49,8 @@ class Multi30k(FileCorpus):
             downloaded.
     """
 
+    kind = "multi30k"
+
     def __init__(
         self,
         root: str | None = None,
@@ -66,19 +66,6 @@ class Multi30k(FileCorpus):
         self.base_url = base_url
 
     @override
-    def fingerprint(self) -> str:
-        digest = hashlib.sha256(f"multi30k {self.languages} {self.test_names}".encode())
-        for split, parts in self.parts.items():
-            for language in (self.languages[0], *parts):
-                digest.update(hash_content(self._file(split, language)))
-        return digest.hexdigest()
-
-    @override
-    def files(self, split: str, language: str) -> PairFiles:
-        source, target = (self._file(split, code) for code in (self.languages[0], language))
-        return PairFiles(source, target, split == "train")
-
-    @override
     def missing(self, split: str, language: str) -> str:
         if self.root is None:
             name = f"{split}.{language}.gz"
@@ -86,7 +73,8 @@ class Multi30k(FileCorpus):
         path = self.root / f"{split}.{language}"
         return "" if has_file(path) else str(path)
 
-    def _file(self, split: str, language: str) -> Path:
+    @override
+    def file(self, split: str, language: str) -> Path:
         if self.root is not None:
             return find_file(
                 self.root / f"{split}.{language}", "root must be the folder with Multi30k's files, such as train.en.gz"

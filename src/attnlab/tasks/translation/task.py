@@ -87,7 +87,7 @@ class Translation(Task):
         replace_unknown: bool = False,
         silver_links: bool = False,
     ) -> None:
-        super().__init__(batches=batches, metrics=metrics, seed=seed)
+        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
         self.corpus = data
         self.languages = data.languages
         self.target_language = None if self.is_multilingual else data.languages[1]
@@ -100,7 +100,7 @@ class Translation(Task):
         self._tokenized: TokenizedCorpus | None = None
         self._vocabularies: tuple[Vocabulary, Vocabulary] | None = None
         self._splits: dict[str, SentencePairs] = {}
-        self._serves_links = self._serves_copy_ids = False
+        self._serves_copy_ids = False
 
     # data
 
@@ -155,10 +155,7 @@ class Translation(Task):
             if self._serves_copy_ids:
                 pairs.extend()
             self._splits[split] = pairs
-        pairs = self._splits[split]
-        if self._serves_links and pairs.links is None:
-            pairs.links = pairs.gold_links()
-        return pairs
+        return self.with_links(self._splits[split])
 
     def _join(self, split: str) -> JoinedPairs:
         return JoinedPairs(split, [self.examples(part) for part in self.corpus.parts[split].values()])

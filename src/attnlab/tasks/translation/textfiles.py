@@ -1,15 +1,13 @@
 """Any pair of line-aligned text files."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from typing_extensions import override
 
-from attnlab.data.contents import hash_content
 from attnlab.data.files import find_file, has_file
 from attnlab.errors import UserError
-from attnlab.tasks.translation.corpora import FileCorpus, PairFiles
+from attnlab.tasks.translation.corpora import FileCorpus
 from attnlab.tasks.translation.languages import LanguageToken
 
 
@@ -37,6 +35,8 @@ class TextFiles(FileCorpus):
             missing or damaged, files of unequal length, or a link between words that are not there.
     """
 
+    kind = "text"
+
     def __init__(
         self,
         train: str,
@@ -55,21 +55,6 @@ class TextFiles(FileCorpus):
         self._prefixes = {"train": train, "val": val, **tests}
 
     @override
-    def fingerprint(self) -> str:
-        digest = hashlib.sha256(f"text {self.languages} {self.test_names}".encode())
-        for split, parts in self.parts.items():
-            for language in (self.languages[0], *parts):
-                digest.update(hash_content(self._file(split, language)))
-            if links := self._links(split):
-                digest.update(f"alignments of {split}".encode() + hash_content(links))
-        return digest.hexdigest()
-
-    @override
-    def files(self, split: str, language: str) -> PairFiles:
-        source, target = (self._file(split, code) for code in (self.languages[0], language))
-        return PairFiles(source, target, split == "train", self._links(split))
-
-    @override
     def missing(self, split: str, language: str) -> str:
         path = f"{self._prefixes[split]}.{language}"
         return "" if has_file(Path(path)) else path
@@ -79,14 +64,16 @@ class TextFiles(FileCorpus):
         origin, _ = self.origin(split)
         if origin == "train":  # some of whose pairs were left out
             return ""
-        return f"{self._file(origin, self.languages[0])}, line {index + 1}"
+        return f"{self.file(origin, self.languages[0])}, line {index + 1}"
 
-    def _file(self, split: str, language: str) -> Path:
+    @override
+    def file(self, split: str, language: str) -> Path:
         prefix = self._prefixes[split]
         *others, last = (f"{prefix}.{code}" for code in self.languages)
         return find_file(Path(f"{prefix}.{language}"), f"{prefix} stands for {', '.join(others)} and {last}")
 
-    def _links(self, split: str) -> Path | None:
+    @override
+    def links(self, split: str) -> Path | None:
         if self.alignments is None:
             return None
         path = Path(f"{self._prefixes[split]}.{self.alignments}")

@@ -5,16 +5,17 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from attnlab.data.cache import StoredFolder
 from attnlab.data.lines import OFFSETS, TEXT, LineWriter, StoredLines
+from attnlab.data.ondemand import OnDemand
 from attnlab.data.pharaoh import Gold, parse_links
 from attnlab.data.progress import progress
 from attnlab.data.ragged import Ragged
@@ -257,46 +258,22 @@ def read_corpus(folder: StoredFolder) -> TokenizedCorpus:
     text, ids = {}, {}
     for split in index["splits"]:
         source, target = (folder.lines(f"{split}.{side}") for side in SIDES)
-        alignments = ParsedLines(folder.lines(f"{split}.alignments"), parse_links) if index["aligned"][split] else None
+        alignments = _parsed(folder.lines(f"{split}.alignments"), parse_links) if index["aligned"][split] else None
         lines = folder.lines(f"{split}.annotations") if index["annotated"][split] else None
-        annotations = None if lines is None else ParsedLines(lines, parse_annotations)
+        annotations = None if lines is None else _parsed(lines, parse_annotations)
         text[split] = ParallelText(source, target, alignments, index["words"][split], annotations)
         ids[split] = (folder.ragged(f"{split}.source"), folder.ragged(f"{split}.target"))
     made = [Vocabulary(tokens, index["symbols"]) for tokens in index["vocabularies"]]
     return TokenizedCorpus(text, ids, (made[0], made[1]), index["tokenizers"], index["overlap"])
 
 
-class ParsedLines(Sequence[T]):
-    """What is kept as a line for each pair, read when it is asked for: few runs ask for the alignments of the training set.
+def _parsed(lines: Sequence[str], parse: Callable[[str], T]) -> OnDemand[T]:
+    """Read lines when they are asked for: few runs ask for the alignments of the training set."""
+    return OnDemand(partial(_parse, lines, parse), len(lines))
 
-    Args:
-        lines: such as links in the Pharaoh or the talp format.
-        parse: reads a line.
-    """
 
-    def __init__(self, lines: Sequence[str], parse: Callable[[str], T]) -> None:
-        self._lines = lines
-        self._parse = parse
-
-    def __len__(self) -> int:
-        """Return the number of pairs."""
-        return len(self._lines)
-
-    def __eq__(self, other: object) -> bool:
-        """Tell whether another sequence has the same items."""
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> "ParsedLines[T]": ...
-    @override
-    def __getitem__(self, index: int | slice) -> "T | ParsedLines[T]":
-        """Return that of a pair, or those of some."""
-        lines = self._lines
-        return ParsedLines(lines[index], self._parse) if isinstance(index, slice) else self._parse(lines[index])
+def _parse(lines: Sequence[str], parse: Callable[[str], T], indices: Sequence[int]) -> list[T]:
+    return [parse(lines[index]) for index in indices]
 
 
 def format_alignment(gold: Gold) -> str:
