@@ -35,7 +35,9 @@ class Range:
         high = self.most if self.below is None else f"below {self.below}"
         if high is None:
             return low if self.least is None else f"{low} or more"
-        return f"{low} and {high}" if self.least is None else f"from {low} to {high}"
+        if self.least is None:
+            return f"{low} and {high if self.most is None else f'at most {high}'}"
+        return f"from {low} to {high}"
 
 
 def fits(value: object, hint: Any) -> bool:

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
@@ -131,6 +132,20 @@ def test_an_ensemble_is_evaluated(runs: dict[str, Path], cli: Cli) -> None:
     both = [str(runs["plain-1"]), str(runs["plain-2"])]
     assert cli("evaluate", *both, "--label", "both", "--bootstrap", "1", "--test", "test") == 0
     assert RunFolder(runs["plain-1"]).read_evaluation("both")["others"] == [both[1]]
+
+
+def test_data_that_are_not_those_of_the_training_are_told(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = "the data are not those that"
+    evaluate = ["--bootstrap", "1", "--test", "test"]
+    folder = RunFolder(Path(shutil.copytree(runs["plain-1"], tmp_path / "copy")))
+    assert cli("evaluate", str(folder.path), *evaluate) == 0
+    assert told not in caplog.text
+    folder.write_result(replace(folder.read_result(), data="other"))
+    folder.digests_file.unlink()
+    assert cli("evaluate", str(folder.path), *evaluate, "--label", "again") == 0
+    assert told in caplog.text
 
 
 @pytest.mark.exhaustive

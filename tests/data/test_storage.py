@@ -142,6 +142,17 @@ class TestDamage:
         assert sum(map(len, hashed)) == file.size
 
 
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(24, "Too many open files")])
+def test_a_folder_that_cannot_be_read_is_kept(error: OSError, tmp_path: Path) -> None:
+    def read(folder: StoredFolder) -> None:
+        raise error
+
+    load_or_make(tmp_path / "made", make=lambda empty: (empty / "file").write_text("good") and None, read=lambda _: None)
+    with pytest.raises(UserError, match=rf"cannot read {tmp_path}/made \({error.strerror}\)"):
+        load_or_make(tmp_path / "made", make=lambda _: None, read=read)
+    assert (tmp_path / "made" / "file").read_text() == "good"
+
+
 def test_whose_error_it_is(tmp_path: Path) -> None:
     """A file that cannot be written is told; one that a corpus does not find is not called a folder that cannot be written."""
 

@@ -50,7 +50,7 @@ def command(
     check_input(*(files or ()))
     predictor = models.load()
     from attnlab.runs.evaluation import REPORTED, check_metrics, choose_shifts, divide, evaluate
-    from attnlab.runs.evaluations import describe_origin, read_earlier_tests, write_tests
+    from attnlab.runs.evaluations import describe_origin, read_earlier_tests, warn_of_other_data, write_tests
     from attnlab.runs.folder import RunFolder
 
     folders = [RunFolder(run) for run in models.runs]
@@ -58,6 +58,9 @@ def command(
     task = predictor.task
     chosen = _choose_metrics(task, folder, models.metrics, config_dir)
     tests = _read_files(task, files) if files else _read_tests(task, folder, test)
+    if not files:
+        for run in folders:
+            warn_of_other_data(run, task)
     divisions = {} if files else {part: task.examples(part) for name in tests for part in task.divisions(name)}
     sets = {**tests, **divisions}
     paths = dict.fromkeys(sets, [str(path.resolve()) for path in files] if files else None)

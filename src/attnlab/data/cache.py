@@ -1,5 +1,6 @@
 """What can be made again, on disk, found by content."""
 
+import errno
 import json
 import logging
 import os
@@ -20,6 +21,8 @@ from attnlab.errors import UserError
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+UNREADABLE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
+"""What keeps a process from reading a folder that is not damaged."""
 CHECKED = 2**26
 """Files of at most so many bytes are compared with their digests as a whole when they are opened, others block by block as they
 are read: so a start takes no longer for a large corpus, and no byte is used that was not compared."""
@@ -80,12 +83,17 @@ def load_or_make(folder: Path, *, make: Callable[[Path], None], read: Callable[[
         read: reads it from the folder; raises an error if the folder is damaged.
 
     Raises:
-        UserError: the folder cannot be written.
+        UserError: the folder cannot be read or written.
     """
     if folder.exists():
         try:
             return read(StoredFolder(folder))
         except (OSError, EOFError, ValueError, LookupError, TypeError, DamageError) as error:
+            if isinstance(error, OSError) and error.errno in UNREADABLE:
+                raise UserError(
+                    f"cannot read {folder} ({error.strerror}): allow it, or more open files (ulimit -n), or choose another "
+                    "folder for the cache, for example with ATTNLAB_CACHE"
+                ) from error
             log.warning("making the cached folder %s again: it is damaged (%s)", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
     temporary = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")

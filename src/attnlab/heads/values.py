@@ -38,8 +38,8 @@ class Criterion(ABC):
         return written
 
     def point(self, written: Tensor) -> Tensor:
-        """Return the numbers (…, numbers) that stand for a forecast (…, numbers, levels): those of the level next to ½."""
-        return written[..., min(range(len(self.levels)), key=lambda place: abs(self.levels[place] - 0.5))]
+        """Return the numbers (…, numbers) that stand for a forecast (…, numbers, levels): the median, or the only ones."""
+        return written[..., list(self.levels).index(0.5) if len(self.levels) > 1 else 0]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Quantiles(Criterion):
     """L = 2 Q⁻¹ Σ_q max(q (y - ŷ_q), (q - 1) (y - ŷ_q)), which the quantiles of the levels q make least (Koenker and Bassett
     1978).
 
-    Of the level ½ alone it is :class:`Absolute`. The point forecast is the quantile next to ½, the median. What is written may
+    Of the level ½ alone it is :class:`Absolute`. The point forecast is the median, or the only quantile. What is written may
     cross; a forecast is what is written in rising order, which is never further from the right quantiles (Chernozhukov,
     Fernández-Val and Galichon 2010). The loss is that of what is written.
 
@@ -73,7 +73,7 @@ class Quantiles(Criterion):
         levels: of the quantiles, from below to above.
 
     Raises:
-        UserError: no level, or levels that do not rise.
+        UserError: no level, levels that do not rise, or several of which none is ½.
     """
 
     levels: Sequence[Annotated[float, Range(above=0, below=1)]] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -81,6 +81,8 @@ class Quantiles(Criterion):
     def __post_init__(self) -> None:
         if not self.levels or sorted(set(self.levels)) != list(self.levels) or not 0 < self.levels[0] <= self.levels[-1] < 1:
             raise UserError(f"levels are numbers above 0 and below 1 that rise, not {list(self.levels)}")
+        if len(self.levels) > 1 and 0.5 not in self.levels:
+            raise UserError(f"levels {list(self.levels)} have no median, which is the point forecast: add 0.5")
 
     @override
     def __call__(self, written: Tensor, labels: Tensor) -> Tensor:

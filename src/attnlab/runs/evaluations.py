@@ -1,6 +1,7 @@
 """What was written of test sets: by a run's own test, or by ``attnlab evaluate`` under a label, and how that is added to."""
 
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from attnlab.runs.identity import hash_run_code
 from attnlab.runs.record import length_unit, metric_name
 from attnlab.tasks.task import Task
 
+log = logging.getLogger(__name__)
 STALE = {
     "ids": "has been made of another run, or before the run was trained anew",
     "code": "was made by other code than there is now",
@@ -135,6 +137,16 @@ def describe_origin(runs: Sequence[RunFolder], task: Task) -> dict[str, Any]:
         "code": [hash_run_code(run.read_config(), task) for run in runs],
         "version": attnlab.__version__,
     }
+
+
+def warn_of_other_data(run: RunFolder, task: Task) -> None:
+    """Tell if a run's data are not what it was trained on: what is a test set now may have been trained on."""
+    if run.is_finished and task.data_fingerprint != run.read_result().data:
+        log.warning(
+            "the data are not those that %s was trained on (they, or what draws them, changed since): its figures do not "
+            "compare with those of its own test, and test examples may be some that it was trained on",
+            run.path,
+        )
 
 
 def read_earlier_tests(

@@ -78,6 +78,8 @@ class Predictor:
 
     def n_best(self, sources: Sequence[str]) -> list[list[Prediction]]:
         """Return all predictions that the search keeps, best first; see :meth:`predict`."""
+        if isinstance(sources, str):
+            raise UserError("sources are a list of lines, not one text: write [text]")
         examples = self.task.parse(sources)
         self.check_lengths(examples)
         found: dict[int, list[Prediction]] = {}

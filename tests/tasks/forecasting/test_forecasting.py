@@ -236,6 +236,7 @@ def test_an_attention_on_the_lags_has_no_error() -> None:
         (["data=csv", "data.path=gone.csv"], "no file gone.csv: name the file of the series"),
         (["data.lags=[25]"], "data: the lag 25 is longer than look_back=24: raise look_back"),
         (["data.look_bakc=3"], "look_back"),
+        (["head/criterion=quantiles", "head.criterion.levels=[0.1,0.9]"], "levels [0.1, 0.9] have no median"),
         (["model=linear"], "this control has no place for an attention: choose the attention none"),
         (["model=seasonal_repeat", "attention=none", "model.control.period=25"], "a period of 25 rows is longer than the 24"),
         (["head=vocabulary"], "the targets here are numbers, which a VocabularyHead does not write"),

@@ -10,7 +10,7 @@ import pytest
 from attnlab.data.batches import BatchOptions
 from attnlab.errors import UserError
 from attnlab.tasks.forecasting import Ett, Forecasting, Lags, SeriesFile, SeriesSource
-from attnlab.tasks.forecasting.series import calendar_features, step_between
+from attnlab.tasks.forecasting.series import calendar_features, read_table, step_between
 from attnlab.tasks.forecasting.windows import Scale, lag_links
 
 GOOD = "time,a,b,c\n" + "".join(f"2020-01-{day:02} 06:00,{day},{day * day % 7},{-day}\n" for day in range(1, 31))
@@ -114,6 +114,9 @@ def test_a_lag_that_lies_in_the_forecast_itself_has_no_link() -> None:
         ("time,a\n", {}, "holds no row"),
         ("time\n2020-01-01\n", {}, "holds no column to be forecast"),
         ("time,a\nyesterday,1\n", {}, "line 2: 'yesterday' is no time such as 2016-07-01"),
+        ("time,a\n2020-01-01 02:00+02:00,1\n2020-01-01 02:30+03:00,1\n", {}, "line 3: .* is not after the time of the line"),
+        ("time,a\n2020-01-01 02:00+02:00,1\n2020-01-01 03:00,1\n", {}, "line 3: this time or the one before has no offset"),
+        ("a\n1\n\n3\n", {"time": None}, "line 3, column 'a': no value: fill the hole"),
         ("time,a\n2020-01-02,1\n2020-01-01,1\n", {}, "line 3: 2020-01-01 is not after the time of the line before"),
         ("time,a\r2020-01-01,1\r2020-01-02,2\r", {}, "line 1: no values with commas between them"),
         ('time,a\n2020-01-01,1\n2020-01-02,"' + 140_000 * "2" + "\n", {}, "line 3: no values with commas between them"),
@@ -129,6 +132,14 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(
     with pytest.raises(UserError, match=told) as refusal:
         SeriesFile(path=str(path), **{"time": "time", **options}).load()  # type: ignore[arg-type]
     assert "\n" not in str(refusal.value)
+
+
+def test_clocks_are_put_back_and_files_end_with_empty_lines() -> None:
+    lines = "time,a\n2020-10-25 02:00+02:00,1\n\n2020-10-25 02:00+01:00,2\n\n\n"
+    table = read_table(lines.encode(), Path("series.csv"), time="time")
+    assert table.values.ravel().tolist() == [1.0, 2.0]
+    assert table.times == (datetime(2020, 10, 25, 2), datetime(2020, 10, 25, 2))
+    assert read_table(b"a\n1\n2\n\n\n", Path("series.csv")).values.ravel().tolist() == [1.0, 2.0]
 
 
 def test_a_column_that_does_not_vary_has_a_deviation_of_one() -> None:

@@ -65,6 +65,14 @@ def test_tours() -> None:
     assert math.isnan(value(TourLength(), evidence(Tours(), [(SQUARE, "0 1 2 3", "0 1 2")])))
 
 
+def test_answers_beside_which_nothing_is_measured() -> None:
+    """The area of a polygon is positive in either direction; a line has none, and a point is no tour."""
+    clockwise, line = (SQUARE, "3 2 1 0", "0 1 2"), (SQUARE, "0 1", "0 1 2")
+    assert value(AreaCovered(), evidence(ConvexHull(), [clockwise])) == pytest.approx(50)
+    assert math.isnan(value(AreaCovered(), evidence(ConvexHull(), [line])))
+    assert math.isnan(value(TourExcess(), evidence(Tours(), [(SQUARE, "0", "0 1 2 3")])))
+
+
 def test_triangulations() -> None:
     points = f"{SQUARE} 0.4,0.3"
     right = "0 3 4 0 1 4 2 3 4 1 2 4"

@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -165,6 +166,17 @@ def test_long_problems_go_from_training_alone() -> None:
 def test_content_is_what_decides_the_problems(tmp_path: Path) -> None:
     assert task().content == task().content
     assert len({task().content, task(seed=2).content, task(max_length=7).content, task(train_size=41).content}) == 4
+
+
+def test_content_knows_the_options_of_problems_of_ones_own() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Steps(Sort):
+        step: int = 1
+
+    def content(**options: int) -> str:
+        return Pointing(Steps(**options), BatchOptions(), {}, 1).content
+
+    assert content() == content(step=1) != content(step=2)
 
 
 @pytest.mark.few(4)

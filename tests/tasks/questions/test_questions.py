@@ -88,6 +88,23 @@ def test_what_training_lacks_is_unknown_and_state_brings_the_rest_back() -> None
         other.parse(["a b. Where is a?"], [" "])
 
 
+def test_a_trained_models_words_stay_whatever_its_data_become() -> None:
+    made, other = task(), task()
+    other.load_state(made.state())
+    known = other.vocabulary
+    sizes = {"train_size": 400, "val_size": 9, "test_size": 8, "test_long_size": 7}
+    other.stories = GeneratedStories(tasks=[1, 2, 3], people=2, **sizes)
+    assert other.stories.load()["train"] != made.stories.load()["train"]
+    assert UNK in other.examples("test").source.padded(range(8))[0]
+    assert other.vocabulary == known
+
+
+def test_a_task_with_errors_of_five_per_cent_is_solved() -> None:
+    shares = [(95, 100), (19, 20), (949, 1000), (951, 1000)]
+    errors = np.array([100 * (1 - right / asked) for right, asked in shares])
+    assert SolvedTasks().summary(errors) == 3
+
+
 def test_sentences_are_masked_sums() -> None:
     frontend = SentenceFrontend(9, 3, 5).double()
     assert frontend.masks is not None

@@ -48,6 +48,8 @@ def test_stories_begin_where_numbers_begin_again_and_questions_are_no_sentences(
         (f"{'1' * 5000} A b.", "line 1: no numbered sentence"),
         ("1 A b.\n2", "line 2: no numbered sentence"),
         ("1 Where is a?\tb\t1", "line 1: a question before any sentence"),
+        ("1 A b.\n2 ?\tb\t1", "line 2: a question without a word"),
+        ("1 A b.\n2 .\n3 Where is a?\tb\t1", "line 2: a sentence without a word"),
         ("1 A b.\n2 C d.\n1 E f.\n2 Is e?\tf\t1", "line 1: the story that begins here has no question"),
         ("1 A b.\n2 Is a?\tb\t1\n1 E f.", "line 3: the story that begins here has no question"),
     ],

@@ -101,6 +101,13 @@ def test_pairs_are_the_union_over_languages_and_a_test_set_may_lack_one(folder: 
         made.examples("test_it")
 
 
+def test_a_test_set_in_another_language_is_other_data(folder: Path) -> None:
+    (folder / "other.fr").unlink()
+    german = corpus(folder, ["de", "fr"]).fingerprint()
+    (folder / "other.de").rename(folder / "other.fr")
+    assert corpus(folder, ["de", "fr"]).fingerprint() != german
+
+
 def test_one_vocabulary_has_a_symbol_of_each_language_that_no_text_can_spell(folder: Path) -> None:
     made = task(folder)
     made.choose_target("fr")

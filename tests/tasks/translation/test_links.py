@@ -16,7 +16,7 @@ from attnlab.data.pharaoh import Gold, parse_links
 from attnlab.errors import UserError
 from attnlab.tasks.translation import ParallelText, TextFiles, Translation
 from attnlab.tasks.translation.grammar import GrammarCorpus
-from attnlab.tasks.translation.links import WORDS, link_tokens
+from attnlab.tasks.translation.links import WORDS, link_tokens, token_spans
 from attnlab.tasks.translation.tokenizers import CharacterTokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from conftest import CONF, options
 from sentences import prepared, served, translation, write_pair
@@ -122,6 +122,12 @@ def test_words_that_are_pieces_already() -> None:
     """Aligners are often run on text that is in pieces, where a mark of a space may stand alone."""
     text = ParallelText(["▁ a ▁b"], ["▁x ▁ y"], [Gold.all_sure([(0, 1), (1, 2), (2, 0)])], words="whitespace")
     assert weights(text, ["▁", "a", "▁b"], ["▁x", "▁", "y"])[:3, :3].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
+
+
+def test_a_word_without_a_letter_has_no_tokens() -> None:
+    assert token_spans(["▁", "a", " ", "b"], ["▁", "A", "b"]) == [(1, 1), (1, 2), (2, 2), (2, 3)]
+    text = ParallelText(["▁ a b"], ["x y"], [Gold.all_sure([(0, 0), (1, 1)])], words="whitespace")
+    assert weights(text, ["a", "b"], ["x", "y"])[:2, :2].tolist() == [[0, 0], [1, 0]]
 
 
 def test_tokens_that_do_not_spell_the_text_have_no_links(caplog: pytest.LogCaptureFixture) -> None:

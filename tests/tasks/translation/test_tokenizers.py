@@ -115,6 +115,21 @@ def test_straight_quotes_open_and_close_in_turn() -> None:
     assert made.detokenize(made.tokenize([text])[0]) == text
 
 
+@pytest.mark.parametrize(("language", "text"), [("es", "Vive en EE. UU. desde ayer."), ("ru", "Он читал, в т.ч. по-русски.")])
+def test_a_token_may_hold_a_space(language: str, text: str) -> None:
+    made, again = SpacyTokenizer(language), SpacyTokenizer(language)
+    made.fit([text, "a b."])
+    assert any(" " in token for token in made.tokenize([text])[0])
+    again.load_state(json.loads(json.dumps(made.state())))
+    assert again.detokenize(again.tokenize([text])[0]) == text
+
+
+def test_unigram_learns_from_long_lines_too() -> None:
+    made, line = UnigramTokenizer("en", vocab_size=60), " ".join(ENGLISH)
+    made.fit([line])
+    assert made.detokenize(made.tokenize([line])[0]) == line
+
+
 @pytest.mark.parametrize("made", [BPETokenizer, UnigramTokenizer])
 def test_vocabulary_size(made: type[SubwordTokenizer]) -> None:
     draw = random.Random(1)

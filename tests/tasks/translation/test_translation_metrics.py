@@ -114,6 +114,9 @@ def test_the_target_language_decides_the_tokenizer_as_in_the_sacrebleu_command(m
     assert value(BLEU(), evidence(*CHINESE)) == 0
     assert BLEU().signature({"language": "de"}) == BLEU().signature({})
     assert "tok:char" in BLEU().signature({"language": "th"})
+    for code in ("zh_CN", "zh-TW", "zho", "cmn", "ZH"):
+        assert BLEU().signature({"language": code}) == BLEU().signature({"language": "zh"})
+    assert BLEU().signature({"language": "tha"}) == BLEU().signature({"language": "th_TH"})
     monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)
     with pytest.raises(UserError, match=r"pip install 'attnlab\[ja\]'"):
         value(BLEU(), evidence(["あ"], ["あ"], language="ja"))

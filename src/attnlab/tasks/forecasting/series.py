@@ -90,11 +90,14 @@ def read_table(
     """
     reader = csv.reader(decode_lines(content, path))
     try:
-        rows = [(reader.line_num, cells) for cells in reader if cells]
+        lines = [(reader.line_num, cells) for cells in reader]
     except csv.Error as error:
         remedy = "a line ends with a line feed, and a quotation mark has another that ends what is quoted"
         raise UserError(f"{path}, line {reader.line_num}: no values with commas between them ({error}): {remedy}") from error
+    rows = [(number, cells) for number, cells in lines if cells]
     first, names = rows[0][0], [name.strip() for name in rows[0][1]]
+    if len(names) == 1:  # where an empty line is a hole, but for those at the end
+        rows = [(number, cells or [""]) for number, cells in lines if first <= number <= rows[-1][0]]
     if header and all(_is_number(name) for name in names):
         raise UserError(f"{path}, line {first}: numbers, and no names of columns: add a line of names, or set header to false")
     rows, names = (rows[1:], names) if header else (rows, [str(number) for number in range(len(names))])
@@ -156,14 +159,16 @@ def _times(rows: Sequence[tuple[int, Sequence[str]]], place: int, path: Path) ->
     times: list[datetime] = []
     for number, cells in rows:
         try:
-            time = datetime.fromisoformat(cells[place].strip()).replace(tzinfo=None)
+            time = datetime.fromisoformat(cells[place].strip())
         except ValueError as error:
             form = "such as 2016-07-01 or 2016-07-01 13:00:00"
             raise UserError(f"{path}, line {number}: {cells[place]!r} is no time {form}") from error
+        if times and (time.tzinfo is None) != (times[-1].tzinfo is None):
+            raise UserError(f"{path}, line {number}: this time or the one before has no offset from UTC: give all of them one")
         if times and time <= times[-1]:
             raise UserError(f"{path}, line {number}: {cells[place]} is not after the time of the line before: sort the lines")
         times.append(time)
-    return tuple(times)
+    return tuple(time.replace(tzinfo=None) for time in times)  # hours and weekdays are those of the place
 
 
 def read_file(path: Path) -> bytes:

@@ -126,8 +126,8 @@ class AreaCovered(MeanOfValid):
 
     @override
     def measure(self, answer: Answer) -> float | None:
-        corners = _corners(answer)
-        return abs(signed_area(corners)) / signed_area(_right_corners(answer)) if is_simple(corners) else None
+        corners, right = _corners(answer), abs(signed_area(_right_corners(answer)))
+        return abs(signed_area(corners)) / right if right and is_simple(corners) else None
 
 
 class TourLength(MeanOfValid):
@@ -155,8 +155,8 @@ class TourExcess(TourLength):
 
     @override
     def measure(self, answer: Answer) -> float | None:
-        length = super().measure(answer)
-        return None if length is None else length / perimeter(_right_corners(answer)) - 1.0
+        length, right = super().measure(answer), perimeter(_right_corners(answer))
+        return length / right - 1.0 if right and length is not None else None
 
 
 class TrianglesFound(AnswerShare):

@@ -68,8 +68,9 @@ class Problems(ABC):
         """Return random problems of some numbers of elements."""
 
     def fingerprint(self) -> str:
-        """Return a hash of everything that decides the problems but code."""
-        return hashlib.sha256(repr((self.name, self.splits, self.seed)).encode()).hexdigest()
+        """Return a hash of everything that decides the problems but code: the attributes are its options."""
+        options = sorted(vars(self).items())
+        return hashlib.sha256(repr((self.name, self.splits, self.seed, options)).encode()).hexdigest()
 
     def load(self, split: str) -> list[Problem]:
         """Draw the problems of a split."""

@@ -85,7 +85,7 @@ class Babi(Stories):
             if len(stories) < 2 or task not in test:
                 place = self.root or f"{self.base_url}{ARCHIVE}"
                 raise UserError(f"{place} has no stories of task {task} for training and test: leave it out of tasks")
-            held_out = max(1, round(self.val_share * len(stories)))
+            held_out = min(len(stories) - 1, max(1, round(self.val_share * len(stories))))
             random.Random(derive_seed(self.seed, f"babi, task {task}")).shuffle(stories)
             for split, part in (("val", stories[:held_out]), ("train", stories[held_out:]), ("test", test[task])):
                 found[split] += [question._replace(task=task) for story in part for question in story]

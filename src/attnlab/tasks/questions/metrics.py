@@ -14,7 +14,7 @@ from attnlab.evaluation.metrics import statistics_of
 TASKS = 20
 """Of bAbI."""
 SOLVED = 5.0
-"""A task is solved if fewer answers than these are wrong, in per cent (Weston et al. 2015, section 5)."""
+"""A task is solved if no more answers than these are wrong, in per cent (Weston et al. 2015, section 5)."""
 
 
 def _count_by_task(evidence: Evidence) -> Statistics | None:
@@ -65,7 +65,7 @@ class MeanError(TaskErrors):
 
 
 class SolvedTasks(TaskErrors):
-    """Number of the tasks of bAbI of which less than 5 % of the answers are wrong."""
+    """Number of the tasks of bAbI of which at most 5 % of the answers are wrong."""
 
     label = "solved tasks"
     digits = 0
@@ -73,7 +73,7 @@ class SolvedTasks(TaskErrors):
 
     @override
     def summary(self, errors: NDArray[np.float64]) -> float:
-        return float((errors < SOLVED).sum())
+        return float((errors <= SOLVED + 1e-9).sum())
 
 
 class TaskAccuracy(Ratio):

@@ -76,7 +76,7 @@ def read_question(line: str, answer: str, place: str) -> Question:
     *story, asked = line.split(".")
     sentences = tuple(words for text in story if (words := split_words(text)))
     words = split_words(asked)
-    if not sentences or not words:
+    if not sentences or not words or "?" in asked.strip()[:-1]:
         raise UserError(f"{place}: a story and a question are like 'Mary went to the garden. Where is Mary?'")
     return Question(sentences, words, answer, (), 0)
 
@@ -115,6 +115,8 @@ def read_stories(lines: Sequence[str], path: object) -> list[list[Question]]:
         previous = int(first)
         if "\t" not in text and "?" not in text:
             sentences[previous] = split_words(text)
+            if not sentences[previous]:
+                raise UserError(f"{place}: a sentence without a word")
         else:
             stories[-1].append(_read_asked(text, sentences, place))
     _check_asked(stories, path, begun)
@@ -129,6 +131,8 @@ def _read_asked(text: str, sentences: dict[int, Sentence], place: str) -> Questi
         raise UserError(f"{place}: after the answer come, at a tab, the numbers of the lines that support it, such as '1 3'")
     if not sentences:
         raise UserError(f"{place}: a question before any sentence")
+    if not split_words(asked):
+        raise UserError(f"{place}: a question without a word")
     places = {line: position for position, line in enumerate(sentences)}
     for support in rest[1].split():
         if not (support.isascii() and support.isdigit()) or int(support) not in places:

@@ -82,7 +82,8 @@ class Questions(Task):
             return
         loaded = self.stories.load()
         others = [question for split, part in loaded.items() if split != "train" for question in part]
-        self._vocabulary = Vocabulary.of(loaded["train"], others, self.entities)
+        if self._vocabulary is None:  # a trained model's own stays, whatever its data have become
+            self._vocabulary = Vocabulary.of(loaded["train"], others, self.entities)
         limit = self.batches.max_length
         if limit is not None:
             loaded["train"] = [question for question in loaded["train"] if self._count_elements(question) <= limit]

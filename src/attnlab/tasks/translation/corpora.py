@@ -196,6 +196,8 @@ class FileCorpus(Corpus):
     def fingerprint(self) -> str:
         digest = hashlib.sha256(f"{self.kind} {self.languages} {self.test_names}".encode())
         for split, parts in self.parts.items():
+            if len(parts) < len(self.languages) - 1:
+                digest.update(f"{split} in {[*parts]}".encode())
             for language in (self.languages[0], *parts):
                 digest.update(hash_content(self.file(split, language)))
             if links := self.links(split):

@@ -72,7 +72,8 @@ def token_spans(words: Sequence[str], tokens: Sequence[str], joiner: str | None 
         return None if spans is None else [(start + 1, end + 1) for start, end in spans]
     ends = list(accumulate(map(len, pieces)))
     bounds = pairwise(accumulate(map(len, spelled), initial=0))
-    return [(bisect_right(ends, start), bisect_left(ends, end) + (start < end)) for start, end in bounds]
+    found = ((bisect_right(ends, start), bisect_left(ends, end) + (start < end)) for start, end in bounds)
+    return [(first, max(first, last)) for first, last in found]  # of a word that is nothing but white space none
 
 
 def _letters(token: str) -> str:

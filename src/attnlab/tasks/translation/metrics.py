@@ -18,7 +18,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Ratio, Statistics
 from attnlab.evaluation.metrics import AttentionMetric, Loss, signature_of, statistics_of
-from attnlab.tasks.translation.spacing import is_unspaced
+from attnlab.tasks.translation.spacing import is_unspaced, short_code
 
 if TYPE_CHECKING:
     from sacremoses import MosesTokenizer
@@ -129,7 +129,7 @@ LENGTHS = BLEU()
 def _bleu(smoothing: str, lowercase: bool, language: str) -> bleu.BLEU:
     make = partial(bleu.BLEU, smooth_method=smoothing, lowercase=lowercase)
     try:
-        scorer = make(trg_lang=language)
+        scorer = make(trg_lang=short_code(language))
     except RuntimeError as error:
         raise UserError(f"BLEU of language {language!r} needs a tokenizer: pip install 'attnlab[{language}]'") from error
     if is_unspaced(language) and scorer.tokenizer_signature == bleu.BLEU.TOKENIZER_DEFAULT:

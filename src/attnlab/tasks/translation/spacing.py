@@ -7,11 +7,22 @@ from itertools import pairwise
 from typing import Any
 
 UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
+LONG_CODES = {
+    **{"bod": "bo", "tib": "bo", "jpn": "ja", "khm": "km", "lao": "lo", "mya": "my", "bur": "my", "tha": "th"},
+    **{"zho": "zh", "chi": "zh", "cmn": "zh", "kor": "ko"},
+}
+"""Codes of three letters, of the languages that are measured in a way of their own."""
+
+
+def short_code(language: str) -> str:
+    """Return the code of a language as ISO 639-1 has it, without its region: ``zh`` of ``zh_CN`` or ``zho``."""
+    code = re.split("[-_]", language.lower())[0]
+    return LONG_CODES.get(code, code)
 
 
 def is_unspaced(language: str) -> bool:
     """Tell whether a language is written without spaces between words, by its code."""
-    return language.partition("-")[0] in UNSPACED
+    return short_code(language) in UNSPACED
 
 
 def join_pieces(line: str, joiner: str) -> str:
@@ -62,7 +73,7 @@ class Spacing:
         return {item: votes for item, votes in self._votes.items() if not item.startswith("=") or self._is_exception(item)}
 
     def _is_exception(self, pair: str) -> bool:
-        _, *kinds = _evidence(*pair[1:].split(" "))
+        _, *kinds = _evidence(*pair[1:].split("\n" if "\n" in pair else " "))
         votes = self._votes[pair]
         return votes != 0 and (votes > 0) != self._space("", *kinds)
 
@@ -75,7 +86,8 @@ class Spacing:
 def _evidence(left: str, right: str) -> tuple[str, str, str, str]:
     """Name the evidence of two neighbours: the pair itself, their kinds, the left kind, the right kind."""
     kinds = [("a" if token.isalpha() else "0" if token.isdigit() else token) for token in (left, right)]
-    return f"={left} {right}", f"~{kinds[0]} {kinds[1]}", f"<{kinds[0]}", f">{kinds[1]}"
+    between = "\n" if " " in left + right else " "  # some languages have tokens that hold a space, and none a line feed
+    return f"={left}{between}{right}", f"~{kinds[0]} {kinds[1]}", f"<{kinds[0]}", f">{kinds[1]}"
 
 
 def _mark_quotes(tokens: Iterable[str]) -> Iterator[str]:

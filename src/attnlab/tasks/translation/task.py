@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -371,9 +372,9 @@ class Translation(Task):
 
     def _locate_aligner(self) -> Path:
         """Return where the aligner is kept, which all runs of a corpus share."""
-        # A limit of length leaves out pairs by their tokens.
+        # A limit of length leaves out pairs by their tokens; words are spaCy's unless a corpus links its own.
         content = self._corpus_fingerprint if self.batches.max_length is None else self._text_content
-        key = self.hash_with_code(f"aligner {content}", PACKAGE / "evaluation" / "aligner.py")
+        key = self.hash_with_code(f"aligner {content} spacy {version('spacy')}", PACKAGE / "evaluation" / "aligner.py")
         return self.cache_dir / "aligners" / key
 
     @override

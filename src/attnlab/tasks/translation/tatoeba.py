@@ -98,6 +98,8 @@ class Tatoeba(Corpus):
         pairs = []
         for number, line in enumerate(decode_lines(self._content(), self.path), start=1):
             columns = line.split("\t")
+            if not line.strip():
+                continue
             if len(columns) < 2:
                 raise UserError(f"{self.path}, line {number}: no tab; each line must be ENGLISH TAB TRANSLATION")
             english, other = columns[0].strip(), columns[1].strip()

@@ -253,10 +253,11 @@ class UnigramTokenizer(SubwordTokenizer):
     def _fit(self, sentences: Sequence[str]) -> None:
         import sentencepiece
 
-        model = io.BytesIO()
+        model, lines = io.BytesIO(), list(_normalize_spaces(sentences))
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(_normalize_spaces(sentences)),
+                sentence_iterator=iter(lines),
+                max_sentence_length=max((len(line.encode()) for line in lines), default=0) + 1,  # longer ones are left out
                 model_writer=model,
                 model_type="unigram",
                 vocab_size=self.vocab_size,
