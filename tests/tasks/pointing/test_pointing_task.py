@@ -117,6 +117,8 @@ def test_where_a_search_finds_nothing_nothing_is_predicted(monkeypatch: pytest.M
     assert [(one.index, one.text) for one in predictor.predict(["0.5 0.1", "", "0.2"])] == [(0, ""), (1, ""), (2, "")]
     assert [one.prediction.text for one in predictor.examine(made.examples("val"), "test")] == [""] * 5
     assert predictor.predict([]) == []
+    with pytest.raises(UserError, match=r"a list of lines, not one text: write \[text\]"):
+        predictor.predict("0.5 0.1")
 
 
 @pytest.mark.parametrize("shift", [0, 1])
