@@ -142,6 +142,21 @@ def test_clocks_are_put_back_and_files_end_with_empty_lines() -> None:
     assert read_table(b"a\n1\n2\n\n\n", Path("series.csv")).values.ravel().tolist() == [1.0, 2.0]
 
 
+def test_rows_that_lack_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "series.csv"
+    path.write_text(GOOD)
+    source = SeriesFile(path=str(path), time="time", look_back=2, horizon=1)
+    source.load()
+    assert not caplog.records
+    path.write_text("".join(line for line in GOOD.splitlines(True) if "2020-01-07" not in line))
+    source.load()
+    (record,) = caplog.records
+    assert (
+        "1 of 28 steps in time are longer than the commonest, 1 day, 0:00:00, the first of them after 2020-01-06"
+        in record.message
+    )
+
+
 def test_a_column_that_does_not_vary_has_a_deviation_of_one() -> None:
     values = np.full((7000, 2), 0.1)
     values[:, 1] = np.arange(7000)

@@ -270,6 +270,17 @@ class TestCache:
             make().prepare()
         assert list((make().cache_dir / "corpora").iterdir()) == []
 
+    def test_a_corpus_that_changes_while_it_is_read_is_not_kept(self, make: Make, tmp_path: Path) -> None:
+        for name in ("train", "val", "test"):
+            write_pair(tmp_path / name, "a b\nc d\n", "x y\nz w\n")
+        paths = [str(tmp_path / name) for name in ("train", "val", "test")]
+        task = make(data=TextFiles(*paths[:2], {"test": paths[2]}, source="en", target="de"))
+        assert task.content
+        write_pair(tmp_path / "test", "a b\nc d\n", "x y\nz z\n")
+        with pytest.raises(UserError, match="the corpus changed while it was read: start again"):
+            task.prepare()
+        assert list((task.cache_dir / "corpora").iterdir()) == []
+
     def test_two_at_once(self, tmp_path: Path) -> None:
         both = threading.Barrier(2, timeout=10)
         results: list[TokenizedCorpus] = []

@@ -1,10 +1,12 @@
 """Where series come from: files, split as the papers do, and a generator whose lags are known."""
 
 import hashlib
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -16,6 +18,7 @@ from attnlab.hints import Range
 from attnlab.seeding import derive_seed
 from attnlab.tasks.forecasting.series import Series, Table, read_file, read_table, step_between
 
+log = logging.getLogger(__name__)
 Rows = Annotated[int, Range(1, 100_000)]
 DAYS = 30
 """Days in a month, as the papers count them."""
@@ -103,6 +106,7 @@ class TableFile(SeriesSource):
     def load(self) -> Series:
         table = self.read(self.content(), Path(self.path), targets=self.targets, covariates=self.covariates)
         ends = self.ends(table)
+        self._warn_of_gaps(table)
         return Series(table if self.calendar else replace(table, times=None), ends)
 
     @override
@@ -110,6 +114,21 @@ class TableFile(SeriesSource):
         self, content: bytes, path: Path, *, targets: Sequence[str] | None = None, covariates: Sequence[str] = ()
     ) -> Table:
         return read_table(content, path, time=self.time, targets=targets, covariates=covariates, header=self.header)
+
+    def _warn_of_gaps(self, table: Table) -> None:
+        times = table.times or ()
+        step = step_between(times)
+        gaps = [earlier for earlier, later in pairwise(times) if later - earlier > 1.5 * step]
+        if gaps:
+            log.warning(
+                "%s: %d of %d steps in time are longer than the commonest, %s, the first of them after %s; windows read the "
+                "rows before and after as neighbours",
+                self.path,
+                len(gaps),
+                len(times) - 1,
+                step,
+                gaps[0],
+            )
 
     @abstractmethod
     def ends(self, table: Table) -> tuple[int, int, int]:
