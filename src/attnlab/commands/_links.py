@@ -43,10 +43,11 @@ class Pairs:
 
     def sides(self, languages: tuple[str, str] | None = None) -> tuple[list[list[str]], list[list[str]]]:
         """Return the words of all sources and of all targets, at white space or as spaCy splits these languages."""
+        from attnlab.data.pharaoh import split_words
         from attnlab.tasks.translation.tokenizers import SpacyTokenizer
 
         source, target = (
-            SpacyTokenizer(languages[side]).tokenize(lines) if languages else [line.split() for line in lines]
+            SpacyTokenizer(languages[side]).tokenize(lines) if languages else list(map(split_words, lines))
             for side, lines in enumerate((self.sources, self.targets))
         )
         return source, target

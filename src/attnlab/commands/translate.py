@@ -127,13 +127,13 @@ class Lines:
 
     def _link(self, line: str, prediction: "Prediction") -> str:
         """Link the words at white space of a line and of its translation, where tokens spell them."""
-        from attnlab.data.pharaoh import format_links
+        from attnlab.data.pharaoh import format_links, split_words
         from attnlab.data.symbols import without_end
         from attnlab.evaluation.alignment import from_weights
         from attnlab.tasks.translation.links import token_spans
 
-        columns = token_spans(line.split(), without_end(prediction.source))
-        rows = token_spans(prediction.text.split(), without_end(prediction.tokens), self.joiner)
+        columns = token_spans(split_words(line), without_end(prediction.source))
+        rows = token_spans(split_words(prediction.text), without_end(prediction.tokens), self.joiner)
         if columns is None or rows is None:
             self.unlinked += 1
             return ""

@@ -27,6 +27,11 @@ class Gold(NamedTuple):
 LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 
+def split_words(line: str) -> list[str]:
+    """Return the words of a line as aligners count them: what stands between ASCII white space, no-break spaces included."""
+    return re.findall(r"[^ \t\n\r\f\v]+", line)
+
+
 def parse_links(line: str, *, base: int = 0, place: str = "") -> Gold:
     """Read the links of one pair, ``1-2`` for a sure and ``1p2`` for a possible one, separated by white space.
 

@@ -124,6 +124,14 @@ def test_words_that_are_pieces_already() -> None:
     assert weights(text, ["▁", "a", "▁b"], ["▁x", "▁", "y"])[:3, :3].tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
 
 
+def test_words_of_links_end_at_ascii_white_space() -> None:
+    """As in the aligners that number them: a no-break space is part of a word, which tokens end at."""
+    gold = [Gold.all_sure([(0, 0), (1, 1), (2, 2)])]
+    text = ParallelText(["in 10\u00a0000 cash"], ["in 10\u202f000 bar"], gold, words="whitespace")
+    found = weights(text, ["in", "10", "000", "cash"], ["in", "10", "000", "bar"])
+    assert found[:4, :4].tolist() == [[1, 0, 0, 0], [0, 0.5, 0.5, 0], [0, 0.5, 0.5, 0], [0, 0, 0, 1]]
+
+
 def test_a_word_without_a_letter_has_no_tokens() -> None:
     assert token_spans(["▁", "a", " ", "b"], ["▁", "A", "b"]) == [(1, 1), (1, 2), (2, 2), (2, 3)]
     text = ParallelText(["▁ a b"], ["x y"], [Gold.all_sure([(0, 0), (1, 1)])], words="whitespace")

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from attnlab.data.contents import hash_content
 from attnlab.data.files import LineReader
-from attnlab.data.pharaoh import Gold, check_inside, parse_links
+from attnlab.data.pharaoh import Gold, check_inside, parse_links, split_words
 from attnlab.errors import UserError
 from attnlab.tasks.translation.annotations import Annotation
 from attnlab.tasks.translation.languages import LanguageToken, check_token
@@ -317,7 +317,7 @@ class PairFiles:
         """Read links between words at white space."""
         place = f"{self.alignments}, line {number}"
         gold = parse_links(line, place=place)
-        check_inside(gold.possible, len(pair[0].split()), len(pair[1].split()), place=place)
+        check_inside(gold.possible, len(split_words(pair[0])), len(split_words(pair[1])), place=place)
         return gold
 
     def _check(self, readers: Sequence[LineReader]) -> None:

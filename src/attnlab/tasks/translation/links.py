@@ -6,14 +6,25 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
+from typing_extensions import override
+
 from attnlab.data.links import GoldLinks
-from attnlab.data.pharaoh import Gold
+from attnlab.data.pharaoh import Gold, split_words
 from attnlab.tasks.translation.languages import language_symbol
 from attnlab.tasks.translation.tokenizers import SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 
 log = logging.getLogger(__name__)
 
-WORDS: dict[str, Callable[[str], Tokenizer]] = {"spacy": SpacyTokenizer, "whitespace": WhitespaceTokenizer}
+
+class LinkedWords(WhitespaceTokenizer):
+    """Words as aligners count them; see :func:`attnlab.data.pharaoh.split_words`."""
+
+    @override
+    def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
+        return list(map(split_words, sentences))
+
+
+WORDS: dict[str, Callable[[str], Tokenizer]] = {"spacy": SpacyTokenizer, "whitespace": LinkedWords}
 """What splits a text into the words that its alignments count."""
 
 SYMBOL = re.compile(language_symbol(r"\S+"))
