@@ -3,6 +3,7 @@
 import math
 import warnings
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -44,6 +45,13 @@ def test_dollar_signs_are_text(tmp_path: Path) -> None:
     plots.save(plots.plot_curves({"$_$": [{"epoch": 0, "val/bleu": 1.0}]}, "val/bleu", title="$^$"), tmp_path / "curves.svg")
     for name in ("one", "both", "lengths", "curves"):
         assert "$_$" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def test_an_svg_holds_no_control_characters(tmp_path: Path) -> None:
+    """No reader of XML takes them."""
+    plots.save(heatmap(torch.ones(1, 1), ["a\x01b"], ["\x1b[0m"]), tmp_path / "x.svg")
+    drawn = ElementTree.parse(tmp_path / "x.svg")
+    assert {"a\\x01b", "\\x1b[0m"} <= {"".join(text.itertext()).strip() for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
 
 
 def test_any_metric_is_drawn_by_the_length_of_the_source() -> None:

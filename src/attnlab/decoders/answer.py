@@ -41,6 +41,8 @@ class QuestionDecoder(Decoder):
         hidden_size: size of q and of the readout.
     """
 
+    reads_targets = False
+
     def __init__(self, encoder: Encoder, hidden_size: int) -> None:
         super().__init__(encoder, hidden_size)
         equal = encoder.output_size == hidden_size

@@ -1,7 +1,7 @@
 """What a decoder promises to a model and to a search."""
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
@@ -52,10 +52,12 @@ class Decoder(nn.Module, ABC):
         memory_size: size of an encoder state.
         hidden_size: size of a state.
         readout_size: size of what the head reads.
+        reads_targets: whether a token depends on those that were written before.
         tied_entities: elements at the beginning of every source that it takes for parts of its own, and does not read.
     """
 
     attention: AttentionMechanism
+    reads_targets: ClassVar[bool] = True
     tied_entities: int = 0
 
     def __init__(self, encoder: Encoder, hidden_size: int) -> None:

@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
+from attnlab.errors import printable
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -61,9 +63,9 @@ def draw(
     """Draw one heatmap into axes; see :func:`heatmap`."""
     rows, columns = len(hypothesis), len(source)
     image = axes.imshow(np.asarray(weights.float())[:rows, :columns], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    # A token with two dollar signs is no formula.
-    axes.set_xticks(range(columns), source, rotation=90, parse_math=False)
-    axes.set_yticks(range(rows), hypothesis, parse_math=False)
+    # A token with two dollar signs is no formula, and a control character in it is none that an SVG may hold.
+    axes.set_xticks(range(columns), map(printable, source), rotation=90, parse_math=False)
+    axes.set_yticks(range(rows), map(printable, hypothesis), parse_math=False)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.set_xlabel("source")

@@ -17,6 +17,9 @@ from attnlab.training.module import LONG
 
 log = logging.getLogger(__name__)
 
+SAMPLE = 64
+"""Examples by which it is told whether targets have several tokens."""
+
 
 def build_task(config: Mapping[str, Any]) -> Task:
     """Make a run's task; every parameter that it takes is the config's node of that name.
@@ -86,6 +89,7 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
     if any(loss.needs_links for loss in auxiliary.values()):
         task.serve_links()
     _check_lengths(task, model)
+    _check_decoder(task, model)
     with component_errors("objective"):
         objective.validate(model)
     module = SequenceModule(
@@ -124,6 +128,19 @@ def _check_lengths(task: Task, model: Seq2Seq) -> None:
         if int(np.maximum(source, target).max()) > LONG:
             told = _describe(task, split, int(np.maximum(source, target).argmax()))
             log.warning("%s is very long and may need more memory than there is: %s", told, remedy)
+
+
+def _check_decoder(task: Task, model: Seq2Seq) -> None:
+    """Tell where a decoder that answers with one token has more to write."""
+    if model.decoder.reads_targets:
+        return
+    some = task.examples("train")[range(SAMPLE)[: len(task.examples("train"))]]
+    if int((some.labels != task.targets.padding_id).sum(dim=1).max()) > 1:
+        log.warning(
+            "a %s does not read what it has written, and targets have several tokens here: unless its attention remembers where "
+            "it looked, it writes the same token again and again: choose another decoder",
+            type(model.decoder).__name__,
+        )
 
 
 def _describe(task: Task, split: str, index: int) -> str:

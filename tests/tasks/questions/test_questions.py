@@ -17,7 +17,7 @@ from attnlab.data import BatchOptions
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, Prediction
-from attnlab.runs.assembly import build_model, build_task
+from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.search import BeamSearch, GreedySearch, SamplingSearch, Search
 from attnlab.tasks.questions import GeneratedStories, Questions
 from attnlab.tasks.questions.answers import AnswerModel
@@ -239,6 +239,18 @@ def test_mistakes_are_told_before_the_training(
     small = [] if "data=babi" in overrides or "data=sort" in overrides else OF_ANY_TASK
     assert cli("train", "task=questions", *small, *overrides, "logger=none") == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("data", "expected"), [("task=questions", False), ("data=grammar", True)])
+def test_a_decoder_that_writes_one_token_tells_of_longer_targets(
+    data: str, expected: bool, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    sizes = [f"data.{split}_size=4" for split in ("train", "val", "test")]
+    config = settled(data, *sizes, "decoder=answer", f"cache_dir={tmp_path}")
+    task = build_task(config)
+    task.prepare()
+    build_module(config, task, build_model(config, task))
+    assert ("does not read what it has written" in caplog.text) == expected
 
 
 RUNS = [

@@ -200,7 +200,7 @@ class TestMulti30k:
         handler = partial(SimpleHTTPRequestHandler, directory=str(published))
         with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            yield partial(Multi30k, tests=["test"], base_url=f"http://127.0.0.1:{server.server_port}/")
+            yield partial(Multi30k, tests=["test"], base_url=f"http://127.0.0.1:{server.server_port}")
             server.shutdown()
 
     def test_download_once(self, served: Server, folder: Path) -> None:
@@ -220,6 +220,10 @@ class TestMulti30k:
     def test_no_network(self, served: Server) -> None:
         with pytest.raises(UserError, match=r"cannot download http://127\.0\.0\.1:9/train\.en\.gz .*name it as root"):
             served(base_url="http://127.0.0.1:9/").fingerprint()
+
+    def test_no_address(self, served: Server) -> None:
+        with pytest.raises(UserError, match="base_url=data/multi30k is no address of the web"):
+            served(base_url="data/multi30k").fingerprint()
 
     def test_cache_that_cannot_be_written(self, served: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "file").touch()
