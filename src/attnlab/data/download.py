@@ -19,7 +19,8 @@ def fetch(name: str, base_url: str, checksums: Mapping[str, str], *, folder: str
         remedy: what to do where it cannot be had, to end the message with.
 
     Raises:
-        UserError: an unknown name, an address that is none, no network, a cache that cannot be written, or content that does not match its checksum.
+        UserError: an unknown name, an address that is none, no network, a cache that cannot be written, or content that does
+            not match its checksum.
     """
     import pooch
 

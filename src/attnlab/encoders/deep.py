@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from typing_extensions import override
 
 from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
@@ -78,11 +78,11 @@ class DeepRecurrentEncoder(Encoder):
         finals: list[tuple[Tensor, ...]] = []
         for layer, (network, norm) in enumerate(zip(self.networks, self.norms, strict=True)):
             below = packed.data
-            outputs, final = network(_with_data(packed, self.dropout(below)) if layer else packed)
+            outputs, final = network(packed._replace(data=self.dropout(below)) if layer else packed)
             states = norm(outputs.data)
             if self.residual and below.shape == states.shape:
                 states = below + states
-            packed = _with_data(packed, states)  # as they stay to the top: nothing is ever computed for padding
+            packed = packed._replace(data=states)  # as they stay to the top: nothing is ever computed for padding
             states, _ = pad_packed_sequence(packed, batch_first=True, total_length=embeddings.shape[1])
             hidden = self._ends(states, mask)
             finals.append((hidden, final[1].transpose(0, 1)) if isinstance(final, tuple) else (hidden,))
@@ -93,8 +93,3 @@ class DeepRecurrentEncoder(Encoder):
         rows, last = torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
         ends = [states[rows, last, : self.hidden_size], states[:, 0, self.hidden_size :]]
         return torch.stack(ends[: self.num_directions], dim=1)
-
-
-def _with_data(packed: PackedSequence, data: Tensor) -> PackedSequence:
-    """Return sources packed in the same order, with other data."""
-    return PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
