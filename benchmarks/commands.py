@@ -5,15 +5,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.figures import Figure, Part, Quantity, interleave, rate
 from benchmarks.setting import ROOT, Setting
 
 RUN = Quantity("second start", "a whole run of one batch, the corpus in the cache", "s")
+BARE = Quantity("bare start", "the same without W&B, pictures, test sets and beam search", "s")
 IMPORTS = Quantity("imports", "importing torch, lightning and spaCy", "s")
 RATIO = Quantity("second start / imports", "a whole run of one batch / importing torch, lightning and spaCy")
+BARE_RATIO = Quantity("bare start / imports", "the same without these / importing torch, lightning and spaCy")
 ONE_BATCH = [f"trainer.limit_{stage}_batches=1" for stage in ("train", "val", "test")]
+WITHOUT = ["logger=none", "callbacks.samples.examples=0", "test=false", "search=greedy"]
 TARGETS = {target: Quantity(f"make {target}", f"`make {target}`", "s") for target in ("test", "demo")}
 
 
@@ -33,15 +37,18 @@ def measure_start(setting: Setting) -> Iterator[Figure]:
     """Let whole runs and imports take turns; the first run fills the cache, and is not counted."""
     batch = [sys.executable, "-m", "attnlab", "train", *setting.config_overrides, *ONE_BATCH]
     batch += ["trainer.max_epochs=1", "resume=false"]
+    imports = [sys.executable, "-c", "import torch, lightning, spacy"]
+    commands = {"run": batch, "bare": [*batch, *WITHOUT], "imports": imports}
     with tempfile.TemporaryDirectory() as folder:
-        imports = [sys.executable, "-c", "import torch, lightning, spacy"]
-        ways = {"run": lambda: rate(lambda: run(batch, Path(folder))), "imports": lambda: rate(lambda: run(imports))}
+        ways = {name: partial(rate, partial(run, command, Path(folder))) for name, command in commands.items()}
         rounds = interleave(ways, setting.rounds)
-    for name in set(ways) - set(rounds.failures):
+    for name in set(commands) - set(rounds.failures):
         rounds.values[name] = [1 / value for value in rounds.values[name]]
     yield rounds.figure(RUN, "run")
+    yield rounds.figure(BARE, "bare")
     yield rounds.figure(IMPORTS, "imports")
     yield rounds.ratio(RATIO, "run", "imports")
+    yield rounds.ratio(BARE_RATIO, "bare", "imports")
 
 
 def measure_targets(setting: Setting) -> Iterator[Figure]:
@@ -53,5 +60,5 @@ def measure_targets(setting: Setting) -> Iterator[Figure]:
             yield Figure.missing(quantity, str(error))
 
 
-START = Part([RUN, IMPORTS, RATIO], measure_start)
+START = Part([RUN, BARE, IMPORTS, RATIO, BARE_RATIO], measure_start)
 LONG = Part(list(TARGETS.values()), measure_targets, devices=("cpu",), is_long=True)
