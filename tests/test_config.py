@@ -1,5 +1,6 @@
 """How a config is composed, checked and built, with components made up for it."""
 
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -141,6 +142,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "count": (node("Window", size=0), "attention.size must be 1 or more, not 0"),
     "layers": (node("anything", layers=2**32), "attention.layers must be from 1 to 1000, not 4294967296"),
     "probability": (node("Decoder", dropout=1.0), "attention.dropout must be from 0 to below 1, not 1.0"),
+    "infinite": (node("Decoder", dropout=math.inf), "attention.dropout must be a number, not inf"),
     "missing": (node("Window", size="???"), "attention.size has no default: add attention.size=VALUE"),
     "missing in a list": (attention(parts=[node("Window", size="???")]), "attention.parts.0.size has no default"),
     "target": ({"_target_": "attnlab.Nothing"}, "attention._target_: cannot import 'attnlab.Nothing'"),

@@ -199,6 +199,21 @@ def test_a_variant_adds_to_what_it_is_compared_with_and_redraws_nothing(wrapper:
         assert torch.equal(around[name], value), name
 
 
+def test_a_part_inside_is_no_copy_of_one_around() -> None:
+    nested = model("attention=intra_decoder", "attention@attention.inner=intra_decoder").decoder.attention
+    pairs = zip(nested.past_score.parameters(), nested.inner.past_score.parameters(), strict=True)
+    assert not any(torch.equal(outer, inner) for outer, inner in pairs)
+
+
+@pytest.mark.parametrize("decoder", ["luong", "bahdanau", "gnmt", "plain"])
+def test_a_decoder_that_is_told_nothing_of_the_source_is_refused(decoder: str) -> None:
+    blind = [f"decoder={decoder}", "attention=none", "decoder/initial_state=zeros"]
+    with pytest.raises(UserError, match="told nothing of the source"):
+        model(*blind, *(["decoder.summary=start"] if decoder == "plain" else []))
+    model(*blind[:2])
+    model(blind[0], blind[2], "attention=none" if decoder == "plain" else "attention=dot")
+
+
 def test_seed_alone_decides_the_weights() -> None:
     torch.manual_seed(3)
     first = model(seed=0)

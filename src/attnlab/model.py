@@ -50,7 +50,7 @@ class Seq2Seq(nn.Module):
 
     Raises:
         UserError: frontends, or a head, that cannot share a matrix, or of which one alone deals with positions of the source,
-            or with numbers; or a target language that nothing would read.
+            or with numbers; a target language that nothing would read, or a source.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class Seq2Seq(nn.Module):
         self.encoder = encoder(self.source_frontend.size)
         self.decoder = decoder(self.target_frontend.size, self.encoder, attention)
         self.head = head(self.decoder, self.target_frontend.size, targets)
+        self._check_source()
         self._check_targets()
         self._check_language()
         self._check_entities()
@@ -83,6 +84,13 @@ class Seq2Seq(nn.Module):
         self.memory_dropout = nn.Dropout(memory_dropout)
         initialize(self, seed)
         self._tie(tied_embeddings)
+
+    def _check_source(self) -> None:
+        if not self.decoder.reads_source and not self.head.writes_positions:
+            raise UserError(
+                "without an attention a decoder that starts from zeros is told nothing of the source: choose an attention, or "
+                "another initial state"
+            )
 
     def _check_targets(self) -> None:
         if self.targets.numbers and not self.head.writes_values:

@@ -16,18 +16,20 @@ def initialize(model: nn.Module, seed: int) -> None:
     """Draw every parameter of a model anew, each submodule from its own generator.
 
     A submodule's generator is derived from the seed and its qualified name, so that two models that differ in one
-    component start from the same weights in every other. ``inner`` does not count in a name: what an attention has inside
-    draws as it would by itself, so that the two compare. Submodules draw in their own ``reset_parameters``; a parent
-    after its children. The global generator is left as it was.
+    component start from the same weights in every other. ``inner`` does not count in a name, unless the attention around has a
+    part of that name too: what an attention has inside draws as it would by itself, so that the two compare. Submodules draw in
+    their own ``reset_parameters``; a parent after its children. The global generator is left as it was.
 
     Raises:
         TypeError: a module owns parameters but has no ``reset_parameters`` to draw them with.
     """
-    for name, module in reversed(list(model.named_modules())):
-        reset = getattr(module, "reset_parameters", None)
-        if reset is not None:
+    modules = list(model.named_modules())
+    drawn = {name for name, module in modules if hasattr(module, "reset_parameters")}
+    for name, module in reversed(modules):
+        if name in drawn:
+            by_itself = ".".join(part for part in name.split(".") if part != "inner")
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(derive_seed(seed, ".".join(part for part in name.split(".") if part != "inner")))
-                reset()
+                torch.manual_seed(derive_seed(seed, name if by_itself in drawn else by_itself))
+                module.reset_parameters()
         elif next(module.parameters(recurse=False), None) is not None:
             raise TypeError(f"{type(module).__name__} ({name}) owns parameters but has no reset_parameters()")

@@ -174,6 +174,16 @@ def test_any_stateless_normalizer_sits_in_a_chunk(name: str) -> None:
     torch.testing.assert_close(weights, expected, rtol=0, atol=1e-12)
 
 
+def test_a_chunk_is_no_longer_than_a_source() -> None:
+    query, embedding, states = inputs()
+    looks = []
+    for size in (5, 10**9):
+        ours = attention(normalizer=part("normalizer", "mocha", chunk_size=size, noise=0.0))
+        memory = ours.memory(states, MASK)
+        looks.append(ours(Query(query, embedding), memory, ours.start(memory)).weights)
+    torch.testing.assert_close(*looks, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [

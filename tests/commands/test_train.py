@@ -239,6 +239,7 @@ MISTAKES = {
     "an unknown column": (["study.metrics=[nonsense]"], "study.metrics is a list of any of bleu"),
     "numbers in bfloat16": (["task=pointing", "trainer.precision=bf16-mixed"], "for which trainer.precision=bf16-mixed is too"),
     "previous token": (["task=questions", "objective.teacher_forcing.ratio=0.5"], "objective: no previous token is read here"),
+    "no weights": (["attention=none", "search.coverage_penalty=0.2"], "search.coverage_penalty ranks by attention weights"),
     "hidden values": (
         ["task=forecasting", "task.at_once=true", "objective.teacher_forcing.ratio=0.5"],
         "objective: no previous token is read here",

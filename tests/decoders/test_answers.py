@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError
 from attnlab.layers.entities import EntityMemory
 from attnlab.layers.frontend import SourceFrontend
@@ -123,6 +124,16 @@ def test_a_source_of_its_end_alone_is_looked_at() -> None:
     made = model("decoder=answer", "attention=additive")
     decoded = made.decode(TARGET[:1], *made.encode(*sentences([1])))
     assert torch.equal(decoded.weights, torch.ones(1, 2, 1).double())
+
+
+def test_the_language_of_a_source_asks_too() -> None:
+    made = model("decoder=answer", "attention=general", "attention.query=[state,language]")
+    encoded = EncoderOutput(torch.randn(2, 3, 8).double(), torch.ones(2, 3, dtype=torch.bool), ())
+    weights = []
+    for language in torch.randn(2, 2, 6).double():
+        memory, state = made.decoder.start(encoded._replace(language=language))
+        weights.append(made.decoder(torch.zeros(2, 1, 6).double(), memory, state).weights)
+    assert not torch.allclose(*weights)
 
 
 def test_entity_network_has_no_place_for_another_attention() -> None:

@@ -51,7 +51,9 @@ def test_an_svg_holds_no_control_characters(tmp_path: Path) -> None:
     """No reader of XML takes them."""
     plots.save(heatmap(torch.ones(1, 1), ["a\x01b"], ["\x1b[0m"]), tmp_path / "x.svg")
     drawn = ElementTree.parse(tmp_path / "x.svg")
-    assert {"a\\x01b", "\\x1b[0m"} <= {"".join(text.itertext()).strip() for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"a\\x01b", "\\x1b[0m"} <= {
+        "".join(text.itertext()).strip() for text in drawn.iter("{http://www.w3.org/2000/svg}text")
+    }
 
 
 def test_any_metric_is_drawn_by_the_length_of_the_source() -> None:

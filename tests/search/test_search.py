@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -137,7 +138,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "coverage_penalty must not be negative, as -1.0 is": lambda: BeamSearch(coverage_penalty=-1.0),
     "a width of 1 leaves nothing to rank": lambda: BeamSearch(width=1, coverage_penalty=0.1),
     "choose an option of its group": lambda: BeamSearch(length_penalty="gnmt"),  # type: ignore[arg-type]
-    "an alpha of 0 makes no difference": lambda: GNMTPenalty(alpha=0.0),
+    "alpha must be above 0 and at most 10, not 0.0": lambda: GNMTPenalty(alpha=0.0),
+    "alpha must be above 0 and at most 10, not 1000": lambda: GNMTPenalty(alpha=1000),
     "temperature 1e-6 or more, .* not 1, 0, 0 and 1.0": lambda: SamplingSearch(temperature=0),
     "a top_k of 1 always draws the most probable token": lambda: SamplingSearch(top_k=1, temperature=2.0),
 }
@@ -283,6 +285,32 @@ def test_an_ensemble_averages_probabilities() -> None:
     assert [h.tokens for h in alone[0]] == [h.tokens for h in one[0]]
     with pytest.raises(UserError, match="the same head"):
         Ensemble([models[0], model("head=pointer_generator")])
+
+
+class Tied:
+    """A model that likes padding best, and two words equally."""
+
+    def encode(self, source: Tensor, lengths: Tensor, copy_ids: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return source, torch.zeros(len(source), 1)
+
+    def step(self, tokens: Tensor, memory: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        scores = torch.tensor([9.0, 0, 0, 1, 5, 2, 5]).repeat(len(tokens), 1)
+        return scores.log_softmax(-1), torch.ones(len(tokens), memory.shape[1]), state
+
+
+@pytest.mark.parametrize("search", [GreedySearch, BeamSearch, partial(SamplingSearch, samples=20)])
+def test_padding_is_never_written(search: Callable[..., Search]) -> None:
+    source, lengths = sentences([3, 2])
+    found = search(max_length_factor=0, max_length_offset=6)(Tied(), source, lengths, bos=BOS, eos=EOS, padding=0)
+    assert all(0 not in hypothesis.tokens for hypotheses in found for hypothesis in hypotheses)
+
+
+def test_a_beam_of_one_is_greedy_where_tokens_are_equally_probable() -> None:
+    source, lengths = sentences([3, 2])
+    one, other = (
+        search(Tied(), source, lengths, bos=BOS, eos=EOS, padding=0) for search in (GreedySearch(), BeamSearch(width=1))
+    )
+    assert [h.tokens for (h,) in one] == [h.tokens for (h,) in other]
 
 
 class Ending:

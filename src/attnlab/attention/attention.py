@@ -65,8 +65,8 @@ class Attention(AttentionMechanism):
         query: what the query is made of: one of state, embedding, context and language, or several.
         kernel: what computes the context where nobody reads the weights: auto, eager, sdpa or flex; see
             :mod:`attnlab.attention.kernels`.
-        score_memory: MiB that a score may hold of what it makes of each pair of query and key, such as its hidden layer, where
-            all queries are answered at once; see :func:`attnlab.attention.scores.score_within`.
+        score_memory: MiB that its score may hold of what it makes of each pair of query and key, such as its hidden layer,
+            where all queries are answered at once; see :func:`attnlab.attention.scores.score_within`.
 
     Attributes:
         replacement: of the weights, while somebody intervenes; see :func:`attnlab.attention.interventions.intervene`.

@@ -87,7 +87,8 @@ class Monotonic(Normalizer):
 class MonotonicChunkwise(Monotonic):
     """MoChA: soft attention over a chunk that ends where a hard monotonic attention stops (Chiu and Raffel 2018, section 2.3).
 
-    α as in :class:`Monotonic`, from a selection score of its own; the logits are the chunk energies u:
+    α as in :class:`Monotonic`, from a selection score of its own; the logits are the chunk energies u, and only to these do a
+    window and a history add:
 
         β_tj = Σ_{k=j}^{j+w-1} α_tk · normalizer(u_{t,k-w+1}, …, u_tk)_j.
 
@@ -140,9 +141,10 @@ class MonotonicChunkwise(Monotonic):
     def advance(self, logits: Tensor, allowed: Tensor, query: Tensor, memory: Memory, state: Tensor) -> tuple[Tensor, Tensor]:
         positions = allowed.squeeze(1)
         selected = self._select(self.selection(query, memory.normalizer).squeeze(1), positions, state)
-        before = (self.chunk_size - 1, 0)
-        chunks = nn.functional.pad(logits.squeeze(1), before).unfold(1, self.chunk_size, 1)
-        inside = nn.functional.pad(positions, before).unfold(1, self.chunk_size, 1)
+        size = min(self.chunk_size, logits.shape[-1])
+        before = (size - 1, 0)
+        chunks = nn.functional.pad(logits.squeeze(1), before).unfold(1, size, 1)
+        inside = nn.functional.pad(positions, before).unfold(1, size, 1)
         shares = selected.unsqueeze(2) * self.chunk(chunks, inside)
         # shares[:, k, i] belongs to position k - w + 1 + i
         weights = torch.stack([part.roll(-behind, 1) for behind, part in enumerate(reversed(shares.unbind(2)))]).sum(0)

@@ -121,7 +121,7 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
             f"{path} is a component and not a value, as {value!r} is: choose an option of its group, such as by "
             f"{path.replace('.', '/')}=OPTION, or name its class by {path}._target_"
         )
-    if not fits(value, hint) or (isinstance(value, float) and math.isnan(value)):
+    if not fits(value, hint) or (isinstance(value, float) and not math.isfinite(value)):
         raise UserError(f"{path} must be {in_words(hint)}, not {value!r}")
     for pattern, limited in LIMITED:
         kind, numbers = get_args(limited)

@@ -1,4 +1,4 @@
-"""Decoders that answer a question: the source's last element asks, and what was written before is not read."""
+"""Decoders that answer a question: the source's last element asks, and the decoder reads nothing that was written before."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -58,8 +58,8 @@ class AnswerDecoder(QuestionDecoder):
 
     q = P h_n is the state of the source's last element, which the attention does not look at unless there is no other; φ is a
     PReLU. That is the output module of Henaff et al. (2017, equation 6) with any attention in the place of its softmax of
-    products; without an attention the readout is φ(q). Every target token is read from the same q: only an attention with a
-    history tells them apart.
+    products; without an attention the readout is φ(q). Every target token is read from the same q: what tells them apart
+    is an attention that counts them, remembers, or asks with the token before.
 
     Parameters:
         combine: H (hidden_size, context_size), no bias, initialised as a ``torch.nn.Linear`` is; none without a context.
@@ -84,6 +84,7 @@ class AnswerDecoder(QuestionDecoder):
         question, others = _split(encoded)
         others[:, 0] |= encoded.mask.sum(dim=1) == 1
         question, memory = self.projection(question), self.attention.memory(encoded.states, others, encoded.values)
+        memory = memory._replace(language=encoded.language)
         return AnswerMemory(question, memory), self._start(question, memory)
 
     @override

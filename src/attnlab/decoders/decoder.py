@@ -52,7 +52,7 @@ class Decoder(nn.Module, ABC):
         memory_size: size of an encoder state.
         hidden_size: size of a state.
         readout_size: size of what the head reads.
-        reads_targets: whether a token depends on those that were written before.
+        reads_targets: whether it reads the tokens that were written before, beside what its attention does.
         tied_entities: elements at the beginning of every source that it takes for parts of its own, and does not read.
     """
 
@@ -64,6 +64,11 @@ class Decoder(nn.Module, ABC):
         super().__init__()
         self.memory_size = encoder.output_size
         self.hidden_size = self.readout_size = hidden_size
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether what it writes depends on the source."""
+        return True
 
     @abstractmethod
     def start(self, encoded: EncoderOutput) -> tuple[Any, DecoderState]:

@@ -1,6 +1,7 @@
 """Initial decoder states: what of the encoded source the decoder starts from."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,12 @@ class InitialState(nn.Module, ABC):
     Args:
         encoder: the encoder, for its sizes.
         sizes: of the state.
+
+    Attributes:
+        reads_source: whether the state depends on the source.
     """
+
+    reads_source: ClassVar[bool] = True
 
     def __init__(self, encoder: Encoder, sizes: StateSizes) -> None:
         super().__init__()
@@ -127,6 +133,8 @@ class LastState(InitialState):
 
 class Zeros(InitialState):
     """s_0 = 0: the source reaches the decoder through the attention alone. No parameters."""
+
+    reads_source = False
 
     @override
     def forward(self, encoded: EncoderOutput) -> RecurrentState:

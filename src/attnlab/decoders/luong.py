@@ -18,8 +18,8 @@ class LuongDecoder(RecurrentDecoder):
     """The current state asks; the context enters after the cell (Luong et al. 2015, sections 3 and 3.3).
 
     s_t = f(E y_{t-1}, s_{t-1}), or with input feeding s_t = f([E y_{t-1}; h̃_{t-1}], s_{t-1}); c_t = attention(s_t);
-    h̃_t = tanh(W_c [c_t; s_t]). Without input feeding nothing waits for the attention: the whole sequence is one fused
-    run of the network and one batched attention.
+    h̃_t = tanh(W_c [c_t; s_t]). Without input feeding the network waits for no attention: it runs over the whole sequence
+    at once, and so does the attention unless it waits for itself, as one with a history does.
 
     Parameters:
         recurrence: the network f.

@@ -74,6 +74,11 @@ class PlainDecoder(Decoder):
         self.recurrence = cell(input_size, 0, hidden_size, num_layers=num_layers, dropout=dropout)
         self.initial_state = initial_state(encoder, self.recurrence.state_sizes)
 
+    @property
+    @override
+    def reads_source(self) -> bool:
+        return bool(self.summary_size) or self.initial_state.reads_source
+
     @override
     def start(self, encoded: EncoderOutput) -> tuple[PlainMemory, DecoderState]:
         memory = self.attention.memory(encoded.states, encoded.mask)

@@ -71,6 +71,11 @@ class RecurrentDecoder(Decoder):
         super().__init__(encoder, hidden_size)
         self.attention = attention(hidden_size, encoder.output_size, embedding_size)
 
+    @property
+    @override
+    def reads_source(self) -> bool:
+        return bool(self.attention.context_size) or self.initial_state.reads_source
+
     @override
     def start(self, encoded: EncoderOutput) -> tuple[Memory, DecoderState]:
         memory = self.attention.memory(encoded.states, encoded.mask, encoded.values)._replace(language=encoded.language)

@@ -98,7 +98,7 @@ class TokenFrontend(SourceFrontend, TargetFrontend):
     """x_j = E_{i_j}: every id has an embedding; on either side.
 
     Parameters:
-        embedding: E (input_size, size), drawn from N(0, 1); the row of padding is zero.
+        embedding: E (input_size, size), drawn from N(0, 1), the row of padding being zero; or an output layer's matrix.
 
     Args:
         input_size: number of ids.

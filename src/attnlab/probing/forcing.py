@@ -40,7 +40,9 @@ def with_hypotheses(predictor: Predictor, batch: Batch) -> Batch | None:
     nothing, and None where that is all of them.
     """
     model, first = predictor.models[0], batch.target[:, 0]
-    found = predictor.search(model, batch.source, batch.source_lengths, bos=first, eos=EOS, copy_ids=batch.copy_ids)
+    found = predictor.search(
+        model, batch.source, batch.source_lengths, bos=first, eos=EOS, padding=PAD, copy_ids=batch.copy_ids
+    )
     rows = [row for row, hypotheses in enumerate(found) if hypotheses]
     if not rows:
         return None

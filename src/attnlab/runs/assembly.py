@@ -137,8 +137,8 @@ def _check_decoder(task: Task, model: Seq2Seq) -> None:
     some = task.examples("train")[range(SAMPLE)[: len(task.examples("train"))]]
     if int((some.labels != task.targets.padding_id).sum(dim=1).max()) > 1:
         log.warning(
-            "a %s does not read what it has written, and targets have several tokens here: unless its attention remembers "
-            "where it looked, it writes the same token again and again: choose another decoder",
+            "a %s does not read what it has written, and targets have several tokens here: unless its attention counts "
+            "them or remembers, it writes the same token again and again: choose another decoder",
             type(model.decoder).__name__,
         )
 

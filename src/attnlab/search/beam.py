@@ -63,6 +63,11 @@ class BeamSearch(Search):
 
     @property
     @override
+    def reads_weights(self) -> bool:
+        return self.coverage_penalty > 0
+
+    @property
+    @override
     def max_hypotheses(self) -> int:
         return self.width
 
@@ -76,6 +81,7 @@ class BeamSearch(Search):
         *,
         bos: int | Tensor,
         eos: int,
+        padding: int | None = None,
         copy_ids: Tensor | None = None,
         target_lengths: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
@@ -96,7 +102,7 @@ class BeamSearch(Search):
         for _ in range(longest):
             log_probabilities, weights, state = model.step(tokens, memory, state)
             owners = cells // open_width
-            self.constrain(log_probabilities, history, select(bounds, sources[owners]), eos)
+            self.constrain(log_probabilities, history, select(bounds, sources[owners]), eos, padding)
             # No hypothesis has more than width extensions among the best: the other tokens are not looked at again.
             best, extensions = log_probabilities.topk(min(width, log_probabilities.shape[-1]), dim=-1)
             candidates = scores.new_full((scores.numel(), best.shape[1]), -torch.inf)

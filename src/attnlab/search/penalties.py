@@ -3,8 +3,10 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 from attnlab.errors import UserError
+from attnlab.hints import Range
 
 LengthPenalty = Callable[[int], float]
 """From a hypothesis' length, the end symbol included, to what divides its log-probability."""
@@ -33,17 +35,19 @@ class GNMTPenalty:
     """lp(Y) = (5 + |Y|)^α / (5 + 1)^α (Wu et al. 2016, equation 14).
 
     Attributes:
-        alpha: α, not 0.
+        alpha: α, above 0 and at most 10.
 
     Raises:
-        UserError: an α that makes no difference.
+        UserError: an α outside of that.
     """
 
-    alpha: float = 1.0
+    alpha: Annotated[float, Range(above=0, most=10)] = 1.0
 
     def __post_init__(self) -> None:
-        if self.alpha == 0:
-            raise UserError("a length penalty with an alpha of 0 makes no difference: set another, or choose no length penalty")
+        if not 0 < self.alpha <= 10:
+            raise UserError(
+                f"alpha must be above 0 and at most 10, not {self.alpha}; for log-probabilities choose no length penalty"
+            )
 
     def __call__(self, length: int) -> float:
         """Return lp for a length."""

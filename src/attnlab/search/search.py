@@ -94,11 +94,16 @@ class Search(ABC):
             raise UserError("min_length_factor and min_length_offset must not be above those of the longest hypothesis")
         if self.min_length_factor == 0 and self.min_length_offset == 1:
             raise UserError("every hypothesis has its end symbol, so that a min_length_offset of 1 would have no effect")
-        if self.max_length_factor == 0 and self.no_repeat_ngram >= self.max_length_offset:
+        if self.max_length_factor == 0 and self.no_repeat_ngram >= self.max_length_offset - 1:
             raise UserError(
-                f"a hypothesis of at most {self.max_length_offset} tokens has no {self.no_repeat_ngram} tokens twice, so that "
-                f"no_repeat_ngram would have no effect: make it smaller, or 0"
+                f"a hypothesis of at most {self.max_length_offset} tokens, its end among them, has no {self.no_repeat_ngram} "
+                "tokens twice, so that no_repeat_ngram would have no effect: make it smaller, or 0"
             )
+
+    @property
+    def reads_weights(self) -> bool:
+        """Whether hypotheses are ranked by what an attention looked at."""
+        return False
 
     @property
     @abstractmethod
@@ -114,6 +119,7 @@ class Search(ABC):
         *,
         bos: int | Tensor,
         eos: int,
+        padding: int | None = None,
         copy_ids: Tensor | None = None,
         target_lengths: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
@@ -125,6 +131,7 @@ class Search(ABC):
             lengths: (batch,), on the CPU.
             bos: id of the start symbol, or of that of each source (batch,).
             eos: id of the end symbol.
+            padding: id of the symbol of padding, which no hypothesis holds; None where there is none.
             copy_ids: see :meth:`Seq2Seq.encode`; ids that go beyond the vocabulary come back in hypotheses.
             target_lengths: (batch,), on the CPU: every hypothesis of a source has exactly this length, whatever the limits are,
                 unless ``no_repeat_ngram`` leaves nothing but an end before; None leaves it to the limits.
@@ -150,7 +157,9 @@ class Search(ABC):
         shortest = (self.min_length_factor * lengths).long() + self.min_length_offset if has_least else None
         return Bounds(shortest, self.limits(lengths))
 
-    def constrain(self, log_probabilities: Tensor, history: Tensor, bounds: Bounds, eos: int) -> None:
+    def constrain(
+        self, log_probabilities: Tensor, history: Tensor, bounds: Bounds, eos: int, padding: int | None = None
+    ) -> None:
         """Forbid what may not come next: its log-probability becomes -inf, in place.
 
         Args:
@@ -158,7 +167,10 @@ class Search(ABC):
             history: tokens so far (n, steps).
             bounds: of the hypotheses (n,).
             eos: id of the end symbol, which keeps its own log-probability where it is forced.
+            padding: id of the symbol of padding, which is always forbidden; None where there is none.
         """
+        if padding is not None:
+            log_probabilities[:, padding] = -torch.inf
         next_length = history.shape[1] + 1
         must_end = bounds.longest == next_length
         too_short = torch.zeros_like(must_end) if bounds.shortest is None else next_length < bounds.shortest

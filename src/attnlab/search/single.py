@@ -45,6 +45,7 @@ class SinglePathSearch(Search):
         *,
         bos: int | Tensor,
         eos: int,
+        padding: int | None = None,
         copy_ids: Tensor | None = None,
         target_lengths: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
@@ -65,7 +66,7 @@ class SinglePathSearch(Search):
         owners: list[Tensor] = []
         for step in range(longest):
             log_probabilities, step_weights, state = model.step(tokens, memory, state)
-            self.constrain(log_probabilities, chosen[rows, :step], select(bounds, rows), eos)
+            self.constrain(log_probabilities, chosen[rows, :step], select(bounds, rows), eos, padding)
             tokens = self.choose(log_probabilities, draws[rows, step])
             chosen[rows, step] = tokens
             scores[rows] += log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)
@@ -89,7 +90,7 @@ class GreedySearch(SinglePathSearch):
 
     @override
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
-        return log_probabilities.argmax(dim=-1)
+        return log_probabilities.topk(1, dim=-1).indices.squeeze(1)  # of equal ones that which a beam of width 1 takes
 
 
 @dataclass(kw_only=True, eq=False)
@@ -153,5 +154,5 @@ class SamplingSearch(SinglePathSearch):
         mass[before >= self.top_p * mass.sum(dim=-1, keepdim=True)] = 0
         cumulative = mass.cumsum(dim=-1)
         place = (cumulative <= draws.unsqueeze(1) * cumulative[:, -1:]).sum(dim=-1)
-        place = place.clamp(max=(mass > 0).sum(dim=-1) - 1)
+        place = place.clamp(max=((mass > 0).sum(dim=-1) - 1).clamp(min=0))  # none where the model gives no numbers
         return tokens.gather(1, place.unsqueeze(1)).squeeze(1)

@@ -54,6 +54,9 @@ class Predictor:
         models: of the same target space; several are searched as an ensemble.
         search: finds predictions.
         batch_size: sources in a batch, fewer if they are very long.
+
+    Raises:
+        UserError: a search that ranks by an attention's weights, and a model without an attention.
     """
 
     def __init__(self, task: Task, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> None:
@@ -61,6 +64,8 @@ class Predictor:
         self.models = list(models)
         self.model: Model = self.models[0] if len(models) == 1 else Ensemble(self.models)
         self.search = search
+        if search.reads_weights and not all(model.decoder.attention.context_size for model in self.models):
+            raise UserError("search.coverage_penalty ranks by attention weights, of which this model has none: set it to 0")
         self.batch_size = batch_size
 
     # lines of text
@@ -162,6 +167,7 @@ class Predictor:
                 batch.source_lengths,
                 bos=batch.target[:, 0],
                 eos=EOS,
+                padding=PAD,
                 copy_ids=batch.copy_ids,
                 target_lengths=target_lengths,
             )
