@@ -384,6 +384,7 @@ def test_variants_name_a_folder_and_are_told_apart() -> None:
     )
     assert name(["decoder=luong", "attention=dot", "seed=3"]) == "attention=dot,decoder=luong"
     assert name(["attention/score=dot"]) == "attention.score=dot"
+    assert name(["a=1", "b=3", "+a=2"]) == "a=2,b=3", "Hydra takes the last"
     for left, right in [("data.root=/a/corpus", "data.root=/b/corpus"), ("x=a b", "x=a_b"), ("x=[1,2]", "x=[1;2]")]:
         assert name([left]) != name([right])
     long = [f"some.rather.long.key{index}={index}" for index in range(60)]

@@ -238,6 +238,16 @@ MISTAKES = {
     "no option": (["attention=null"], "for nothing, choose none"),
     "an unknown column": (["study.metrics=[nonsense]"], "study.metrics is a list of any of bleu"),
     "numbers in bfloat16": (["task=pointing", "trainer.precision=bf16-mixed"], "for which trainer.precision=bf16-mixed is too"),
+    "first batches alone": (
+        ["+trainer.overfit_batches=1"],
+        "overfit_batches has no place here: set trainer.limit_train_batches",
+    ),
+    "a run for debugging": (["+trainer.fast_dev_run=true"], "trainer.fast_dev_run has no place here: choose trainer=debug"),
+    "a folder of the trainer's": (["+trainer.default_root_dir=x"], "trainer.default_root_dir has no place here"),
+    "a factor that raises": (
+        ["scheduler=plateau", "scheduler.factor=2"],
+        "scheduler.factor must be a number, above 0 and below 1",
+    ),
     "previous token": (["task=questions", "objective.teacher_forcing.ratio=0.5"], "objective: no previous token is read here"),
     "no weights": (["attention=none", "search.coverage_penalty=0.2"], "search.coverage_penalty ranks by attention weights"),
     "hidden values": (
@@ -292,6 +302,23 @@ MISTAKES = {
         "gives nothing back but the weights",
     ),
 }
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("trainer.max_time={seconds: 0}", "the training ended before its first validation"),
+        ("scheduler._target_=torch.optim.lr_scheduler.ReduceLROnPlateau", "the trainer refuses: The lr scheduler dict must"),
+    ],
+)
+def test_a_training_that_comes_to_nothing_fails_in_one_line(
+    override: str, told: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("train", *TINY, override) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert not list(tmp_path.glob("runs/*/*/*/result.json"))
 
 
 @pytest.mark.few(15)

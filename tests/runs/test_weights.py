@@ -31,6 +31,8 @@ def test_shared_matrices_are_written_once_and_stay_shared(tmp_path: Path) -> Non
     write_weights(path, model)
     assert path.stat().st_size < 1.2 * 4 * 50 * 40
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    (tmp_path / "other").touch()
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
     load_weights(path, other)
     assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())
     assert other.head.weight is other.embedding.weight

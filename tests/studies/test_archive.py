@@ -61,6 +61,8 @@ def test_what_is_not_finished_and_whole_stays(study: Path, cli: Cli, capsys: pyt
     run.hypotheses_file("test").write_text("another\n")
     assert cli("pack", "small") == 0
     assert "7 of 9 runs" in capsys.readouterr().out
+    assert cli("pack", "small", "--output", ".") == 2
+    assert "--output . is a folder" in capsys.readouterr().err
     for result in study.glob("*/*/result.json"):
         result.unlink()
     assert cli("pack", "small") == 2

@@ -1,5 +1,6 @@
 """Claims of a study: read before anything is trained, and judged by the test of its table."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,7 @@ def test_the_best_is_better_than_every_other_and_not_the_best_is_worse_than_one(
         ("[additive > dot on test blue]", "no metric 'blue': did you mean 'bleu'?"),
         ("[additve > dot on test bleu]", "no variant 'additve': there is additive; dot"),
         ("[dot > dot on test bleu]", "compares a variant with itself"),
+        ("['|additive - dot| < 0 on test bleu']", "no two variants differ by less than nothing"),
         ("[additive > dot on tset bleu]", "no test set 'tset': did you mean 'test'?"),
         ("[additive < dot on test ter]", "attnlab evaluate alone measures ter"),
         ("[dot is best on test length_ratio]", "neither way is better for length_ratio: claim A > B or A < B"),
@@ -94,6 +96,27 @@ def test_a_mistake_is_told_before_anything_is_trained(claims: str, message: str,
         check_plan(plan(tmp_path, "mine", [], [CONF], command=["attnlab"]))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["threads=1"], "study.baseline: there is no variant 'additve': there is additive; dot"),
+        (["threads=1", "study.baseline=additive", "study.claims=['dto > additive on test bleu']"], "no variant 'dto'"),
+        (["attention=dot"], "study.baseline: there is no variant 'additve'"),
+        (["attention=dot", "study.baseline=additive"], ""),
+        (["model.dropout=0,0.1"], ""),
+    ],
+    ids=str,
+)
+def test_names_of_variants_are_checked_whatever_else_is_set(overrides: list[str], message: str, tmp_path: Path) -> None:
+    """Another axis makes other variants, which nobody can name before."""
+    (tmp_path / "mine.yaml").write_text(
+        "defaults: [train, _self_]\nname: mine\nhydra: {sweeper: {params: {attention: 'additive,dot'}}}\n"
+        "study: {question: 'Which?', baseline: additve}\n"
+    )
+    with pytest.raises(UserError, match=message) if message else nullcontext():
+        plan(tmp_path, "mine", overrides, [CONF], command=["attnlab"])
 
 
 def test_what_a_test_speaks_of_is_seeds_or_models(tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:

@@ -163,6 +163,26 @@ def test_searches_of_the_same_trainings_are_pairs(tmp_path: Path, cli: Cli, caps
     assert f"{shared.p:.4f}" in shown
     assert f"{alone.p:.4f}" not in shown
 
+    shutil.rmtree(folder / "search.width=5" / "seed=3")
+    fewer = contrast(collect(folder), "5", "1")
+    assert isinstance(fewer, Contrast)
+    assert (fewer.are_pairs, fewer.seeds) == (True, (2, 2))
+    assert told(compare_variants(collect(folder)), "compared with 1 over the seeds that both have")
+    assert cli("compare", *(str(folder / f"search.width={width}") for width in (1, 5)), "--metric", "bleu") == 0
+    assert "search.width=5 over the 2 seeds that it has with " in capsys.readouterr().out
+
+
+def test_a_copy_of_a_run_is_no_seed(tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_study(tmp_path / "copied", states={})
+    before = collect(folder)
+    for name in ("seed=1.bak", "seed=4", "copy"):
+        shutil.copytree(folder / "attention=dot" / "seed=1", folder / "attention=dot" / name)
+    study = collect(folder)
+    assert [run.seed for run in study.done()["dot"]] == [run.seed for run in before.done()["dot"]] == [1, 2, 3]
+    assert study.count("damaged") == 3
+    assert cli("compare", str(folder / "attention=none"), str(folder / "attention=dot"), "--metric", "bleu") == 2
+    assert "seed=4 has the seed of" in capsys.readouterr().err
+
 
 def test_a_baseline_with_one_seed_changes_no_test(tmp_path: Path) -> None:
     """While a study runs, the others may have several: they are compared over seeds, and nothing with the baseline."""

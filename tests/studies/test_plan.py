@@ -62,6 +62,11 @@ def test_what_no_variant_can_hold_is_refused(override: str, told: str, tmp_path:
         planned(tmp_path, f"a: ['{override}']")
 
 
+def test_a_name_is_no_axis(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="name is what a whole study is called, and no axis"):
+        planned(tmp_path, "a: []", more="hydra: {sweeper: {params: {name: 'x,y'}}}")
+
+
 def test_a_variant_that_the_study_has_not_is_refused_and_its_file_is_removed(tmp_path: Path) -> None:
     planned(tmp_path, "old: [attention=dot], new: [attention=none]")
     options = tmp_path / "runs" / "mine" / ".variants" / "variant"

@@ -160,6 +160,7 @@ WRONG = {
     "unknown": ("{trials: 1, keys: {model.droput: [0.1]}}", "no key 'droput' in 'model': did you mean 'dropout'?"),
     "part": ("{trials: 1, keys: {optimizer: [0.1]}}", "has several values, or keys of its own"),
     "value": ("{trials: 2, keys: {model.dropout: [0.1, 1.5]}}", "model.dropout must be from 0 to below 1, not 1.5"),
+    "no model": ("{trials: 2, keys: {model.tied_embeddings: [none, all]}}", "trial=t"),
     "axis": ("{trials: 1, keys: {model.embedding_size: [8]}}", "sets model.embedding_size too"),
     "variant": ("{trials: 1, keys: {encoder.hidden_size: [8]}}", "sets encoder.hidden_size too"),
 }

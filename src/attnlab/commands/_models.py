@@ -175,18 +175,24 @@ def list_seeds(folder: Path, holds: Callable[["RunFolder"], bool]) -> list["RunF
     from attnlab.runs.folder import RunFolder
 
     own = RunFolder(folder)
-    return [own] if holds(own) else [run for path in sorted(folder.glob("seed=*")) if holds(run := RunFolder(path))]
+    seeds = sorted(path for path in folder.glob("seed=*") if path.name.removeprefix("seed=").isdecimal())
+    return [own] if holds(own) else [run for path in seeds if holds(run := RunFolder(path))]
 
 
 def finished_runs(folder: Path) -> list["RunFolder"]:
     """Return the finished run that a folder is, or the finished seeds of the variant that it is.
 
     Raises:
-        UserError: it is neither.
+        UserError: it is neither, or two of the seeds are one run.
     """
     finished = list_seeds(folder, lambda run: run.result_file.is_file())
     if not finished:
         raise UserError(f"{folder} holds no finished run")
+    known: dict[int, Path] = {}
+    for run in finished:
+        record = run.read_record()
+        if record is not None and (first := known.setdefault(record.seed, run.path)) != run.path:
+            raise UserError(f"{run.path} has the seed of {first}: move the copy away")
     return finished
 
 

@@ -103,21 +103,29 @@ def command(
 def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: Path) -> tuple[dict[str, Result], str]:
     from attnlab.evaluation.significance.multiplicity import holm
     from attnlab.evaluation.significance.sample import sample_models
-    from attnlab.studies.contrasts import contrast_systems, find_improvement, share_trainings
+    from attnlab.studies.contrasts import Use, contrast_systems, find_improvement
 
     rows, sample = _rows(tested), sample_models(metric, [one.of(name) for sets in tested.values() for one in sets])
-    trainings = {folder: [_identify(one.run) for one in found] for folder, found in tested.items()}
+    uses = {
+        folder: [Use(row, *_identify(one.run)) for row, one in zip(rows[folder], found, strict=True)]
+        for folder, found in tested.items()
+    }
     found = {}
     for folder in [folder for folder in tested if folder != baseline] or [baseline]:
-        are_uses = folder != baseline and share_trainings(trainings[folder], trainings[baseline])
-        found[str(folder)] = contrast_systems(sample, rows[folder], rows[baseline], are_uses=are_uses)
+        own = uses[folder] if folder != baseline else [use._replace(training=None) for use in uses[folder]]
+        found[str(folder)] = contrast_systems(sample, own, uses[baseline])
     corrected = holm({system: contrast.p for system, contrast in found.items()})
     results = {}
     for system, contrast in found.items():
         probability = find_improvement(contrast, metric)
         shown = f"{probability.value:.2f} [{probability.low:.2f}, {probability.high:.2f}]" if probability else "-"
         results[system] = Result(contrast.p, corrected[system], contrast.difference.interval(), shown)
-    return results, "tested over seeds and examples: this speaks of the variants, whatever their seeds (Student's t)"
+    fewer = "".join(
+        f"; {folder} over the {found[str(folder)].seeds[0]} seeds that it has with {baseline}"
+        for folder in tested
+        if str(folder) in found and found[str(folder)].seeds != (len(tested[folder]), len(tested[baseline]))
+    )
+    return results, f"tested over seeds and examples: this speaks of the variants, whatever their seeds (Student's t){fewer}"
 
 
 def _identify(run: "RunFolder") -> tuple[object, object]:

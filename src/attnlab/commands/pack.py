@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from attnlab.commands._complete import complete_study_folder
+from attnlab.commands._io import check_output
 from attnlab.commands._models import FILE
 
 
@@ -19,6 +20,7 @@ def command(name: str, output: Path | None) -> int:
     from attnlab.studies.archive import pack
     from attnlab.studies.folder import StudyFolder, find_folder
 
+    check_output(output)
     study = StudyFolder(find_folder(name))
     target = output or Path(f"{study.name}.tar.xz")
     runs = pack(study, target)

@@ -63,6 +63,15 @@ TRAINER = {
     "max_time": str | dict[str, Any] | None,
 }
 """What Lightning's trainer would refuse in the midst of a run, or fail with; its signature says less."""
+ELSEWHERE = {
+    "overfit_batches": "set trainer.limit_train_batches",
+    "fast_dev_run": "choose trainer=debug",
+    "logger": "choose an option of the group logger",
+    "callbacks": "add to the group callbacks",
+    "default_root_dir": "a run writes into its own folder, below runs/",
+    "plugins": "set trainer.precision and trainer.strategy",
+}
+"""Keys of Lightning's trainer that a run sets itself, or by which nothing would come of it, and what to do instead."""
 TRAINER_CLASS = ("lightning.pytorch.trainer.trainer", "Trainer")
 
 logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # it would tell of what cannot be imported once more
@@ -82,12 +91,16 @@ def settle(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
     for key in KEYS:
         if key not in resolved:
             raise UserError(f"the config has no {key!r}, which every run needs")
-    _check_sharding(resolved["trainer"])
+    if isinstance(resolved["trainer"], Mapping):
+        _check_trainer(resolved["trainer"])
     return resolved
 
 
-def _check_sharding(trainer: Any) -> None:
-    if isinstance(trainer, Mapping) and "fsdp" in str(trainer.get("strategy")) and trainer.get("gradient_clip_val"):
+def _check_trainer(trainer: Mapping[str, Any]) -> None:
+    for key, remedy in ELSEWHERE.items():
+        if trainer.get(key):
+            raise UserError(f"trainer.{key} has no place here: {remedy}")
+    if "fsdp" in str(trainer.get("strategy")) and trainer.get("gradient_clip_val"):
         raise UserError(
             "trainer.gradient_clip_val: with FSDP each process has a part of every gradient, and would clip by the norm of "
             "that: set it to null"

@@ -67,7 +67,8 @@ def variant_overrides(overrides: Sequence[str]) -> list[str]:
 
     Numbers and the like are written as Hydra's sweeper writes them: a run by itself is that of a sweep, be it 1e-3 or 0.001.
     """
-    return sorted(_rewrite(override).lstrip("+") for override in overrides if not NOT_TELLING.match(override))
+    last = {override.partition("=")[0].lstrip("+"): override for override in overrides}  # which Hydra takes, of one key
+    return sorted(_rewrite(override).lstrip("+") for override in last.values() if not NOT_TELLING.match(override))
 
 
 @lru_cache(maxsize=4096)

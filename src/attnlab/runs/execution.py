@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 from lightning import Callback, Trainer, seed_everything
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import SIGTERMException
@@ -247,6 +248,11 @@ def _fit(
         trainer.fit(module, datamodule=module.data, ckpt_path=last, weights_only=True)
     kept = next((c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)), None)  # type: ignore[attr-defined]
     checkpoint = _locate(Path(kept.best_model_path), folder) if kept and kept.best_model_path else None
+    if kept and not checkpoint:
+        raise UserError(
+            "the training ended before its first validation, which chooses the checkpoint: raise trainer.max_time, or validate "
+            "earlier (trainer.val_check_interval)"
+        )
     record.fit = {
         "epochs": trainer.current_epoch,
         "steps": trainer.global_step,
@@ -264,9 +270,11 @@ def _fit(
 
 @contextmanager
 def _stopping(folder: RunFolder) -> Iterator[None]:
-    """Tell of a run that was asked to stop that it can go on."""
+    """Tell of a run that was asked to stop that it can go on, and of what Lightning refuses when it has begun."""
     try:
         yield
+    except MisconfigurationException as error:
+        raise UserError(f"the trainer refuses: {' '.join(str(error).split())}") from error
     except SIGTERMException:
         raise StoppedError(f"stopped; the same command goes on from {folder.last_checkpoint}") from None
 

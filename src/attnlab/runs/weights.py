@@ -5,7 +5,7 @@ from pickle import UnpicklingError
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from attnlab.errors import UserError, brief
@@ -34,7 +34,7 @@ def write_weights(path: Path, model: nn.Module) -> None:
             shared[name] = first
     try:
         with replacement(path) as temporary:
-            save_file(tensors, temporary, metadata=shared)
+            temporary.write_bytes(save(tensors, metadata=shared))  # save_file would let nobody else read it
     except (OSError, SafetensorError) as error:
         raise UserError(f"cannot write {path}: {brief(error)}") from error
 

@@ -150,7 +150,7 @@ class Study:
 def collect(folder: str | Path) -> Study:
     """Read a study's folder, ``runs/NAME``.
 
-    Runs are those of the plan, which a sweep writes when it starts, and all others that are found there.
+    Runs are those of the plan, which a sweep writes when it starts, and all others that are found there but copies of these.
 
     Raises:
         UserError: neither a plan nor a run there, or a plan that is damaged.
@@ -162,10 +162,17 @@ def collect(folder: str | Path) -> Study:
         for planned in plan.planned_runs
         for run in [study.run(planned.folder)]
     }
-    for run in study.runs:
+    known = {(run.overrides, run.seed): place for place, run in runs.items()}
+    for run in sorted(study.runs, key=lambda run: (not run.path.name.rpartition("=")[2].isdecimal(), run.place)):
         if run.place not in runs:
             record = run.read_record()
-            runs[run.place] = _unreadable(run) if record is None else Run(run, tuple(record.overrides), record.seed, run.state)
+            own = None if record is None else (tuple(record.overrides), record.seed)
+            if own is None:
+                runs[run.place] = _unreadable(run)
+            elif (place := known.setdefault(own, run.place)) == run.place:
+                runs[run.place] = Run(run, *own, run.state)
+            else:  # which would count as one more seed
+                runs[run.place] = Run(run, *own, "damaged", f"{run.path} has the run of {place}: move it out of the study")
     if not runs:
         raise UserError(f"no run below {folder}: expected {folder}/VARIANT/seed=N")
     by_variant: dict[tuple[str, ...], list[Run]] = defaultdict(list)

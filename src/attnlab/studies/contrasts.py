@@ -105,9 +105,11 @@ class MeasuredVariants:
             difference = seeds.compare_pairs(*scores)
             return Contrast(difference, difference.p, (len(pairs), len(pairs)), scores, are_pairs=True)
         sample, places = self._sample(first[0].kind)
-        rows = ([places[id(run)] for run in runs] for runs in (first, second))
-        trainings = ([(run.run.seed, run.run.record and run.run.record.training) for run in runs] for runs in (first, second))
-        return contrast_systems(sample, *rows, are_uses=share_trainings(*trainings))
+        systems = (
+            [Use(places[id(run)], run.run.seed, run.run.record and run.run.record.training) for run in runs]
+            for runs in (first, second)
+        )
+        return contrast_systems(sample, *systems)
 
     def of_models(self, one: str, other: str) -> Contrast | str:
         """Compare the trained models of the seeds that two variants have in common, without a p; or say why not."""
@@ -170,29 +172,47 @@ class MeasuredVariants:
         return sample_models(self.metric, [r.statistics for r in runs]) if len({run.kind for run in runs}) == 1 else None
 
 
-def share_trainings(one: Sequence[tuple[object, object]], other: Sequence[tuple[object, object]]) -> bool:
-    """Tell whether two systems are the same trainings, seed by seed, and differ in their search alone.
+class Use(NamedTuple):
+    """A run of a system.
 
-    Args:
-        one: of each run of a system, its seed and what identifies its training, if that is known.
-        other: of each run of the other.
+    Attributes:
+        place: in the sample.
+        seed: its own.
+        training: what identifies the training that it is a use of, if that is known.
     """
-    return one == other and all(training for _, training in one)
+
+    place: int
+    seed: object
+    training: object
 
 
-def contrast_systems(sample: Sample, one: Sequence[int], other: Sequence[int], *, are_uses: bool) -> Contrast:
+def shared_trainings(one: Sequence[Use], other: Sequence[Use]) -> list[tuple[int, int]]:
+    """Return the places of the runs of two systems that have a seed in common, if these are the same trainings: the systems
+    differ in their search alone then. Empty if they are not, or fewer than two.
+    """
+    known = {use.seed: use for use in other}
+    pairs = [(use, known[use.seed]) for use in one if use.seed in known]
+    same = len(pairs) > 1 and all(first.training and first.training == second.training for first, second in pairs)
+    return [(first.place, second.place) for first, second in pairs] if same else []
+
+
+def contrast_systems(sample: Sample, one: Sequence[Use], other: Sequence[Use]) -> Contrast:
     """Compare two systems that were tested on the same examples, with every variance counted.
+
+    Where they differ in their search alone, those of one seed are a pair, and those without a partner have no say.
 
     Args:
         sample: that holds the runs of both.
-        one: places of the runs of the first in the sample.
-        other: places of those of the second.
-        are_uses: whether they are the same trainings, by :func:`share_trainings`: those of one seed are then a pair.
+        one: the runs of the first.
+        other: those of the second.
     """
-    rows = [list(one), list(other)]
-    difference = (seeds.compare_uses if are_uses else seeds.compare_systems)(sample, *rows)
+    pairs = shared_trainings(one, other)
+    rows = (
+        [[*places] for places in zip(*pairs, strict=True)] if pairs else [[use.place for use in uses] for uses in (one, other)]
+    )
+    difference = (seeds.compare_uses if pairs else seeds.compare_systems)(sample, *rows)
     scores = sample.values[rows[0]], sample.values[rows[1]]
-    return Contrast(difference, difference.p, (len(one), len(other)), scores, are_uses)
+    return Contrast(difference, difference.p, (len(rows[0]), len(rows[1])), scores, are_pairs=bool(pairs))
 
 
 def find_improvement(contrast: Contrast, metric: Metric) -> Probability | None:

@@ -188,6 +188,8 @@ def plan(
     if composition.value("hydra.sweep.subdir") != _run(single, composition.value("seed")).folder:
         raise UserError("hydra.sweep.subdir is VARIANT/seed=N in every study, by which its runs are found again: leave it out")
     axes = {key.lstrip("+~") for key in composition.value("hydra.sweeper.params") or {}}
+    if "name" in axes:
+        raise UserError("hydra.sweeper.params: name is what a whole study is called, and no axis: leave it out")
     swept = [override.text for override in parsed]
     beside = [override.text for override in parsed if override.place not in axes]
     if settings["variants"]:
@@ -201,7 +203,8 @@ def plan(
         if not any(override.key == "variant" for override in parsed):
             swept.insert(0, all_of_them)
     runs = _runs(composition, swept, everywhere)
-    whole = [run.folder for run in _runs(composition, beside, everywhere)]
+    every = _runs(composition, beside, everywhere)
+    whole = [run.folder for run in every]
     planned = Plan(tuple(everywhere), config_name, swept, folder, settings, runs, whole, shlex.join(command))
     tuning, match = parse_tuning(settings["tune"]), parse_match(settings["match"])
     taken = {*axes, *(override.place for override in parsed)}
@@ -215,9 +218,12 @@ def plan(
     if tuning:
         _check_tuning(tuning, planned, taken, composition.value("metrics") or {})
         planned = _with_trials(planned, tuning, composition, beside, scratch)
-    if not overrides:  # else the baseline, or what a claim is about, may be left out on purpose
-        _check_baseline(planned)
-    _check_claims(planned, composition.value("metrics") or {}, complete=not overrides)
+    # Another axis makes other variants than those that the study's file names; what the command names is there.
+    same_variants = all(one.place in {*axes, "variant"} for one in parsed if one.is_sweep)
+    is_complete = same_variants or any(one.key.startswith("study.") for one in parsed)
+    labels = _labels(replace(planned, runs=list({run.folder: run for run in (*every, *runs)}.values()))) if is_complete else {}
+    _check_baseline(planned, labels)
+    _check_claims(planned, composition.value("metrics") or {}, labels)
     return planned
 
 
@@ -343,10 +349,9 @@ def _settings(composition: ComposedConfig) -> dict[str, Any]:
     return cross_columns({**study, "variants": check_variants(study["variants"], "variants") or None})
 
 
-def _check_claims(planned: Plan, metrics: Iterable[str], *, complete: bool) -> None:
+def _check_claims(planned: Plan, metrics: Iterable[str], labels: Mapping[tuple[str, ...], str]) -> None:
     from attnlab.studies.collection import find_variant
 
-    labels = _labels(planned) if complete else {}
     claims = parse_claims(planned.settings["claims"])
     if claims and planned.settings["columns"]:
         first = {run.variant: run for run in reversed(planned.runs)}
@@ -359,10 +364,10 @@ def _labels(planned: Plan) -> dict[tuple[str, ...], str]:
     return {tuple(variant_overrides(run.overrides)): label for run, label in zip(planned.runs, planned.labels, strict=True)}
 
 
-def _check_baseline(planned: Plan) -> None:
+def _check_baseline(planned: Plan, labels: Mapping[tuple[str, ...], str]) -> None:
     from attnlab.studies.collection import find_variant
 
-    baseline, labels = planned.settings["baseline"], _labels(planned)
+    baseline = planned.settings["baseline"]
     if planned.settings["columns"] is None and baseline is not None and labels and find_variant(baseline, labels) is None:
         raise UserError(f"study.baseline: there is no variant {baseline!r}: there is {'; '.join(labels.values())}")
 

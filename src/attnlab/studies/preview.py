@@ -7,7 +7,7 @@ from typing import Any
 from attnlab.config import variant_overrides
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_model, build_module, build_task, task_nodes
-from attnlab.runs.checks import check_columns
+from attnlab.runs.checks import check_columns, check_interval
 from attnlab.runs.evaluation import check_metrics
 from attnlab.runs.execution import make_record
 from attnlab.runs.folder import RunFolder
@@ -16,7 +16,7 @@ from attnlab.runs.resume import OTHER_CODE, decide
 from attnlab.studies.claims import check_measures, parse_claims
 from attnlab.studies.collection import find_variant
 from attnlab.studies.matching import match_sizes
-from attnlab.studies.plan import Plan, find_trial
+from attnlab.studies.plan import Plan, RunPlan, find_trial
 from attnlab.studies.values import find_value
 from attnlab.tasks.task import Task
 
@@ -76,7 +76,7 @@ def _check_configs(plan: Plan) -> None:
         for key in tuned:
             find_value(config, key, f"study.tune.keys.{key}", " ".join(variant) or "default")
     for run in plan.trials.runs:
-        if find_trial(run.overrides) == 0 or run.variant == plan.trials.runs[0].variant:
+        if _is_looked_at(run, plan.trials):
             plan.trials.config(run)
     name = plan.settings["tune"]["metric"]
     if name is not None:
@@ -85,24 +85,34 @@ def _check_configs(plan: Plan) -> None:
             raise UserError(f"study.tune.metric: {name} is not measured on the validation set, or has no better and worse")
 
 
+def _is_looked_at(run: RunPlan, trials: Plan) -> bool:
+    return find_trial(run.overrides) == 0 or run.variant == trials.runs[0].variant
+
+
 def _check_models(plan: Plan) -> None:
     """Refuse a variant whose parts do not go together, before anything is trained: a model is built for the first run of each
-    variant that is not done.
+    variant that is not done, and for the trials that :func:`_check_configs` looks at.
 
     Raises:
         UserError: there is such a variant, or a mistake in its data.
     """
     tasks: dict[str, Task] = {}
     known: set[tuple[str, ...]] = set()
-    for run, label in zip(plan.runs, plan.labels, strict=True):
-        if run.variant in known or plan.folder.run(run.folder).state == "done":
+    looked_at = [(plan, run, label) for run, label in zip(plan.runs, plan.labels, strict=True)]
+    if plan.trials is not None:
+        trials = zip(plan.trials.runs, plan.trials.labels, strict=True)
+        looked_at += [(plan.trials, run, label) for run, label in trials if _is_looked_at(run, plan.trials)]
+    for own, run, label in looked_at:
+        variant = tuple(variant_overrides(run.overrides))
+        if variant in known or own.folder.run(run.folder).state == "done":
             continue
-        known.add(run.variant)
-        config = plan.config(run)
+        known.add(variant)
+        config = own.config(run)
         try:
             task = _find_task(config, tasks)
             task.prepare()
-            build_module(config, task, build_model(config, task))
+            module = build_module(config, task, build_model(config, task))
+            check_interval(config["trainer"], module)
             # A trial measures no test set: without this, its study would learn of a mistake when all trials are done.
             check_columns((config.get("study") or {}).get("metrics"), task)
             check_metrics(task, map(task.examples, [*task.measured_tests, "val"]), "test")

@@ -19,7 +19,11 @@ def constant(optimizer: Optimizer) -> LRSchedulerConfigType:
 
 
 def cosine(
-    optimizer: Optimizer, *, duration: Annotated[int, Range(1)], eta_min: float = 0.0, interval: Interval = "epoch"
+    optimizer: Optimizer,
+    *,
+    duration: Annotated[int, Range(1)],
+    eta_min: Annotated[float, Range(0)] = 0.0,
+    interval: Interval = "epoch",
 ) -> LRSchedulerConfigType:
     """Go down half a cosine from the full rate to ``eta_min`` in ``duration`` intervals, and stay there."""
     full = optimizer.defaults["lr"]
@@ -65,7 +69,7 @@ def plateau(
     *,
     monitor: str,
     mode: Literal["min", "max"],
-    factor: float = 0.5,
+    factor: Annotated[float, Range(above=0, below=1)] = 0.5,
     patience: Annotated[int, Range(0)] = 1,
 ) -> LRSchedulerConfigType:
     """Multiply the rate by ``factor`` when a metric has not improved for more than ``patience`` epochs.
