@@ -270,6 +270,7 @@ MISTAKES = {
     "accelerator": (["trainer.accelerator=abacus"], "trainer: "),
     "teacher": (["objective.teacher_forcing.ratio=2"], "objective.teacher_forcing: ratio is a probability from 0 to 1"),
     "smoothing": (["objective.label_smoothing=1"], "label_smoothing"),
+    "size of a giant": (["decoder.hidden_size=80000000000"], "out of memory with the parameters of this model"),
     "combination": (["attention=dot", "decoder.hidden_size=96"], "attention.score: "),
     "class left out": (["~attention.score._target_"], "attention.score has no _target_"),
     "dot for a slash": (["attention.score=dot"], "such as by attention/score=OPTION"),

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from attnlab.config import Factory, build, component_errors, library_errors
+from attnlab.data.batches import memory_errors
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
 from attnlab.tasks.task import Task
@@ -67,11 +68,12 @@ def build_model(config: Mapping[str, Any], task: Task) -> Seq2Seq:
         task: prepared, or with its state loaded.
 
     Raises:
-        UserError: components that do not go together.
+        UserError: components that do not go together, or more parameters than there is memory for.
     """
     parts = {part: build(config[part], part) for part in ("encoder", "attention", "decoder", "head")}
     make = build(config["model"], "model")
-    model: Seq2Seq = make(task.source_frontend, task.target_frontend, task.targets, config["seed"], **parts)
+    with memory_errors(lambda: "the parameters of this model", "lower the sizes of its parts"):
+        model: Seq2Seq = make(task.source_frontend, task.target_frontend, task.targets, config["seed"], **parts)
     return model
 
 
