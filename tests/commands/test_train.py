@@ -310,7 +310,10 @@ MISTAKES = {
     ("override", "told"),
     [
         ("trainer.max_time={seconds: 0}", "the training ended before its first validation"),
-        ("scheduler._target_=torch.optim.lr_scheduler.ReduceLROnPlateau", "the trainer refuses: `configure_optimizers` must include a monitor"),
+        (
+            "scheduler._target_=torch.optim.lr_scheduler.ReduceLROnPlateau",
+            "the trainer refuses: `configure_optimizers` must include a monitor",
+        ),
     ],
 )
 def test_a_training_that_comes_to_nothing_fails_in_one_line(

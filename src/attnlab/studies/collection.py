@@ -162,7 +162,7 @@ def collect(folder: str | Path) -> Study:
         for planned in plan.planned_runs
         for run in [study.run(planned.folder)]
     }
-    known = {(run.overrides, run.seed): place for place, run in runs.items()}
+    known = {(run.overrides, run.seed): place for place, run in runs.items() if run.state != "missing"}
     for run in sorted(study.runs, key=lambda run: (not run.path.name.rpartition("=")[2].isdecimal(), run.place)):
         if run.place not in runs:
             record = run.read_record()
