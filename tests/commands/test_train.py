@@ -249,7 +249,7 @@ MISTAKES = {
         "scheduler.factor must be a number, above 0 and below 1",
     ),
     "previous token": (["task=questions", "objective.teacher_forcing.ratio=0.5"], "objective: no previous token is read here"),
-    "no weights": (["attention=none", "search.coverage_penalty=0.2"], "search.coverage_penalty ranks by attention weights"),
+    "no weights": (["attention=none", "search.coverage_penalty=0.2"], "a coverage penalty ranks by attention weights"),
     "hidden values": (
         ["task=forecasting", "task.at_once=true", "objective.teacher_forcing.ratio=0.5"],
         "objective: no previous token is read here",

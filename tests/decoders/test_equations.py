@@ -321,9 +321,11 @@ def test_plain_decoder_refuses_an_attention() -> None:
 
 
 def test_plain_decoder_is_told_the_summary_only_where_asked() -> None:
-    """With zeros as initial state the source reaches the decoder through the summary alone."""
+    """With zeros in the bridge the source reaches the decoder through the summary alone."""
     for summary, same in (("every_step", False), ("start", True)):
-        made = model("decoder=plain", "attention=none", f"decoder.summary={summary}", "decoder/initial_state=zeros")
+        made = model("decoder=plain", "attention=none", f"decoder.summary={summary}")
+        for parameter in made.decoder.initial_state.parameters():
+            torch.nn.init.zeros_(parameter)
         target = torch.tensor([[2, 5, 6], [2, 5, 6]])
         decoded = made.decode(target, *made.encode(*sentences([5, 3])))
         assert torch.equal(decoded.readouts[0], decoded.readouts[1]) is same

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import torch
 
@@ -13,7 +14,8 @@ def test_only_the_best_hypothesis_of_a_batch_is_read() -> None:
     found = [[Hypothesis([5], -1.0, -1.0, torch.zeros(1, 2)), Hypothesis([6], -2.0, -2.0, torch.zeros(1, 2))], []]
     read: list[int] = []
     task = SimpleNamespace(read=lambda hypothesis, examples, index: read.append(index) or hypothesis.tokens)
-    predictor = Predictor(cast(Any, task), [cast(Any, torch.nn.Identity())], cast(Any, lambda *_, **__: found))
+    search = Mock(return_value=found, reads_weights=False)
+    predictor = Predictor(cast(Any, task), [cast(Any, torch.nn.Identity())], search)
     target = torch.tensor([[2, 3], [2, 3]])
     batch: Any = SimpleNamespace(indices=torch.tensor([7, 3]), source=None, source_lengths=None, copy_ids=None, target=target)
     best: list[Any] = predictor.search_batch(batch, cast(Any, None))

@@ -94,7 +94,7 @@ class Search(ABC):
             raise UserError("min_length_factor and min_length_offset must not be above those of the longest hypothesis")
         if self.min_length_factor == 0 and self.min_length_offset == 1:
             raise UserError("every hypothesis has its end symbol, so that a min_length_offset of 1 would have no effect")
-        if self.max_length_factor == 0 and self.no_repeat_ngram >= self.max_length_offset - 1:
+        if self.max_length_factor == 0 and self.no_repeat_ngram >= max(1, self.max_length_offset - 1):
             raise UserError(
                 f"a hypothesis of at most {self.max_length_offset} tokens, its end among them, has no {self.no_repeat_ngram} "
                 "tokens twice, so that no_repeat_ngram would have no effect: make it smaller, or 0"

@@ -65,7 +65,7 @@ class Predictor:
         self.model: Model = self.models[0] if len(models) == 1 else Ensemble(self.models)
         self.search = search
         if search.reads_weights and not all(model.decoder.attention.context_size for model in self.models):
-            raise UserError("search.coverage_penalty ranks by attention weights, of which this model has none: set it to 0")
+            raise UserError("a coverage penalty ranks by attention weights, of which this model has none: leave it at 0")
         self.batch_size = batch_size
 
     # lines of text
