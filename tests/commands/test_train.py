@@ -307,19 +307,28 @@ MISTAKES = {
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    ("override", "told"),
+    ("overrides", "told"),
     [
-        ("trainer.max_time={seconds: 0}", "the training ended before its first validation"),
+        (["trainer.max_time={seconds: 0}"], "the training ended before its first validation"),
         (
-            "scheduler._target_=torch.optim.lr_scheduler.ReduceLROnPlateau",
+            ["scheduler._target_=torch.optim.lr_scheduler.ReduceLROnPlateau"],
             "the trainer refuses: `configure_optimizers` must include a monitor",
+        ),
+        (
+            [
+                "scheduler._target_=torch.optim.lr_scheduler.OneCycleLR",
+                "+scheduler.max_lr=0.01",
+                "+scheduler.total_steps=1",
+                "trainer.max_epochs=2",
+            ],
+            "OneCycleLR, of the learning rate, cannot go on: Tried to step 2 times",
         ),
     ],
 )
 def test_a_training_that_comes_to_nothing_fails_in_one_line(
-    override: str, told: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    overrides: list[str], told: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli("train", *TINY, override) == 2
+    assert cli("train", *TINY, *overrides) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert told in line
     assert not list(tmp_path.glob("runs/*/*/*/result.json"))

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from attnlab.errors import UserError
 from attnlab.training.auxiliary import CoverageLoss, SupervisedLoss
 from commands import TINY, Cli, cli
+from parts import attention, part
 
 __all__ = ["cli"]
 
@@ -114,6 +116,13 @@ def test_losses_that_make_no_sense_are_refused(
 ) -> None:
     assert cli("train", *TINY, "logger=none", *overrides) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_chunk_of_equal_weights_is_learned_where_its_place_is() -> None:
+    chunk = part("normalizer", "uniform")
+    CoverageLoss().validate("coverage", attention(normalizer=part("normalizer", "mocha", chunk=chunk)))
+    with pytest.raises(UserError, match="do not learn with a uniform normalizer"):
+        CoverageLoss().validate("coverage", attention(normalizer="uniform"))
 
 
 def test_supervision_wants_alignments(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,8 @@ class AuxiliaryLoss(ABC):
         """
         if not attention.context_size:
             raise UserError(f"the auxiliary loss {name} is one on attention weights, and this attention has none")
-        if any(isinstance(part, Uniform) for part in attention.modules()):
+        # Inside a chunk of MoChA one does no harm: its place is learned.
+        if any(isinstance(getattr(part, "normalizer", None), Uniform) for part in attention.modules()):
             raise UserError(
                 f"the auxiliary loss {name} is one on attention weights, which do not learn with a uniform normalizer"
             )

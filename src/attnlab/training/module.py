@@ -201,9 +201,16 @@ class SequenceModule(LightningModule):
 
     @override
     def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
-        """Go on with a schedule that waits for no metric."""
+        """Go on with a schedule that waits for no metric.
+
+        Raises:
+            UserError: it refuses to, as PyTorch's ``OneCycleLR`` does when the steps that it was made for are done.
+        """
         if metric is None:
-            super().lr_scheduler_step(scheduler, metric)
+            try:
+                super().lr_scheduler_step(scheduler, metric)
+            except ValueError as error:
+                raise UserError(f"{type(scheduler).__name__}, of the learning rate, cannot go on: {error}") from error
 
     @override
     def validation_step(self, batch: Batch, batch_index: int) -> None:
