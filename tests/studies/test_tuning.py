@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 from types import SimpleNamespace
 from typing import Any
 
@@ -287,6 +288,11 @@ def test_an_archive_holds_the_trials_that_are_finished(tuned: Path, tmp_path: Pa
     selection = read_selection(collect(found.study.path))
     assert selection is not None
     assert [*selection.variants] == ["dot", "additive"]
+    for begun in StudyFolder(tuned).runs:
+        rmtree(begun.path)
+    alone = pack(StudyFolder(tuned), tmp_path / "trials.tar.xz")
+    assert (len(alone.runs), len(alone.trials)) == (0, len(found.study.tuning.runs))
+    assert len(unpack(tmp_path / "trials.tar.xz", tmp_path / "alone").trials) == len(alone.trials)
 
 
 def test_a_trial_of_other_values_or_that_was_interrupted_decides_nothing(tuned: Path) -> None:

@@ -23,6 +23,7 @@ def command(name: str, output: Path | None) -> int:
     check_output(output)
     study = StudyFolder(find_folder(name))
     target = output or Path(f"{study.name}.tar.xz")
-    runs = pack(study, target)
-    print(f"{len(runs)} of {len(study.runs)} runs, {target.stat().st_size:,} bytes: {target}")
+    packed = pack(study, target)
+    trials = f" and {len(packed.trials)} of {len(study.tuning.runs)} trials" if study.tuning.runs else ""
+    print(f"{len(packed.runs)} of {len(study.runs)} runs{trials}, {target.stat().st_size:,} bytes: {target}")
     return 0

@@ -15,6 +15,7 @@ def command(archive: Path) -> int:
     from attnlab.studies.archive import unpack
 
     found = unpack(archive, Path(RUNS))
-    print(f"runs added to {found.study.path}: {len(found.added)}, there before: {len(found.known)}")
+    trials = f", trials added: {len(found.trials)}" if found.trials else ""
+    print(f"runs added to {found.study.path}: {len(found.added)}, there before: {len(found.known)}{trials}")
     print(f"attnlab report {found.study.name} compares them")
     return 0

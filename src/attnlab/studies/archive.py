@@ -18,6 +18,18 @@ MOST_TIMES, ALWAYS = 1000, 2**26
 """An archive may grow this many times or to this many bytes; the same texts in every run pack very well."""
 
 
+class Packed(NamedTuple):
+    """What an archive holds.
+
+    Attributes:
+        runs: of the study.
+        trials: of its tuning.
+    """
+
+    runs: list[RunFolder]
+    trials: list[RunFolder]
+
+
 class Unpacked(NamedTuple):
     """What came of an archive.
 
@@ -25,14 +37,16 @@ class Unpacked(NamedTuple):
         study: that it is of.
         added: runs that were not there.
         known: runs that were there already, and were left as they are.
+        trials: of its tuning, that were not there.
     """
 
     study: StudyFolder
     added: list[RunFolder]
     known: list[RunFolder]
+    trials: list[RunFolder]
 
 
-def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
+def pack(study: StudyFolder, target: Path) -> Packed:
     """Write the finished runs of a study and of its tuning into one file: all that reports and comparisons read, and no model.
 
     A trial that diverged is finished too: nobody need train it again.
@@ -43,19 +57,16 @@ def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
         study: with runs.
         target: the file.
 
-    Returns:
-        The runs.
-
     Raises:
-        UserError: no run is finished and whole, or the file cannot be written.
+        UserError: neither a run nor a trial is finished and whole, or the file cannot be written.
     """
-    runs = [*filter(_is_whole, study.runs)]
-    if not runs:
+    packed = Packed([*filter(_is_whole, study.runs)], [*filter(_is_settled, study.tuning.runs)])
+    if not any(packed):
         raise UserError(f"there is nothing to pack: no run in {study.path} is finished and whole")
     with tempfile.TemporaryDirectory() as scratch:
         copy = StudyFolder(Path(scratch, study.name))
-        for own, other, is_ready in ((study, copy, _is_whole), (study.tuning, copy.tuning, _is_settled)):
-            for run in filter(is_ready, own.runs):
+        for own, other, runs in ((study, copy, packed.runs), (study.tuning, copy.tuning, packed.trials)):
+            for run in runs:
                 run.copy_results(other.run(run.place))
             plan = own.read_plan()
             if plan:
@@ -67,7 +78,7 @@ def pack(study: StudyFolder, target: Path) -> list[RunFolder]:
                     archive.add(path, path.relative_to(scratch).as_posix(), filter=_without_origin)
         except OSError as error:
             raise UserError(f"cannot write {target}: {error.strerror}") from error
-    return runs
+    return packed
 
 
 def _is_whole(run: RunFolder) -> bool:
@@ -109,8 +120,8 @@ def unpack(path: Path, root: Path) -> Unpacked:
                 damaged = [run for run in found.runs if not _is_whole(run)]
                 for run in [*damaged, *(run for run in found.tuning.runs if not _is_settled(run))]:
                     raise UserError(f"{path} is damaged: {run.place} is not what a run wrote")
-                _move(found.tuning, study.tuning)
-                return _move(found, study)
+                trials, _ = _move(found.tuning, study.tuning)
+                return Unpacked(study, *_move(found, study), trials)
     except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:
         raise UserError(
             f"cannot unpack {path}, which is no archive of attnlab pack or a damaged one ({brief(error)})"
@@ -131,7 +142,8 @@ def _check_members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.Tar
         yield member
 
 
-def _move(found: StudyFolder, study: StudyFolder) -> Unpacked:
+def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list[RunFolder]]:
+    """Move runs to their study, and return those that were moved, and those that are there already."""
     added, known = [], []
     for run in found.runs:
         own = study.run(run.place)
@@ -144,4 +156,4 @@ def _move(found: StudyFolder, study: StudyFolder) -> Unpacked:
     plan = found.read_plan()
     if plan and not study.plan_file.exists():
         study.write_plan(plan)
-    return Unpacked(study, added, known)
+    return added, known
