@@ -84,3 +84,8 @@ def foreign_files(classes: Iterable[Any]) -> set[Path]:
     roots = {PACKAGE, *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
     one_by_one = {file for file in files if file.is_relative_to(PACKAGE) and _is_one_of(file)}
     return one_by_one | {file for file in files if not any(file.is_relative_to(root) for root in roots)}
+
+
+def foreign_names(classes: Iterable[type]) -> list[str]:
+    """Return the names of classes that are not the package's own, sorted."""
+    return sorted(f"{made.__module__}.{made.__qualname__}" for made in classes if not made.__module__.startswith("attnlab."))

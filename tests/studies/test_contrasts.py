@@ -154,7 +154,7 @@ def test_searches_of_the_same_trainings_are_pairs(tmp_path: Path, cli: Cli, caps
     shared = contrast(study, "5", "1")
     assert isinstance(alone, Contrast)
     assert isinstance(shared, Contrast)
-    assert (alone.are_pairs, shared.are_pairs) == (False, True)
+    assert (alone.pairs_share, shared.pairs_share) == (None, "training")
     assert shared.difference.value == pytest.approx(alone.difference.value)
     assert [part.freedom for part in shared.difference.parts] == [2, 23]
     assert told(compare_variants(study), "variants that differ in their search alone share their trainings")
@@ -166,7 +166,7 @@ def test_searches_of_the_same_trainings_are_pairs(tmp_path: Path, cli: Cli, caps
     shutil.rmtree(folder / "search.width=5" / "seed=3")
     fewer = contrast(collect(folder), "5", "1")
     assert isinstance(fewer, Contrast)
-    assert (fewer.are_pairs, fewer.seeds) == (True, (2, 2))
+    assert (fewer.pairs_share, fewer.seeds) == ("training", (2, 2))
     assert told(compare_variants(collect(folder)), "compared with 1 over the seeds that both have")
     assert cli("compare", *(str(folder / f"search.width={width}") for width in (1, 5)), "--metric", "bleu") == 0
     assert "search.width=5 over the 2 seeds that it has with " in capsys.readouterr().out

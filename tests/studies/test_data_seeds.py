@@ -50,7 +50,7 @@ def test_the_corpus_goes_by_the_seed_where_a_study_says_so(
 
     contrast = MeasuredVariants(study, "test", "bleu").over_seeds("dot", "none")
     assert isinstance(contrast, Contrast)
-    assert contrast.are_pairs
+    assert contrast.pairs_share == "examples"
     comparison = compare_variants(study)
     told = "\n".join(comparison.notes)
     assert "each seed has data of its own, the same for all variants" in told

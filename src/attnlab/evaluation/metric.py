@@ -44,6 +44,8 @@ class Metric(ABC):
             ``attnlab evaluate`` alone, for what takes long.
         in_tests: whether one for ``attnlab evaluate`` alone is measured in every test all the same.
         runs_commands: whether measuring runs a command that its config names.
+        is_smooth: whether one example more or less changes it a little; not so a count of sets that pass a threshold, of which
+            the jackknife knows nothing.
     """
 
     label: str
@@ -55,6 +57,7 @@ class Metric(ABC):
     occasion: ClassVar[Occasion] = "test"
     in_tests: bool = False
     runs_commands: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = True
 
     @property
     def sign(self) -> int:

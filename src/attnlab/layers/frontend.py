@@ -104,10 +104,12 @@ class TokenFrontend(SourceFrontend, TargetFrontend):
         input_size: number of ids.
         padding_id: the id of padding.
         size: of an embedding.
+        shared: whether an id stands for the same token in the output.
     """
 
-    def __init__(self, input_size: int, padding_id: int, size: int) -> None:
+    def __init__(self, input_size: int, padding_id: int, size: int, *, shared: bool = True) -> None:
         super().__init__()
+        self.shared = shared
         self.input_size = input_size
         self.size = size
         self.embedding = TokenEmbedding(input_size, size, padding_idx=padding_id)
@@ -123,6 +125,11 @@ class TokenFrontend(SourceFrontend, TargetFrontend):
             raise UserError(
                 f"a tied embedding has as many tokens as the output, but there are {self.input_size} and "
                 f"{matrix.out_features}: share one vocabulary between source and target"
+            )
+        if not self.shared:
+            raise UserError(
+                "a tied embedding has the tokens of the output, and these are others: share one vocabulary between source and "
+                "target"
             )
         self.embedding.share(matrix)
 

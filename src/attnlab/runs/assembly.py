@@ -117,7 +117,7 @@ def _check_lengths(task: Task, model: Seq2Seq) -> None:
         source, target = examples.source.lengths, examples.target.lengths
         place, longest = task.place(split, int(source.argmax())), int(source.max())
         if limit is not None and longest > limit:
-            hint = f", or batches.max_length={limit - 1} to leave out longer examples" if split == "train" else ""
+            hint = ", or set a lower batches.max_length to leave out longer examples" if split == "train" else ""
             raise UserError(
                 f"the attention looks at {limit} source positions at most, but the longest source of {split} has {longest} "
                 f"tokens ({place}): raise max_length, of its score or of the encoder, to {longest}{hint}"

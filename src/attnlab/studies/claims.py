@@ -168,10 +168,16 @@ def combine(claim: Claim, intervals: Mapping[str, Interval], strict: Mapping[str
         verdict, told = CONTRADICTED, {o: i for o, i in strict.items() if claim.judge(i) == CONTRADICTED}
     else:
         verdict, told = UNDECIDED, {o: i for o, i in intervals.items() if claim.judge(i) != SUPPORTED}
-    return Verdict(claim.text, verdict, "; ".join(_tell(claim.one, told, digits)))
+    return Verdict(claim.text, verdict, "; ".join(_tell(claim, told, digits)))
 
 
-def _tell(one: str, intervals: Mapping[str, Interval], digits: int) -> Iterator[str]:
+def _tell(claim: Claim, intervals: Mapping[str, Interval], digits: int) -> Iterator[str]:
     for other, (low, high) in intervals.items():
-        shown = f"in [{low:+.{digits}f}, {high:+.{digits}f}]"
-        yield f"{one} - {other} {'has no interval, since too little varies' if math.isnan(low) else shown}"
+        shown = f"in [{', '.join(_show(bound, claim, digits) for bound in (low, high))}]"
+        yield f"{claim.one} - {other} {'has no interval, since too little varies' if math.isnan(low) else shown}"
+
+
+def _show(bound: float, claim: Claim, digits: int) -> str:
+    """Return a bound in the digits of the metric, or in as many as tell it from what the claim says."""
+    known = (places for places in range(digits, digits + 4) if round(bound, places) not in (claim.low, claim.high))
+    return f"{bound:+.{next(known, digits)}f}"

@@ -136,10 +136,10 @@ class Study:
 
     def others(self, label: str) -> list[str]:
         """Return the variants that one is compared with: all others; in a study of several tasks those of its column."""
-        own = {chosen_variant(runs[0].overrides): name for name, runs in self.variants.items()}
-        column = next((rows for rows in (self.plan.columns or {}).values() if label in map(own.get, rows.values())), None)
-        names = self.variants if column is None else map(own.get, column.values())
-        return [name for name in names if name in self.variants and name != label]
+        own = {name: chosen_variant(runs[0].overrides) for name, runs in self.variants.items()}
+        columns = ({*rows.values()} for rows in (self.plan.columns or {}).values())
+        column = next((rows for rows in columns if own[label] in rows), None)
+        return [name for name, variant in own.items() if name != label and (column is None or variant in column)]
 
     @property
     def ranking(self) -> "tuple[str, Metric]":
@@ -207,11 +207,11 @@ def chosen_variant(overrides: Iterable[str]) -> str:
 
 
 def find_variant(wanted: object, names: Mapping[tuple[str, ...], str]) -> str | None:
-    """Return the label of the variant that is named by it, by its overrides, or by the value of its one override."""
+    """Return the label of the variant that is named by it, by its overrides, or by the values of these."""
     name = "" if wanted is None else str(wanted)
     for overrides, label in names.items():
-        values = [override.partition("=")[2] for override in label.split()]
-        if name and (name == label or sorted(name.split()) in (sorted(label.split()), values, [*overrides])):
+        values = sorted(override.partition("=")[2] for override in label.split())
+        if name and (name == label or sorted(name.split()) in (sorted(label.split()), values, sorted(overrides))):
             return label
     return None
 

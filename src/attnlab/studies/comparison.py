@@ -13,11 +13,12 @@ from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.runs.record import ProbeFigure
 from attnlab.studies.collection import Study
+from attnlab.studies.comparability import is_comparable
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import Cost, known_costs
 from attnlab.studies.inference import CLUSTER, IMPROVEMENT, ORDER, Inference, difference_title, infer
 from attnlab.studies.matching import read_size
-from attnlab.studies.notes import is_comparable, remarks
+from attnlab.studies.notes import remarks
 from attnlab.studies.pace import EqualTime, choose_best, equal_time, equal_time_title
 from attnlab.studies.run import Run
 from attnlab.studies.table import Cell, Comparison
@@ -82,7 +83,7 @@ def compare_variants(study: Study, selection: Selection | None = None) -> Compar
 def _equal_time_column(study: Study, pace: EqualTime) -> Column:
     name, metric = study.ranking
     best = choose_best(metric) if is_comparable(study, name) else None
-    return metric_column(equal_time_title(metric), metric, study.done(), pace.value, best=best, brief=False)
+    return metric_column(equal_time_title(metric), metric, pace.reached, pace.value, best=best, brief=False)
 
 
 def _cost_column(study: Study, cost: Cost) -> Column:

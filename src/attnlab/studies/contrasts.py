@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +42,14 @@ class Contrast:
         p: of the test that was made, before any correction.
         seeds: of the first and of the second variant.
         scores: values of the runs of both.
-        are_pairs: whether those of one seed are a pair.
+        pairs_share: what two runs of one seed have in common, by which they are a pair; None where they are none.
     """
 
     difference: Difference
     p: float
     seeds: tuple[int, int]
     scores: tuple[NDArray[np.float64], NDArray[np.float64]]
-    are_pairs: bool = False
+    pairs_share: Literal["training", "examples"] | None = None
 
 
 Kind = tuple[str, str, int]
@@ -103,7 +103,7 @@ class MeasuredVariants:
         if pairs:
             scores = _scores(pairs)
             difference = seeds.compare_pairs(*scores)
-            return Contrast(difference, difference.p, (len(pairs), len(pairs)), scores, are_pairs=True)
+            return Contrast(difference, difference.p, (len(pairs), len(pairs)), scores, "examples")
         sample, places = self._sample(first[0].kind)
         systems = (
             [Use(places[id(run)], run.run.seed, run.run.record and run.run.record.training) for run in runs]
@@ -121,7 +121,7 @@ class MeasuredVariants:
         if any(first.kind != second.kind for first, second in pairs):
             return NOT_COMPARABLE
         scores = _scores(pairs)
-        return Contrast(self._estimate(pairs), math.nan, (len(pairs), len(pairs)), scores, are_pairs=True)
+        return Contrast(self._estimate(pairs), math.nan, (len(pairs), len(pairs)), scores, "examples")
 
     def order(self, contrast: Contrast, confidence: float) -> float | None:
         """Return by how much the first variant is not stochastically better than the second; None for too few seeds."""
@@ -129,14 +129,6 @@ class MeasuredVariants:
             return None
         one, other = (self.metric.sign * score for score in contrast.scores)
         return improvement.stochastic_order(one, other, confidence=confidence)
-
-    @property
-    def are_comparable(self) -> bool:
-        """Whether all runs of a seed have one form of the metric and the same examples: only then can all be ranked."""
-        kinds: dict[int, set[Kind]] = {}
-        for run in (run for runs in self.runs.values() for run in runs):
-            kinds.setdefault(run.run.seed, set()).add(run.kind)
-        return len({kind[0] for found in kinds.values() for kind in found}) == 1 and all(len(k) == 1 for k in kinds.values())
 
     def _shared(self, one: str, other: str) -> list[tuple[Measured, Measured]]:
         """Return the runs of two variants by seeds, if each seed has examples of its own, the same for both variants."""
@@ -212,7 +204,7 @@ def contrast_systems(sample: Sample, one: Sequence[Use], other: Sequence[Use]) -
     )
     difference = (seeds.compare_uses if pairs else seeds.compare_systems)(sample, *rows)
     scores = sample.values[rows[0]], sample.values[rows[1]]
-    return Contrast(difference, difference.p, (len(rows[0]), len(rows[1])), scores, are_pairs=bool(pairs))
+    return Contrast(difference, difference.p, (len(rows[0]), len(rows[1])), scores, "training" if pairs else None)
 
 
 def find_improvement(contrast: Contrast, metric: Metric) -> Probability | None:
@@ -229,7 +221,7 @@ def find_improvement(contrast: Contrast, metric: Metric) -> Probability | None:
         return None
     one, other = (metric.sign * score for score in contrast.scores)
     examples = sum(part.variance for part in contrast.difference.parts[1:])
-    if contrast.are_pairs:
+    if contrast.pairs_share:
         return improvement.probability_by_pairs(one - other, examples)
     return improvement.probability_of_improvement(one, other, examples)
 

@@ -10,6 +10,7 @@ from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.evaluation.significance.multiplicity import clusters, holm
 from attnlab.studies.collection import Study
+from attnlab.studies.comparability import is_comparable
 from attnlab.studies.contrasts import (
     NO_COMMON_SEED,
     NOT_COMPARABLE,
@@ -79,7 +80,8 @@ def infer(study: Study) -> Inference:
     made = {key: one for key, one in over_seeds.items() if isinstance(one, Contrast)}
     improvements = {key: p for key, one in made.items() if (p := find_improvement(one, metric)) is not None}
     orders = {key: order for key, one in made.items() if (order := sets[key[0]].order(one, confidence)) is not None}
-    numbers, apart, pairs = _cluster(sets, significance) if has_direction else ({}, {}, 0)
+    ranked = {test: sets[test] for test in study.tests if has_direction and is_comparable(study, name, test)}
+    numbers, apart, pairs = _cluster(ranked, significance)
     return Inference(
         significance, study.plan.significance, sets, against, corrected, improvements, orders, numbers, apart, pairs
     )
@@ -94,13 +96,13 @@ def choose_significance(asked: Significance, sets: Mapping[str, MeasuredVariants
 def _cluster(
     sets: Mapping[str, MeasuredVariants], significance: Significance
 ) -> tuple[dict[str, dict[str, int]], dict[str, list[tuple[str, str]]], int]:
-    """Number the clusters of variants on each test set.
+    """Number the clusters of variants on each test set whose values compare.
 
     Returns:
         The numbers, the pairs that are told apart within a cluster, and how many pairs were compared.
     """
     least = 2 if significance == "seeds" else 1
-    ranked = {test: _rank(tested, least) for test, tested in sets.items() if tested.are_comparable}
+    ranked = {test: _rank(tested, least) for test, tested in sets.items()}
     asked = [Pair(test, *pair) for test, labels in ranked.items() for pair in combinations(labels, 2)]
     if not 0 < len(asked) <= MOST_PAIRS[significance]:
         return {}, {}, len(asked)

@@ -10,6 +10,7 @@ from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import VARIANT, Study, chosen_variant
+from attnlab.studies.comparability import is_comparable
 from attnlab.studies.comparison import metric_column
 from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare, is_better, with_p
 from attnlab.studies.inference import TOLD, choose_significance
@@ -39,6 +40,11 @@ class MatrixColumn:
         """The mean over seeds of each row, the best first."""
         found = {row: mean(run.value for run in runs) for row, runs in self.tested.runs.items()}
         return dict(sorted(found.items(), key=lambda item: -self.metric.sign * item[1]))
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether one value is better than another: not where neither way is better, nor of values that do not compare."""
+        return self.metric.higher_is_better is not None and is_comparable(self.study, self.study.ranking[0], self.test)
 
 
 def split_columns(study: Study) -> dict[str, Study]:
@@ -107,15 +113,15 @@ def _find_equals(
     """
     sets = {name: one.tested for name, one in columns.items()}
     significance = choose_significance(study.plan.significance, sets)
-    pairs = [Pair(name, best, row) for name, one in columns.items() for best, *others in [one.means] for row in others]
+    ranked = {name: one.means for name, one in columns.items() if one.has_ranks}
+    pairs = [Pair(name, best, row) for name, means in ranked.items() for best, *others in [means] for row in others]
     found = compare(significance, sets, pairs)
     tested = with_p(found)
     p_values = holm({pair: made.p for pair, made in tested.items()})
-    equals = {}
-    for name, one in columns.items():
-        values = one.means
-        best = next(iter(values.values()))
-        equals[name] = {row for row, value in values.items() if value == best and one.tested.are_comparable}
+    equals: dict[str, set[str]] = {name: set() for name in columns}
+    for name, means in ranked.items():
+        best = next(iter(means.values()))
+        equals[name] = {row for row, value in means.items() if value == best}
     for pair, made in tested.items():
         if not is_better(made, columns[pair.test].metric, p_values[pair]):
             equals[pair.test].add(pair.other)
@@ -123,10 +129,12 @@ def _find_equals(
 
 
 def _order(columns: Mapping[str, MatrixColumn], shared: set[str]) -> list[str]:
-    ranks: dict[str, list[int]] = {}
-    for one in columns.values():
-        for rank, row in enumerate(one.means):
-            ranks.setdefault(row, []).append(rank)
+    ranks: dict[str, list[float]] = {}
+    for means in (one.means for one in columns.values() if one.has_ranks):
+        order = [value for row, value in means.items() if _is_shared(row, shared)]
+        for row, value in means.items():
+            if value in order:  # of equal values each has the mean of their ranks
+                ranks.setdefault(row, []).append(order.index(value) + (order.count(value) - 1) / 2)
     known = dict.fromkeys(row for one in columns.values() for row in one.study.variants)
     return sorted(known, key=lambda row: (not _is_shared(row, shared), mean(ranks.get(row, [math.inf]))))
 
@@ -144,7 +152,7 @@ def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, C
     made = metric_column("", one.metric, done, lambda run: run.value(one.test, name)).cells
     losses = {row: -one.metric.sign * value for row, value in means.items()}
     bounds = [loss for row, loss in losses.items() if _is_shared(row, shared)] or [*losses.values()]
-    span = max(bounds) - min(bounds)
+    span = max(bounds) - min(bounds) if one.has_ranks else 0.0
     shades = {row: min(1.0, max(0.0, (max(bounds) - loss) / span)) for row, loss in losses.items()} if span else {}
     cells = {}
     for row, cell in made.items():
@@ -158,8 +166,10 @@ def _notes(
     columns: Mapping[str, MatrixColumn], significance: Significance, found: Mapping[Pair, Contrast | str]
 ) -> Iterator[str]:
     for name, one in columns.items():
-        direction = "lower is better" if one.metric.higher_is_better is False else "higher is better"
-        yield f"{name}: {', '.join(filter(None, (one.metric.title, direction, f'on {one.test}')))}"
+        metric = one.metric
+        direction = {True: "higher is better", False: "lower is better", None: "neither way is better"}[metric.higher_is_better]
+        apart = "" if one.has_ranks or metric.higher_is_better is None else "not comparable, and so not ranked or tested"
+        yield f"{name}: {', '.join(filter(None, (metric.title, direction, f'on {one.test}', apart)))}"
     seeds = sorted({len(runs) for one in columns.values() for runs in one.tested.runs.values()})
     told = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))) if seeds else "no"
     plural = "" if told == "1" else "s"
@@ -182,5 +192,5 @@ def _notes(
     yield "shade: where a value lies between the worst and the best of its column, controls of single columns left out"
     if any(count > 1 for count in seeds):
         yield "[ ] is Student's 95 % confidence interval of the mean over seeds, as far as the metric goes"
-    yield "rows are ordered by their mean rank over the columns, with controls of single columns below"
+    yield "rows are ordered by their mean rank among those that all columns have, with controls of single columns below"
     yield "values of one column compare, those of two do not: each column has a report of its own"

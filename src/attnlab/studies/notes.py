@@ -9,6 +9,7 @@ from typing import Any
 from attnlab.config import WITHOUT_EFFECT, targets, without_keys
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Study
+from attnlab.studies.comparability import has_data_by_seed, has_equal_seeds, signatures
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import known_costs
 from attnlab.studies.inference import Inference, describe, difference_title
@@ -31,7 +32,7 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
         *map(Note, _of_probes(study)),
         *map(Note, _of_seeds(study)),
         *describe(study, inference),
-        *map(Note, _of_uses(study, inference)),
+        *map(Note, _of_pairs(study, inference)),
         *_of_calibration(study, inference),
         *_of_equal_time(study),
         *_of_costs(study),
@@ -43,41 +44,17 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
     ]
 
 
-def signatures(study: Study, metric: str, test: str) -> list[str]:
-    """Return what must agree for the values of a metric on a test set to be compared, in each form that there is."""
-    runs = (run for run in study.finished_runs if run.value(test, metric) is not None)
-    return sorted({run.result.signature(test, metric) for run in runs})
-
-
-def is_comparable(study: Study, metric: str, *tests: str) -> bool:
-    """Tell whether the values of a metric are of one form and, seed by seed, of the same examples: nothing else is ranked.
-
-    Args:
-        study: with finished runs.
-        metric: its name.
-        tests: names of the test sets; none asks for all of them, by which the validation set is judged too.
-    """
-    return all(len(signatures(study, metric, test)) <= 1 and _has_same_examples(study, test) for test in tests or study.tests)
-
-
-def _has_same_examples(study: Study, test: str) -> bool:
-    """Tell whether all runs of a seed were tested on the same examples."""
-    found: dict[int, set[str]] = {}
-    for run in study.finished_runs:
-        if test in run.result.tests:
-            found.setdefault(run.seed, set()).add(run.example_order(test)[0])
-    return all(len(digests) == 1 for digests in found.values())
-
-
 def _of_calibration(study: Study, inference: Inference) -> Iterator[Note]:
     if inference.corrected and (told := tell_published(inference.significance)):
         yield Note(told, (difference_title(study),))
 
 
-def _of_uses(study: Study, inference: Inference) -> Iterator[str]:
-    pairs = any(isinstance(found, Contrast) and found.are_pairs for found in inference.against.values())
-    if inference.significance == "seeds" and pairs and not has_data_by_seed(study):
+def _of_pairs(study: Study, inference: Inference) -> Iterator[str]:
+    made = {found.pairs_share for found in inference.against.values() if isinstance(found, Contrast)}
+    if inference.significance == "seeds" and "training" in made:
         yield "variants that differ in their search alone share their trainings: runs of one seed are one model, and so a pair"
+    if inference.significance == "seeds" and "examples" in made and not has_data_by_seed(study):
+        yield "each seed has test examples of its own, the same for all variants: runs of one seed are a pair"
 
 
 def _of_metrics(study: Study) -> Iterator[Note]:
@@ -119,20 +96,14 @@ def _differing_parts(found: Sequence[str]) -> str:
     return ", ".join(f"{name} ({', '.join(told)})" for name, told in values.items() if len(told) > 1) or "; ".join(found)
 
 
-def has_data_by_seed(study: Study) -> bool:
-    """Tell whether each seed has data of its own, the same for all variants."""
-    data: dict[int, set[str]] = {}
-    for run in study.finished_runs:
-        data.setdefault(run.seed, set()).add(run.result.data)
-    return len(data) > 1 and sum(map(len, data.values())) == len(data) == len(set[str]().union(*data.values()))
-
-
 def _of_examples(study: Study) -> Iterator[str]:
     if has_data_by_seed(study):
         yield (
             "each seed has data of its own, the same for all variants: runs of one seed are a pair, and the spread over seeds "
             "holds that between data"
         )
+        if any(not has_equal_seeds(study, test) for test in study.tests):
+            yield "not ranked: not all variants have the same seeds, and so not the same data"
         return
     for test in study.tests:
         if len({run.example_order(test)[0] for run in study.finished_runs if test in run.result.tests}) > 1:
@@ -179,7 +150,7 @@ def _of_equal_time(study: Study) -> Iterator[Note]:
     if pace := equal_time(study):
         title = equal_time_title(study.ranking[1])
         yield Note(
-            f"{title}: the best on the validation set (greedy search) within the first {pace.seconds:,.1f} s of training, "
+            f"{title}: the best on the validation set within the first {pace.seconds:,.1f} s of training, "
             f"after which {pace.fastest} was finished; the time of validation is not counted",
             (title,),
         )

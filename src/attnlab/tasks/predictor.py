@@ -83,15 +83,20 @@ class Predictor:
 
     def n_best(self, sources: Sequence[str]) -> list[list[Prediction]]:
         """Return all predictions that the search keeps, best first; see :meth:`predict`."""
-        if isinstance(sources, str):
-            raise UserError("sources are a list of lines, not one text: write [text]")
-        examples = self.task.parse(sources)
-        self.check_lengths(examples)
+        examples = self.read_sources(sources)
         found: dict[int, list[Prediction]] = {}
         for batch in self.batches(examples):
             each = zip(batch.indices.tolist(), self._search(batch), strict=True)
             found |= {index: [self.task.read(one, examples, index) for one in hypotheses] for index, hypotheses in each}
         return [found.get(index) or [predict_nothing(index)] for index in range(len(examples))]
+
+    def read_sources(self, sources: Sequence[str]) -> Examples:
+        """Return lines of text as examples that the models can read; see :meth:`predict`."""
+        if isinstance(sources, str):
+            raise UserError("sources are a list of lines, not one text: write [text]")
+        examples = self.task.parse(sources)
+        self.check_lengths(examples)
+        return examples
 
     def force(self, sources: Sequence[str], targets: Sequence[str], *, heads: bool = False) -> list[ForcedDecoding]:
         """Let the models write given targets, in the order of the sources.

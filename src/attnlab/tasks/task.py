@@ -20,7 +20,7 @@ from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
-from attnlab.source import PACKAGE, foreign_files, hash_code
+from attnlab.source import PACKAGE, foreign_files, foreign_names, hash_code
 
 if TYPE_CHECKING:
     from attnlab.tasks.predictor import Predictor
@@ -34,6 +34,16 @@ class Data(Protocol):
 
     def fingerprint(self) -> str:
         """Return a hash of everything that decides it."""
+
+
+def fingerprint_data(data: Data) -> str:
+    """Return the fingerprint of data; of a class that is a user's own its name counts too, for a file may have several.
+
+    Raises:
+        UserError: data that cannot be read.
+    """
+    found, names = data.fingerprint(), foreign_names([type(data)])
+    return hashlib.sha256(" ".join([found, *names]).encode()).hexdigest() if names else found
 
 
 class Task(ABC):
@@ -86,7 +96,7 @@ class Task(ABC):
         Raises:
             UserError: data that cannot be read.
         """
-        return self._data.fingerprint()[:32]
+        return fingerprint_data(self._data)[:32]
 
     @property
     def parts(self) -> Sequence[type]:
@@ -106,9 +116,10 @@ class Task(ABC):
         """Hash what decides something that is made of the data, with the code that makes examples and with more code."""
         own = {Path(inspect.getfile(part)).parent for part in type(self).__mro__ if issubclass(part, Task) and part is not Task}
         places = [folder for folder in own if folder.is_relative_to(PACKAGE)]
-        files = foreign_files([type(self), *self.parts])
-        code = hash_code([*places, PACKAGE / "data", PACKAGE / "seeding.py", *files, *more])
-        return hashlib.sha256(f"{content} {code} {attnlab.__version__}".encode()).hexdigest()[:32]
+        classes = [type(self), *self.parts]
+        code = hash_code([*places, PACKAGE / "data", PACKAGE / "seeding.py", *foreign_files(classes), *more])
+        made = " ".join([content, code, attnlab.__version__, *foreign_names(classes)])
+        return hashlib.sha256(made.encode()).hexdigest()[:32]
 
     @abstractmethod
     def prepare(self) -> None:

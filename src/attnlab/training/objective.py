@@ -77,7 +77,8 @@ class Objective:
                 "label smoothing spreads probability over tokens that this head gives none: set label_smoothing to 0, or "
                 "choose another head"
             )
-        if self.teacher_forcing.ratio < 1 and not model.target_frontend.reads_tokens:
+        reads_tokens = model.target_frontend.reads_tokens and model.decoder.reads_targets
+        if self.teacher_forcing.ratio < 1 and not reads_tokens:
             raise UserError("no previous token is read here, right or written: leave teacher_forcing.ratio at 1")
         for name, loss in self.auxiliary.items():
             loss.validate(name, model.decoder.attention)

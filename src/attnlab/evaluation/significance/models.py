@@ -130,19 +130,19 @@ def compare_models(
     owners = {name: contest for contest in family for name in contest.systems}
     tested = [name for name, owner in owners.items() if not math.isnan(owner.values[name] - owner.value)]
     as_large, made = dict.fromkeys(tested, 0), dict.fromkeys(tested, 0)
-    unknown, portion, number = tested, samples, 0
+    unknown, number = tested, 0
     p_values: dict[Key, float] = dict.fromkeys(owners, math.nan)
     while unknown:
         for contest in family:
             if asked := [name for name in unknown if owners[name] is contest]:
-                for name, count in contest.count_as_large(asked, portion, seed + number).items():
+                for name, count in contest.count_as_large(asked, samples, seed + number).items():
                     as_large[name] += count
-                    made[name] += portion
+                    made[name] += samples
                     p_values[name] = (as_large[name] + 1) / (made[name] + 1)
         factors = holm_factors(p_values)
         limit = max(samples, most * len(tested))
         unknown = [name for name in unknown if made[name] < limit and not _is_known(p_values[name], factors[name], made[name])]
-        number, portion = number + 1, min(2 * portion, limit)
+        number += 1
     corrected = holm(p_values)
     return {name: ModelsDifference(p_values[name], corrected[name], made.get(name, 0)) for name in owners}
 

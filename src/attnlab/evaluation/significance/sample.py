@@ -7,7 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.metric import Metric, Statistics
+from attnlab.evaluation.resampling import SEED, bootstrap
 
+SAMPLES = 1000
+"""Of the examples, with replacement."""
 Indices = Sequence[int] | NDArray[np.intp]
 
 
@@ -30,7 +33,8 @@ def sample_models(metric: Metric, statistics: Sequence[Statistics]) -> Sample:
     """Measure models, and how their values vary together with the examples, by the jackknife (Efron and Stein 1981).
 
     With f_i the values without example i and f̄ their mean over i, the covariance is (N-1)/N Σ_i (f_i - f̄)(f_i - f̄)ᵀ. It needs
-    no derivative of the metric and is the same code for all of them.
+    no derivative of the metric and is the same code for all of them that are smooth. For the others it is the covariance over
+    samples of the examples with replacement, the same for all models (Efron 1979).
 
     Args:
         metric: of any kind.
@@ -38,9 +42,12 @@ def sample_models(metric: Metric, statistics: Sequence[Statistics]) -> Sample:
     """
     totals = [rows.sum(axis=0) for rows in statistics]
     values = np.array([metric.value(total) for total in totals])
+    examples = len(statistics[0])
+    if not metric.is_smooth:
+        drawn = np.stack([metric.values(bootstrap(rows, SAMPLES, SEED)) for rows in statistics])
+        return Sample(values, np.atleast_2d(np.cov(drawn)), examples)
     without = np.stack([metric.values(total - rows) for total, rows in zip(totals, statistics, strict=True)])
     apart = without - without.mean(axis=1, keepdims=True)
-    examples = without.shape[1]
     return Sample(values, (examples - 1) / examples * (apart @ apart.T), examples)
 
 

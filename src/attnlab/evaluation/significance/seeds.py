@@ -25,7 +25,9 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
         E = max(0, mᵀ C m - min(R_a, S²_a) / n_a - min(R_b, S²_b) / n_b),    R_a = (Σ_s C_ss - Σ_s,t C_st / n_a) / (n_a - 1).
 
     R_a is taken out because S²_a holds it, as far as it does: a few seeds may happen to lie closer than that. So V is never
-    below mᵀ C m, the variance for these trained models. Seeds have Welch's degrees of freedom, E has N - 1. Seeds are no
+    below mᵀ C m, the variance for these trained models. Seeds have Welch's degrees of freedom, but at most those that the
+    smaller number of seeds would have on both sides, 2 (min(n_a, n_b) - 1): Welch's are estimated from the same few seeds, and
+    two beside ten would be found to differ too often. E has N - 1. Seeds are no
     pairs, although two systems of one seed share the order of the batches and the initial weights of the parts that both
     have: with three seeds pairs would cost half the degrees of freedom, and where a seed is good for both, the test without
     pairs finds too few differences and never too many.
@@ -92,9 +94,10 @@ def _spread(values: NDArray[np.float64]) -> float:
 
 
 def _welch(spreads: Sequence[float], counts: Sequence[int]) -> Part:
-    """Return the variance of a difference of means, and its degrees of freedom by Welch (1947)."""
+    """Return the variance of a difference of means, and its degrees of freedom by Welch (1947), within their limit."""
     terms = sum(spread**2 / (count - 1) for spread, count in zip(spreads, counts, strict=True))
-    return Part(sum(spreads), sum(spreads) ** 2 / terms if terms else float(sum(counts) - 2))
+    most = 2.0 * (min(counts) - 1)
+    return Part(sum(spreads), min(sum(spreads) ** 2 / terms, most) if terms else most)
 
 
 def compare_pairs(one: NDArray[np.float64], other: NDArray[np.float64]) -> Difference:

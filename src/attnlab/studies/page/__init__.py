@@ -12,6 +12,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from attnlab.studies.collection import Study, tally
+from attnlab.studies.comparability import has_data_by_seed
 from attnlab.studies.page import charts, contents
 from attnlab.studies.table import Comparison
 from attnlab.studies.tuning.selection import Selection
@@ -67,7 +68,7 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         differences=contents.differences(study) if not study.plan.columns else ([], {}),
         columns={name: study.folder.column_page_file(name).name for name in study.plan.columns or {}},
         facts=facts,
-        mixed=[fact.name for fact in facts if len(fact.values) > 1],
+        mixed=[fact.name for fact in facts if len(fact.values) > 1 and not (fact.name == "data" and has_data_by_seed(study))],
         data={
             "variants": [*shown, *(label for label in study.variants if label not in shown)],
             "shown": len(shown),
@@ -81,9 +82,9 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
 
 
 def _plain(node: Any) -> Any:
-    """Return containers that JSON knows; of numbers six digits are more than a chart shows."""
+    """Return containers that JSON knows; of numbers nine digits are more than a chart shows, and those of a count."""
     if isinstance(node, float):
-        return float(f"{node:.6g}")
+        return float(f"{node:.9g}")
     if is_dataclass(node):
         return {field.name: _plain(getattr(node, field.name)) for field in fields(node)}
     if isinstance(node, dict):

@@ -151,4 +151,4 @@ def _series(label: str, found: Mapping[Any, Sequence[float]]) -> Series | None:
 
 def _spread(values: Sequence[float]) -> Spread | None:
     finite = [value for value in values if math.isfinite(value)]
-    return Spread(fmean(finite), min(finite), max(finite), len(finite)) if finite else None
+    return Spread(fmean(finite), float(min(finite)), float(max(finite)), len(finite)) if finite else None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study
-from attnlab.studies.notes import is_comparable
+from attnlab.studies.comparability import is_comparable
 from attnlab.studies.table import TuningTable
 from attnlab.studies.tuning.selection import Selection, TunedVariant, collect_selection
 
@@ -36,8 +36,8 @@ def tabulate(study: Study, selection: Selection) -> TuningTable:
 
 
 def _is_ranked(study: Study, selection: Selection) -> bool:
-    """Tell whether the scores have one form, as the tests of finished runs have it: others make no order."""
-    return is_comparable(study, metric_name(selection.monitor))
+    """Tell whether the scores have one form, as the tests of finished runs have it: others make no order, nor do any before."""
+    return bool(study.tests) and is_comparable(study, metric_name(selection.monitor))
 
 
 def _in_order(study: Study, selection: Selection) -> dict[str, TunedVariant]:

@@ -156,3 +156,7 @@ class Induction(SymbolProblems):
         place = int(generator.integers(length))
         source[place:place] = [0]
         return SymbolProblem([*source, 0], [source[place + 1]], [place + 1])
+
+    @override
+    def length(self, problem: SymbolProblem) -> int:
+        return len(problem.source) - 2

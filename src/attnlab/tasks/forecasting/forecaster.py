@@ -108,8 +108,7 @@ class Forecaster(Predictor):
 
     @override
     def n_best(self, sources: Sequence[str]) -> list[list[Prediction]]:
-        examples = self.task.parse(sources)
-        self.check_lengths(examples)
+        examples = self.read_sources(sources)
         found: dict[int, Prediction] = {}
         for batch in self.batches(examples):
             found |= {prediction.index: prediction for prediction in self.search_batch(batch, examples)}

@@ -37,13 +37,14 @@ class RowFrontend(SourceFrontend, TargetFrontend):
 
 
 class PlainRows(SourceFrontend, TargetFrontend):
-    """x_t = r_t: the numbers of a row as they are. No parameters.
+    """x_t = r_t: the numbers of a row as they are; a control reads none of those that it has written. No parameters.
 
     Args:
         input_size: numbers in a row.
     """
 
     reads_numbers = True
+    reads_tokens = False
 
     def __init__(self, input_size: int) -> None:
         super().__init__()

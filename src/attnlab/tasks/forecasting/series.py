@@ -2,10 +2,11 @@
 
 import csv
 import math
+from calendar import monthrange
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
 from pathlib import Path
 
@@ -29,13 +30,15 @@ class Table:
         names: of the columns.
         num_targets: columns to be forecast.
         values: (rows, columns), float64, in the data's own units.
-        times: of each row; None where they are not known.
+        times: of each row, as the clocks of the place have them; None where they are not known.
+        offset: of the last time from UTC, where the file tells it.
     """
 
     names: tuple[str, ...]
     num_targets: int
     values: NDArray[np.float64]
     times: tuple[datetime, ...] | None = None
+    offset: tzinfo | None = None
 
     def choose(self, names: Sequence[str], num_targets: int) -> "Table":
         """Return the table of these columns, in this order.
@@ -47,7 +50,7 @@ class Table:
             if name not in self.names:
                 raise UserError(f"the series has no column {name!r}, which the model knows: {nearest(name, self.names)}")
         values = self.values[:, [self.names.index(name) for name in names]]
-        return Table(tuple(names), num_targets, values, self.times)
+        return replace(self, names=tuple(names), num_targets=num_targets, values=values)
 
 
 @dataclass(frozen=True)
@@ -115,15 +118,48 @@ def read_table(
     if not targets or not rows:
         raise UserError(f"{path} holds {'no row' if targets else 'no column to be forecast'}")
     places = [names.index(name) for name in chosen]
+    if "" in chosen:
+        raise UserError(f"{path}: column {names.index('') + 1} has no name: name it, or leave it out")
     values = np.array([_numbers(cells, places, names, f"{path}, line {number}") for number, cells in rows], dtype=np.float64)
-    times = None if time is None else _times(rows, names.index(time), path)
-    return Table(tuple(chosen), len(targets), values, times)
+    table = Table(tuple(chosen), len(targets), values)
+    if time is None:
+        return table
+    times = _times(rows, names.index(time), path)
+    # Hours and weekdays are those of the place.
+    return replace(table, times=tuple(known.replace(tzinfo=None) for known in times), offset=times[-1].tzinfo)
 
 
 def step_between(times: Sequence[datetime]) -> timedelta:
     """Return how far one time is from the next: the commonest step, the last one of several that are equally common."""
     steps = [later - earlier for earlier, later in pairwise(times)]
     return Counter(reversed(steps)).most_common(1)[0][0] if steps else timedelta()
+
+
+def months_between(times: Sequence[datetime]) -> int:
+    """Return how many months each time is from the next, if it is as many for all, on the same day or the last of the month,
+    by the same clock time; else 0.
+    """
+    steps = {12 * (later.year - earlier.year) + later.month - earlier.month for earlier, later in pairwise(times)}
+    days, clocks = {time.day for time in times}, {time.time() for time in times}
+    is_regular = len(steps) == len(clocks) == 1 and (len(days) == 1 or all(map(_is_end_of_month, times)))
+    return steps.pop() if is_regular else 0
+
+
+def next_times(times: Sequence[datetime], count: int) -> list[datetime]:
+    """Return the times that come after some: as many months apart as these, or else the commonest step."""
+    months, last = months_between(times), times[-1]
+    if not months:
+        return [last + step_between(times) * ahead for ahead in range(1, count + 1)]
+    at_end, found = all(map(_is_end_of_month, times)), []
+    for ahead in range(1, count + 1):
+        year, month = divmod(12 * last.year + last.month - 1 + months * ahead, 12)
+        _, most = monthrange(year, month + 1)
+        found.append(last.replace(year=year, month=month + 1, day=most if at_end else min(last.day, most)))
+    return found
+
+
+def _is_end_of_month(time: datetime) -> bool:
+    return time.day == monthrange(time.year, time.month)[1]
 
 
 def _is_number(text: str) -> bool:
@@ -155,7 +191,7 @@ def _numbers(cells: Sequence[str], places: Sequence[int], names: Sequence[str], 
     return numbers
 
 
-def _times(rows: Sequence[tuple[int, Sequence[str]]], place: int, path: Path) -> tuple[datetime, ...]:
+def _times(rows: Sequence[tuple[int, Sequence[str]]], place: int, path: Path) -> list[datetime]:
     times: list[datetime] = []
     for number, cells in rows:
         try:
@@ -165,10 +201,13 @@ def _times(rows: Sequence[tuple[int, Sequence[str]]], place: int, path: Path) ->
             raise UserError(f"{path}, line {number}: {cells[place]!r} is no time {form}") from error
         if times and (time.tzinfo is None) != (times[-1].tzinfo is None):
             raise UserError(f"{path}, line {number}: this time or the one before has no offset from UTC: give all of them one")
-        if times and time <= times[-1]:
+        if times and time == times[-1]:
+            remedy = "leave one out, or give all times an offset from UTC if the clocks were put back"
+            raise UserError(f"{path}, line {number}: {cells[place]} is the time of the line before too: {remedy}")
+        if times and time < times[-1]:
             raise UserError(f"{path}, line {number}: {cells[place]} is not after the time of the line before: sort the lines")
         times.append(time)
-    return tuple(time.replace(tzinfo=None) for time in times)  # hours and weekdays are those of the place
+    return times
 
 
 def read_file(path: Path) -> bytes:

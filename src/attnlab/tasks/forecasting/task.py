@@ -25,7 +25,7 @@ from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
 from attnlab.tasks.forecasting.forecaster import Forecast, Forecaster
 from attnlab.tasks.forecasting.frontends import PlainRows, RowFrontend
-from attnlab.tasks.forecasting.series import Series, Table, step_between
+from attnlab.tasks.forecasting.series import Series, Table, months_between, next_times, step_between
 from attnlab.tasks.forecasting.sources import SeriesSource
 from attnlab.tasks.forecasting.windows import Rows, Scale, WindowExamples, count_calendar, lag_links
 from attnlab.tasks.task import Task
@@ -195,15 +195,15 @@ class Forecasting(Task):
         values = np.vstack([table.values[-look_back:], np.repeat(table.values[-1:], horizon, axis=0)])
         times = table.times
         if times is not None:
-            step = step_between(times)
-            if len({later - earlier for earlier, later in pairwise(times[-look_back:])}) > 1:
+            steps = {later - earlier for earlier, later in pairwise(times[-look_back:])}
+            if len(steps) > 1 and not months_between(times):
                 log.warning(
                     "%s: the last %d times are not equally far apart; those of the forecast are %s apart, the commonest step",
                     path,
                     look_back,
-                    step,
+                    step_between(times),
                 )
-            times = (*times[-look_back:], *(times[-1] + step * ahead for ahead in range(1, horizon + 1)))
+            times = (*times[-look_back:], *next_times(times, horizon))
         whole = replace(table, values=values, times=times)
         rows = Rows.of(whole if known["calendar"] else replace(whole, times=None), self.scale)
         return whole, WindowExamples(rows, np.array([look_back]), look_back=look_back, horizon=horizon)

@@ -15,7 +15,7 @@ from attnlab.data.examples import Examples
 from attnlab.data.links import BatchLinks, GoldLinks, LinksOnDemand
 from attnlab.data.ondemand import OnDemand
 from attnlab.data.ragged import Ragged
-from attnlab.tasks.forecasting.series import CALENDAR, Table, calendar_features, step_between
+from attnlab.tasks.forecasting.series import CALENDAR, Table, calendar_features, next_times
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Rows:
 
     @classmethod
     def of(cls, table: Table, scale: Scale) -> "Rows":
-        """Standardise the rows of a table; the time after the last is one step further, see :func:`step_between`."""
+        """Standardise the rows of a table; the time after the last is one step further, see :func:`next_times`."""
         values = scale.standardise(table.values)
         known = np.zeros((len(values) + 1, 0))
         if table.times is not None:
-            known = calendar_features([*table.times, table.times[-1] + step_between(table.times)])
+            known = calendar_features([*table.times, *next_times(table.times, 1)])
         targets = values[:, : table.num_targets]
         source, target = np.hstack([values, known[:-1]]), np.hstack([targets, known[1:]])
         return cls(source.astype(np.float32), target.astype(np.float32), targets.astype(np.float32))

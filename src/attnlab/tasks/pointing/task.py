@@ -26,7 +26,7 @@ from attnlab.tasks.pointing.frontends import ElementFrontend, PointedElement
 from attnlab.tasks.pointing.lines import read_elements, read_positions, show_element, write_positions
 from attnlab.tasks.pointing.problems import Problem, ProblemList, Problems
 from attnlab.tasks.pointing.visits import PointingPredictor
-from attnlab.tasks.task import Task
+from attnlab.tasks.task import Task, fingerprint_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,13 +70,13 @@ class Pointing(Task):
     @cached_property
     @override
     def content(self) -> str:
-        return hashlib.sha256(f"{self.problems.fingerprint()} {self.batches.max_length}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{fingerprint_data(self.problems)} {self.batches.max_length}".encode()).hexdigest()[:32]
 
     @override
     def prepare(self) -> None:
         if self._loaded:
             return
-        key = self.hash_with_code(self.problems.fingerprint())
+        key = self.hash_with_code(fingerprint_data(self.problems))
         self._loaded = load_or_make(self.cache_dir / "problems" / key, make=self._draw, read=self._read)
         limit = self.batches.max_length
         if limit is not None:

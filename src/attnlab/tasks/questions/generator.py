@@ -155,13 +155,19 @@ class GeneratedStories(Stories):
     def _draw_new(
         self, generator: np.random.Generator, task: int, length: int, seen: set[tuple[tuple[Sentence, ...], Sentence]]
     ) -> Question:
+        known = 0
         for _ in range(TRIES):
             question = self._draw(generator, task, length)
             if question is not None and (question.story, question.words) not in seen:
                 return question
+            known += question is not None
+        if not known:
+            raise UserError(
+                f"hardly any story of {length} sentences has a question of task {task}: raise min_length, or lower people"
+            )
         raise UserError(
-            f"nearly all stories of {length} sentences with a question of task {task} are in the training set, or there are "
-            "none: raise min_length, people or places"
+            f"nearly all stories of {length} sentences with a question of task {task} are in the training set: raise "
+            "min_length, people or places"
         )
 
     def _draw(self, generator: np.random.Generator, task: int, length: int) -> Question | None:

@@ -69,6 +69,7 @@ class SolvedTasks(TaskErrors):
 
     label = "solved tasks"
     digits = 0
+    is_smooth = False
     limits = NOT_NEGATIVE
 
     @override

@@ -9,7 +9,7 @@ from attnlab.data.batches import BatchOptions
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
-from attnlab.errors import UserError
+from attnlab.errors import UserError, nearest
 from attnlab.evaluation.alignment import from_weights
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
@@ -60,6 +60,9 @@ class Questions(Task):
             raise UserError(f"read is sentences or words, not {read!r}")
         if entities and read == "words":
             raise UserError("entities stand before sentences, not before words: leave them out, or read sentences")
+        for entity in entities:
+            if len(entity.split()) != 1 or [other.lower() for other in entities].count(entity.lower()) > 1:
+                raise UserError(f"entities are words, each of them once, and {entity!r} is none or there twice")
         self.stories = data
         self.test_names = data.test_names
         self.read_as: Unit = read
@@ -83,6 +86,11 @@ class Questions(Task):
         loaded = self.stories.load()
         others = [question for split, part in loaded.items() if split != "train" for question in part]
         if self._vocabulary is None:  # a trained model's own stays, whatever its data have become
+            words = {word for question in loaded["train"] for sentence in question.story for word in sentence}
+            if unknown := [entity for entity in self.entities if entity not in words]:
+                raise UserError(
+                    f"no story of the training tells of the entity {unknown[0]!r}: {nearest(unknown[0], sorted(words))}"
+                )
             self._vocabulary = Vocabulary.of(loaded["train"], others, self.entities)
         limit = self.batches.max_length
         if limit is not None:

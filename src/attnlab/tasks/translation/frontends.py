@@ -21,10 +21,11 @@ class LanguageFrontend(TokenFrontend):
         input_size: number of ids.
         padding_id: the id of padding.
         size: of an embedding.
+        shared: whether an id stands for the same token in the output.
     """
 
-    def __init__(self, token: LanguageToken, input_size: int, padding_id: int, size: int) -> None:
-        super().__init__(input_size, padding_id, size)
+    def __init__(self, token: LanguageToken, input_size: int, padding_id: int, size: int, *, shared: bool = True) -> None:
+        super().__init__(input_size, padding_id, size, shared=shared)
         self.tells_attention_alone = token == "query"
 
     @override

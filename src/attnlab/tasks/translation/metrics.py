@@ -131,7 +131,8 @@ def _bleu(smoothing: str, lowercase: bool, language: str) -> bleu.BLEU:
     try:
         scorer = make(trg_lang=short_code(language))
     except RuntimeError as error:
-        raise UserError(f"BLEU of language {language!r} needs a tokenizer: pip install 'attnlab[{language}]'") from error
+        extra = short_code(language)
+        raise UserError(f"BLEU of language {language!r} needs a tokenizer: pip install 'attnlab[{extra}]'") from error
     if is_unspaced(language) and scorer.tokenizer_signature == bleu.BLEU.TOKENIZER_DEFAULT:
         return make(tokenize="char")  # to the default a whole sentence is one word
     return scorer
@@ -140,8 +141,10 @@ def _bleu(smoothing: str, lowercase: bool, language: str) -> bleu.BLEU:
 class TokenizedBLEU(SacreBLEUMetric):
     """Tokenized, lower-cased BLEU, for comparison with older papers alone: it depends on the tokenizer.
 
-    Both sides are detokenized text, lower-cased and tokenized by Moses' rules for the language, so that systems with different
-    tokenizers of their own still compare. The signature holds ``tok:moses-LANGUAGE``. Languages that are written without spaces
+    Both sides are detokenized text, lower-cased and then tokenized by Moses' rules for the language, in the order of Multi30k's
+    own preparation, so that systems with different tokenizers of their own still compare, those that write lower case included.
+    A full stop before another sentence of a line stays with its word, as these rules ask for a capital letter after it. The
+    signature holds ``tok:moses-LANGUAGE``. Languages that are written without spaces
     have none, since these rules would take a whole sentence for one word.
     """
 
@@ -157,12 +160,12 @@ class TokenizedBLEU(SacreBLEUMetric):
 
     @override
     def lines(self, lines: Sequence[str], facts: Mapping[str, Any]) -> list[str]:
-        tokenizer = _moses(str(facts.get("language", "en")))
+        tokenizer = _moses(short_code(str(facts.get("language", "en"))))
         return [tokenizer.tokenize(line.lower(), return_str=True, escape=False) for line in lines]
 
     @override
     def signature(self, facts: Mapping[str, Any]) -> str:
-        tokenizer = f"tok:moses-{facts.get('language', 'en')}"
+        tokenizer = f"tok:moses-{short_code(str(facts.get('language', 'en')))}"
         return super().signature(facts).replace("case:mixed", "case:lc").replace("tok:none", tokenizer)
 
 

@@ -25,7 +25,7 @@ from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenFronten
 from attnlab.model import Seq2Seq
 from attnlab.search import Hypothesis, Search
 from attnlab.source import PACKAGE
-from attnlab.tasks.task import Task
+from attnlab.tasks.task import Task, fingerprint_data
 from attnlab.tasks.translation.alignment import link_words_of_text
 from attnlab.tasks.translation.annotations import Annotation
 from attnlab.tasks.translation.copying import copy_for_unknown
@@ -112,7 +112,7 @@ class Translation(Task):
 
     @cached_property
     def _corpus_fingerprint(self) -> str:
-        return self.corpus.fingerprint()
+        return fingerprint_data(self.corpus)
 
     @cached_property
     @override
@@ -274,9 +274,10 @@ class Translation(Task):
 
     @override
     def source_frontend(self, size: int) -> SourceFrontend:
+        shared = self.vocabularies[0].tokens == self.vocabularies[1].tokens
         if self.is_multilingual and self.corpus.language_token != "target":
-            return LanguageFrontend(self.corpus.language_token, len(self.vocabularies[0]), PAD, size)
-        return TokenFrontend(len(self.vocabularies[0]), PAD, size)
+            return LanguageFrontend(self.corpus.language_token, len(self.vocabularies[0]), PAD, size, shared=shared)
+        return TokenFrontend(len(self.vocabularies[0]), PAD, size, shared=shared)
 
     @override
     def target_frontend(self, size: int) -> TargetFrontend:
@@ -312,6 +313,11 @@ class Translation(Task):
 
     @override
     def predictor(self, models: Sequence[Seq2Seq], search: Search, *, batch_size: int = 64) -> Translator:
+        if self.replace_unknown and not all(model.decoder.attention.context_size for model in models):
+            raise UserError(
+                "replace_unknown takes the source word with the largest attention weight, and this model has none: leave it at "
+                "false"
+            )
         return Translator(self, models, search, batch_size=batch_size)
 
     @property
