@@ -249,6 +249,15 @@ MISTAKES = {
         "scheduler.factor must be a number, above 0 and below 1",
     ),
     "previous token": (["task=questions", "objective.teacher_forcing.ratio=0.5"], "objective: no previous token is read here"),
+    "a control that reads nothing": (
+        ["task=forecasting", "model=repeat_last", "attention=none", "objective.teacher_forcing.ratio=0.5"],
+        "objective: no previous token is read here",
+    ),
+    "nothing to replace by": (["attention=none", "task.replace_unknown=true"], "and this model has none: leave it at false"),
+    "two vocabularies of one size": (
+        ["model.tied_embeddings=all", "vocabulary.max_size=20", "decoder.hidden_size=64", "model.embedding_size=64"],
+        "has the tokens of the output, and these are others: share one vocabulary",
+    ),
     "no weights": (["attention=none", "search.coverage_penalty=0.2"], "a coverage penalty ranks by attention weights"),
     "hidden values": (
         ["task=forecasting", "task.at_once=true", "objective.teacher_forcing.ratio=0.5"],

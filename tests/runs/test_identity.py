@@ -156,6 +156,21 @@ def test_editing_a_score_trains_it_again_unless_results_are_to_be_kept(
     assert "kept" not in (tmp_path / "runs" / "own" / "comparison.md").read_text()
 
 
+def test_two_classes_of_one_file_are_two_kinds_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "twokinds.py").write_text(
+        "from attnlab.tasks.pointing.generators import Sort\nfrom attnlab.tasks.translation.grammar import GrammarCorpus\n\n\n"
+        "class Up(Sort): ...\n\n\nclass Down(Sort): ...\n\n\nclass One(GrammarCorpus): ...\n\n\nclass Two(GrammarCorpus): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for task, names in (("pointing", ("Up", "Down")), ("translation", ("One", "Two"))):
+        configs = [settled(f"task={task}", f"data._target_=twokinds.{name}") for name in names]
+        one, other = map(build_task, configs)
+        assert one.data_fingerprint != other.data_fingerprint
+        assert one.fingerprint != other.fingerprint
+        first, second = (identify(config, own) for config, own in zip(configs, (one, other), strict=True))
+        assert not {*first[:4]} & {*second[:4]}
+
+
 def test_a_task_that_the_user_wrote_is_code_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mytask.py").write_text(
         "from attnlab.tasks.pointing import Pointing\n\n\nclass MyTask(Pointing):\n    name = 'mine'\n"

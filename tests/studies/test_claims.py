@@ -152,6 +152,20 @@ def test_the_report_judges_claims_in_every_form(tmp_path: Path) -> None:
     assert "claim supported: additive > none on test bleu" in comparison.latex()
 
 
+def test_bounds_beside_what_a_claim_says_are_not_rounded_to_it() -> None:
+    above, within = parse_claims(["a > b on t m", "|a - b| < 1 on t m"])
+    assert combine(above, {"b": (0.004, 2.0)}, {}, 2).reason == "a - b in [+0.004, +2.00]"
+    assert combine(within, {"b": (-0.5, 0.9)}, {}, 0).reason == "a - b in [-0, +0.9]"
+
+
+def test_where_nothing_varies_a_claim_is_undecided(tmp_path: Path) -> None:
+    claims = ["dot > additive on test bleu", "|dot - additive| < 1 on test bleu", "dot is best on test bleu"]
+    skills = {"attention=dot": 1.0, "attention=additive": 1.0}
+    folder = write_study(tmp_path / "all", skills=skills, states={}, baseline=None, claims=claims)
+    for verdict in compare_variants(collect(folder)).verdicts:
+        assert (verdict.verdict, verdict.reason) == (UNDECIDED, "dot - additive has no interval, since too little varies")
+
+
 def test_claims_are_judged_with_one_seed_as_of_these_models(tmp_path: Path) -> None:
     claims = ["additive > none on test bleu"]
     comparison = compare_variants(collect(write_study(tmp_path / "one", skills=SKILLS, seeds=(1,), states={}, claims=claims)))

@@ -178,6 +178,8 @@ def test_data_that_go_by_the_seed_are_told_and_refused_where_a_variant_has_other
         run.write_record(replace(record, recipe="that of other data"))
     assert len(notes(folder, "each seed has data of its own, the same for all variants")) == 1
     assert notes(folder, "not comparable") == []
+    study = collect(folder)
+    assert "they differ in" not in page(study, compare_variants(study))
     changed(RunFolder(folder / "attention=dot" / "seed=2"), data="1111111111111111")
     assert notes(folder, "each seed has data of its own") == []
     assert len(notes(folder, "not comparable: these runs differ in data")) == 1

@@ -301,6 +301,13 @@ def test_seeds_with_examples_of_their_own_are_pairs_and_what_else_differs_is_ref
     values = [[run.value("test", "bleu") or 0.0 for run in study.variants[label]] for label in ("dot", "none")]
     assert found.p == pytest.approx(stats.ttest_rel(*values).pvalue)
     assert "the runs of a seed are pairs then" in told(compare_variants(study), "not comparable")
+    assert any(cell.best for cell in cells(compare_variants(study), "test BLEU").values())
+    lost = study_folder / "attention=none" / "seed=3"
+    lost.rename(tmp_path / "lost")
+    fewer = compare_variants(collect(study_folder))
+    assert not any(cell.best for cell in cells(fewer, "test BLEU").values()), "means over other seeds are of other examples"
+    assert "(p " in cells(fewer, "test ΔBLEU")["dot"].text
+    (tmp_path / "lost").rename(lost)
     run = RunFolder(study_folder / "attention=dot" / "seed=2")
     write_lines(run.sources_file("test"), [f"3 {line[2:]}" for line in run.read_sources("test")])
     comparison = compare_variants(collect(study_folder))

@@ -87,6 +87,33 @@ def test_the_best_is_the_best_of_its_column_and_its_metric_is_that_of_the_task(f
     assert "second-good" in clear.reason
 
 
+def test_a_further_axis_makes_more_rows_that_the_best_must_beat(tmp_path: Path) -> None:
+    skills = {f"variant=first-{row} model.dropout={rate}": skill - rate for row, skill in ROWS.items() for rate in (0, 0.2)}
+    folder = write_study(tmp_path / "more", skills=skills, states={}, baseline=None, columns=None)
+    study = StudyFolder(folder)
+    before = study.read_plan()
+    assert before is not None
+    study.write_plan(StudyPlan(**{**vars(before), "columns": {"first": COLUMNS["first"]}}))
+    found = collect(folder)
+    assert len(found.variants) == 6
+    for label in found.variants:
+        assert found.others(label) == [other for other in found.variants if other != label]
+
+
+def test_what_does_not_compare_has_no_best_no_shade_and_no_rank(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "both")
+    for run in (tmp_path / "both").glob("variant=first-weak/seed=*"):
+        own = RunFolder(run)
+        result = own.read_result()
+        for tested in result.tests.values():
+            tested["metrics"]["bleu"]["signature"] = "other"
+        own.write_result(result)
+    matrix = compare_columns(collect(tmp_path / "both"))
+    for row in matrix.rows:
+        assert (row[1].best, row[1].shade) == (False, None)
+    assert any("first: BLEU" in note and "not comparable, and so not ranked" in note for note in map(str, matrix.notes))
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "claim", ["lags-additive > lags-none on test exact", "lags-additive is best on test exact"], ids=["above", "best"]

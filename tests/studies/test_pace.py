@@ -1,6 +1,7 @@
 """What variants had reached in equal time, by the curves of their runs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
@@ -62,3 +63,19 @@ def test_every_variant_has_the_time_of_the_fastest(tmp_path: Path) -> None:
 def test_nothing_is_told_of_what_curves_do_not_tell(columns: list[str], tmp_path: Path) -> None:
     comparison = compare_variants(collect(write_study(tmp_path / "pace", seeds=(1,), states={}, columns=columns)))
     assert not any("at equal time" in text for text in (*comparison.header, *comparison.notes))
+
+
+def test_a_control_that_is_done_at_once_sets_no_time_and_no_mean_is_of_the_fast_alone(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "pace", seeds=(1, 2), states={})
+    for run in runs(folder, "none"):
+        rewrite(run, seconds=0.4)
+        run.write_result(replace(run.read_result(), train_seconds=0.5))
+    slow, fast = runs(folder, "additive")
+    dot = max(run.read_result().train_seconds for run in runs(folder, "dot"))
+    rewrite(slow, seconds=dot + 1)
+    rewrite(fast, seconds=dot - 1)
+    comparison = compare_variants(collect(folder))
+    assert f"the first {dot:,.1f} s of training, after which dot was finished" in " ".join(map(str, comparison.notes))
+    found = cells(comparison)
+    assert found["additive"] == ("-", False)
+    assert {found[name][0] != "-" for name in ("none", "dot")} == {True}

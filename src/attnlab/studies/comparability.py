@@ -22,20 +22,17 @@ def is_comparable(study: Study, metric: str, *tests: str) -> bool:
 
 
 def has_same_examples(study: Study, test: str) -> bool:
-    """Tell whether all runs of a seed were tested on the same examples, and all variants on those of the same seeds."""
-    found: dict[int, set[str]] = {}
-    for run in study.finished_runs:
-        if test in run.result.tests:
-            found.setdefault(run.seed, set()).add(run.example_order(test)[0])
-    return all(len(digests) == 1 for digests in found.values()) and (
-        len(set[str]().union(*found.values())) <= 1 or has_equal_seeds(study, test)
+    """Tell whether all runs of a seed were tested on the same examples, and all variants on the same ones."""
+    by_seed: dict[int, set[str]] = {}
+    seeds = set()
+    for runs in study.done().values():
+        tested = [run for run in runs if test in run.result.tests]
+        seeds |= {frozenset(run.seed for run in tested)} if tested else set()
+        for run in tested:
+            by_seed.setdefault(run.seed, set()).add(run.example_order(test)[0])
+    return all(len(digests) == 1 for digests in by_seed.values()) and (
+        len(seeds) <= 1 or len(set[str]().union(*by_seed.values())) <= 1
     )
-
-
-def has_equal_seeds(study: Study, test: str) -> bool:
-    """Tell whether all variants that were tested have the same seeds."""
-    seeds = (frozenset(run.seed for run in runs if test in run.result.tests) for runs in study.done().values())
-    return len({own for own in seeds if own}) <= 1
 
 
 def has_data_by_seed(study: Study) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from attnlab.config import WITHOUT_EFFECT, targets, without_keys
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Study
-from attnlab.studies.comparability import has_data_by_seed, has_equal_seeds, signatures
+from attnlab.studies.comparability import has_data_by_seed, has_same_examples, signatures
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import known_costs
 from attnlab.studies.inference import Inference, describe, difference_title
@@ -53,8 +53,6 @@ def _of_pairs(study: Study, inference: Inference) -> Iterator[str]:
     made = {found.pairs_share for found in inference.against.values() if isinstance(found, Contrast)}
     if inference.significance == "seeds" and "training" in made:
         yield "variants that differ in their search alone share their trainings: runs of one seed are one model, and so a pair"
-    if inference.significance == "seeds" and "examples" in made and not has_data_by_seed(study):
-        yield "each seed has test examples of its own, the same for all variants: runs of one seed are a pair"
 
 
 def _of_metrics(study: Study) -> Iterator[Note]:
@@ -102,8 +100,8 @@ def _of_examples(study: Study) -> Iterator[str]:
             "each seed has data of its own, the same for all variants: runs of one seed are a pair, and the spread over seeds "
             "holds that between data"
         )
-        if any(not has_equal_seeds(study, test) for test in study.tests):
-            yield "not ranked: not all variants have the same seeds, and so not the same data"
+        if not all(has_same_examples(study, test) for test in study.tests):
+            yield "not ranked: not all variants have the same seeds, and so not the same test examples"
         return
     for test in study.tests:
         if len({run.example_order(test)[0] for run in study.finished_runs if test in run.result.tests}) > 1:

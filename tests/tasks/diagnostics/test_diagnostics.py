@@ -81,8 +81,7 @@ def test_answers_and_links_are_those_of_the_definition(name: str) -> None:
         for problem in found:
             answer, places = expected(name, words(data, problem.source))
             assert (words(data, problem.answer), problem.origins) == (answer, places)
-            extra = 1 + (name == "induction")
-            assert low <= data.length(problem) - 2 * (extra - 1) <= high
+            assert low <= data.length(problem) <= high
     assert data.load() == loaded
     assert problems(name, "data.seed=2").load() != loaded
     assert problems(name, "data.seed=2").fingerprint() != data.fingerprint() == problems(name).fingerprint()
@@ -147,7 +146,7 @@ def test_lines_come_back_as_they_were_written(name: str) -> None:
 
 
 def test_lengths_are_those_that_are_drawn() -> None:
-    for name, unit in (("recall", "pairs"), ("selective_copy", "symbols")):
+    for name, unit in (("recall", "pairs"), ("selective_copy", "symbols"), ("induction", "symbols")):
         made = task(name)
         for split in ("test", "test_4x"):
             low, high = made.problems.lengths[split]
@@ -202,6 +201,7 @@ class GoldWeights:
         (["data=selective_copy", "data.blanks=-1"], "data.blanks must be a whole number, from 0 to 1000, not -1"),
         (["data=sort"], "data: a Diagnostics task reads SymbolProblems, not Sort: choose another data or task"),
         (["batches.max_length=1"], "max_length=1 leaves no training problem: raise it"),
+        (["decoder=answer", "objective.teacher_forcing.ratio=0.5"], "objective: no previous token is read here"),
     ],
 )
 def test_mistakes_are_told_before_the_training(

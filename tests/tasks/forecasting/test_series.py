@@ -10,7 +10,7 @@ import pytest
 from attnlab.data.batches import BatchOptions
 from attnlab.errors import UserError
 from attnlab.tasks.forecasting import Ett, Forecasting, Lags, SeriesFile, SeriesSource
-from attnlab.tasks.forecasting.series import calendar_features, read_table, step_between
+from attnlab.tasks.forecasting.series import calendar_features, next_times, read_table, step_between
 from attnlab.tasks.forecasting.windows import Scale, lag_links
 
 GOOD = "time,a,b,c\n" + "".join(f"2020-01-{day:02} 06:00,{day},{day * day % 7},{-day}\n" for day in range(1, 31))
@@ -120,6 +120,8 @@ def test_a_lag_that_lies_in_the_forecast_itself_has_no_link() -> None:
         ("time,a\n2020-01-02,1\n2020-01-01,1\n", {}, "line 3: 2020-01-01 is not after the time of the line before"),
         ("time,a\r2020-01-01,1\r2020-01-02,2\r", {}, "line 1: no values with commas between them"),
         ('time,a\n2020-01-01,1\n2020-01-02,"' + 140_000 * "2" + "\n", {}, "line 3: no values with commas between them"),
+        ("time,a\n2020-01-01,1\n2020-01-01,2\n", {}, "line 3: 2020-01-01 is the time of the line before too: leave one out"),
+        (",a\n0,1\n", {"time": None}, "column 1 has no name: name it, or leave it out"),
         ("", {}, "is empty"),
         ("tüme,a\n", {"encoding": "latin-1"}, "line 1: not UTF-8"),
     ],
@@ -139,6 +141,7 @@ def test_clocks_are_put_back_and_files_end_with_empty_lines() -> None:
     table = read_table(lines.encode(), Path("series.csv"), time="time")
     assert table.values.ravel().tolist() == [1.0, 2.0]
     assert table.times == (datetime(2020, 10, 25, 2), datetime(2020, 10, 25, 2))
+    assert str(table.offset) == "UTC+01:00"
     assert read_table(b"a\n1\n2\n\n\n", Path("series.csv")).values.ravel().tolist() == [1.0, 2.0]
 
 
@@ -170,6 +173,21 @@ def test_the_next_time_is_the_commonest_step_away() -> None:
     assert step_between(days[-2:]) == timedelta(days=3)
     assert step_between(days[1:4]) == timedelta(days=3), "the last of two that are as common"
     assert step_between(days[:1]) == timedelta()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "last", "following"),
+    [
+        ("2019-10-01", "2019-11-01", "2019-12-01", ["2020-01-01", "2020-02-01", "2020-03-01"]),
+        ("2019-10-31", "2019-11-30", "2019-12-31", ["2020-01-31", "2020-02-29", "2020-03-31"]),
+        ("2018-06-30", "2018-12-30", "2019-06-30", ["2019-12-30", "2020-06-30", "2020-12-30"]),
+        ("2019-12-30", "2019-12-31", "2020-01-01", ["2020-01-02", "2020-01-03", "2020-01-04"]),
+    ],
+    ids=["first days", "last days", "half years", "days"],
+)
+def test_times_go_on_by_months_where_they_came_by_months(first: str, second: str, last: str, following: list[str]) -> None:
+    times = [datetime.fromisoformat(time) for time in (first, second, last)]
+    assert [f"{time:%Y-%m-%d}" for time in next_times(times, 3)] == following
 
 
 def test_months_are_counted_by_the_commonest_step(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from attnlab.data import BatchOptions
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, Prediction
+from attnlab.evaluation.significance.sample import sample_models
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.search import BeamSearch, GreedySearch, SamplingSearch, Search
 from attnlab.tasks.questions import GeneratedStories, Questions
@@ -103,6 +104,20 @@ def test_a_task_with_errors_of_five_per_cent_is_solved() -> None:
     shares = [(95, 100), (19, 20), (949, 1000), (951, 1000)]
     errors = np.array([100 * (1 - right / asked) for right, asked in shares])
     assert SolvedTasks().summary(errors) == 3
+
+
+def test_how_far_a_count_of_solved_tasks_may_be_off_is_known_by_drawing_questions_again() -> None:
+    """Without one question a task at its threshold is lost, or none: by that the jackknife knows a large variance, or none."""
+    draw = np.random.default_rng(0)
+    rights = [draw.random((20, 400)) < share for share in (0.95, 0.951)]
+    statistics = []
+    for right in rights:
+        rows = np.zeros((8000, 40))
+        rows[np.arange(8000), np.repeat(np.arange(20), 400)] = right.ravel()
+        rows[np.arange(8000), 20 + np.repeat(np.arange(20), 400)] = 1.0
+        statistics.append(rows)
+    variances = np.diag(sample_models(SolvedTasks(), statistics).covariance)
+    assert ((variances > 1) & (variances < 10)).all(), "of twenty tasks about half are solved, each by a coin"
 
 
 def test_sentences_are_masked_sums() -> None:
@@ -222,6 +237,9 @@ def test_support_is_found_where_the_largest_weight_is_on_it(options: dict[str, A
         (["task.read=letters"], "task.read must be sentences or words, not 'letters'"),
         (["task.read=words", "task.entities=[mary]"], "entities stand before sentences, not before words"),
         (["batches.max_length=1"], "max_length=1 leaves no training question: raise it"),
+        (["task.entities=[mary,Mary]"], "entities are words, each of them once, and 'mary' is none or there twice"),
+        (["task.entities=['the garden']"], "'the garden' is none or there twice"),
+        (["task.entities=[mary,jon]"], "no story of the training tells of the entity 'jon': did you mean 'john'?"),
         (["data=babi", "data.root=nowhere"], "root must be the folder with bAbI's files"),
         (["data=babi", "data.root=nowhere", "data.tasks=[0]"], "bAbI's tasks have the numbers 1 to 20: there is no task 0"),
         (["head=pointer_generator"], "the targets of the task questions are no copies of source tokens"),

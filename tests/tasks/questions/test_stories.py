@@ -131,6 +131,8 @@ def test_generated_stories_are_as_their_options_say() -> None:
         GeneratedStories(tasks=[3], min_length=2)
     with pytest.raises(UserError, match="nearly all stories of 1 sentences"):
         GeneratedStories(min_length=1, max_length=1, people=1, places=2, train_size=200).load()
+    with pytest.raises(UserError, match="hardly any story of 3 sentences has a question of task 3: raise min_length, or lower"):
+        GeneratedStories(tasks=[3], min_length=3, max_length=3, people=8, train_size=300).load()
 
 
 class TestBabi:

@@ -148,7 +148,7 @@ class Translation(Task):
     def _write(self, folder: Path) -> None:
         options = (self.vocabulary_options, self.batches.max_length)
         write_corpus(self.corpus, self.tokenizers, *options, folder, processes=count_processes())
-        if self.corpus.fingerprint() != self._corpus_fingerprint:
+        if fingerprint_data(self.corpus) != self._corpus_fingerprint:
             raise UserError("the corpus changed while it was read: start again when it is whole")
 
     @override
