@@ -100,7 +100,7 @@ def test_the_level_holds_whichever_varies_more_seeds_or_examples(seeds: int, bet
 @pytest.mark.parametrize(("fewer", "more"), [(2, 5), (2, 10), (3, 10), (5, 10)])
 @pytest.mark.parametrize("apart", [1 / 3, 1.0, 3.0])
 def test_a_few_seeds_beside_many_are_not_trusted_too_much(fewer: int, more: int, apart: float) -> None:
-    """Where two seeds spread three times as far as ten others, Welch's own degrees of freedom give 12 % and not 8."""
+    """Where two seeds spread three times as far as ten others, Welch's own degrees of freedom give 11 % and not 8."""
     draw, times, count = np.random.default_rng([fewer, more]), 2000, fewer + more
     nothing = np.zeros((count, count))
     stars = 0
