@@ -2,10 +2,14 @@
 
 import difflib
 import errno
+import inspect
 import io
 import re
 import sys
 from collections.abc import Iterable
+from pathlib import Path
+from textwrap import shorten
+from traceback import extract_tb
 
 
 class ToldError(Exception):
@@ -80,4 +84,17 @@ def nearest(name: str, known: Iterable[object]) -> str:
 
 def brief(error: BaseException) -> str:
     """Return the beginning of what an error says, in one line."""
-    return " ".join(str(error).split())[:150]
+    return shorten(" ".join(str(error).split()), 160, placeholder=" …")
+
+
+def locate(error: BaseException, made: object) -> str:
+    """Return what an error says, and the last line of a component's own file that led to it.
+
+    Args:
+        error: what was raised.
+        made: the component, or its class.
+    """
+    own = inspect.getsourcefile(made if inspect.isclass(made) or inspect.isroutine(made) else type(made))
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == own]
+    place = f" ({Path(own).name}, line {lines[-1]})" if own and lines else ""
+    return f"{type(error).__name__}: {brief(error)}{place}"

@@ -13,7 +13,7 @@ from attnlab.attention.kernels import Kernel, KernelName, ProductAttention, Situ
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Normalizer
-from attnlab.attention.scores import Score, score_within
+from attnlab.attention.scores import Score, score_within, validate_score
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError
 from attnlab.hints import Range
@@ -109,6 +109,8 @@ class Attention(AttentionMechanism):
 
         self.normalizer = normalizer(full_query_size, memory_size)
         self.score = score(full_query_size, self.keys.key_size) if self.normalizer.reads_logits else None
+        if self.score:
+            validate_score(self.score)
         self.window = window(full_query_size, memory_size)
         projected_size = self.score.project_keys(torch.zeros(1, 1, self.keys.key_size)).shape[-1] if self.score else 0
         self.history = history(HistorySizes(full_query_size, self.keys.value_size, projected_size))

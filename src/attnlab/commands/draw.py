@@ -137,6 +137,8 @@ def _heatmaps(
             titles = [*([name] if len(names) > 1 else []), *([language] if language and len(to) > 1 else [])]
             shown: Prediction | ForcedDecoding
             if layer is None and head is None:
+                if not all(model.decoder.attention.context_size for model in predictor.models):
+                    raise UserError(f"{run} has no attention that could be drawn")
                 shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
                 panels = {": ".join(titles) or name: shown.weights}
             else:

@@ -11,7 +11,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
-from attnlab.errors import UserError, brief
+from attnlab.errors import UserError, brief, locate
 
 
 class ComponentError(UserError):
@@ -45,7 +45,12 @@ class Factory:
             if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is Parameter.empty and name not in taken:
                 raise ComponentError(f"{self.path}.{name} has no default: add {self.path}.{name}=VALUE")
         with component_errors(self.path):
-            return self.func(*self.args, *args, **taken)
+            try:
+                return self.func(*self.args, *args, **taken)
+            except (TypeError, AttributeError, RuntimeError, ValueError) as error:
+                if self.func.__module__.startswith("attnlab."):
+                    raise  # a bug of ours
+                raise UserError(locate(error, self.func)) from error
 
 
 def build(node: Any, path: str) -> Any:
@@ -67,7 +72,9 @@ def build(node: Any, path: str) -> Any:
         with component_errors(f"{path}.{inner[1]}" if inner else path):
             if isinstance(cause, UserError):
                 raise cause from None
-            raise UserError(" ".join(str(cause or error).split())) from error
+            told = " ".join(str(cause or error).split())
+            lacks = "positional argument" in told and "missing" in told
+            raise UserError(f"{told}{': add _partial_: true beside its _target_' if lacks else ''}") from error
 
 
 def _with_path(made: Any, path: str) -> Any:

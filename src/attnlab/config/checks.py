@@ -85,8 +85,10 @@ def settle(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
     """
     resolved = resolve(config)
     task = resolved.get("task")
-    target = task.get("_target_") if isinstance(task, Mapping) else None
-    read = (_parameters(target, "task") or {}) if isinstance(target, str) else {}
+    own = task if isinstance(task, Mapping) else {}
+    target = own.get("_target_")
+    taken = (_parameters(target, "task") or {}) if isinstance(target, str) else {}
+    read = {name: hint for name, hint in taken.items() if name not in own}  # its own settings are read there alone
     check(resolved, read | {key: read.get(key, Any) if hint is Any else hint for key, hint in KEYS.items()})
     for key in KEYS:
         if key not in resolved:
@@ -174,7 +176,8 @@ def _parameters(target: str, path: str) -> dict[str, Any] | None:
         made = get_object(target)
         parameters = dict(inspect.signature(made).parameters)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise UserError(f"{path}._target_: cannot import {target!r} ({brief(error)})") from error
+        told = str(error.__cause__ or error).partition(") Are you sure that")[0]
+        raise UserError(f"{path}._target_: cannot import {target!r} ({brief(ImportError(told))})") from error
     trainer = next((base for base in _bases(made) if (base.__module__, base.__qualname__) == TRAINER_CLASS), None)
     hints = _hints(made)
     if trainer is not None:  # a subclass passes on to it what it does not name itself

@@ -22,6 +22,9 @@ def report_damage(run: Path) -> Iterator[None]:
         yield
     except UserError:
         raise
+    except ModuleNotFoundError as error:
+        remedy = "start the command where it lies, or add its folder to PYTHONPATH"
+        raise UserError(f"{run} needs the module {error.name}, which is not found: {remedy}") from error
     except Exception as error:
         told = f"{type(error).__name__}: {brief(error)}"
         raise UserError(f"{run} was made by another version of attnlab, or its config was edited: {told}") from error

@@ -92,7 +92,7 @@ def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
         references = str(tests.get(test, {}).get("references", ""))
         origin |= {"version of the evaluation": str(evaluation.get("version")), "code of the evaluation": _code_of(evaluation)}
     if test not in tests:
-        raise UserError(f"{run.path} has no {where} {test!r}: there is {', '.join(tests) or 'none at all'}")
+        raise UserError(f"{run.path} has no {where} called {test!r}: there is {', '.join(tests) or 'none at all'}")
     if not path.is_file():
         raise UserError(f"{run.path} holds no {path.relative_to(run.path)}, which tells how each example was done")
     statistics = run.read_statistics(test) if label is None else read_statistics(path)
@@ -172,7 +172,7 @@ def read_earlier_tests(
             both = (told.get(name), value)
             before, now = (", ".join(map(str, v)) or "none" if isinstance(v, list | dict) else v for v in both)
             changed = f"{name}: {before}, and now {'set otherwise' if now == before else now}"
-            raise UserError(f"{path} was made with other settings ({changed}): choose another --label")
+            raise UserError(f"{path} was made with other settings ({changed}): choose another --label, or remove that file")
     tests: dict[str, dict[str, Any]] = told.get("tests", {})
     for name, own in files.items():
         if name in tests and tests[name].get("files") != own:

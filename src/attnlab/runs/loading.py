@@ -121,6 +121,10 @@ def load_task(folder: RunFolder, **options: Any) -> Task:
 
 
 def _require(folder: RunFolder, checkpoint: str) -> None:
+    if not folder.path.is_dir():
+        raise UserError(f"there is no folder {folder.path}: name the folder of a finished run, {SHAPE}")
+    if Path(checkpoint).name != checkpoint:
+        raise UserError(f"a checkpoint is a file in the folder of the run, such as {BEST}, and no path as {checkpoint} is")
     for path in (folder.config_file, folder.task_file, folder.path / checkpoint):
         if not path.is_file():
             models = (folder.weights_file, folder.best_checkpoint, folder.last_checkpoint)

@@ -27,6 +27,7 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
         *_of_metrics(study),
         *map(Note, _of_incomparable(study)),
         *map(Note, _of_missing(study)),
+        *map(Note, _of_limits(study)),
         *map(Note, _of_examples(study)),
         *_of_alignments(study),
         *map(Note, _of_probes(study)),
@@ -85,6 +86,14 @@ def _of_missing(study: Study) -> Iterator[str]:
             counts = {label: (count, len(study.done()[label])) for label, count in known.items()}
             if told := [f"{count} of {whole} runs of {label}" for label, (count, whole) in counts.items() if 0 < count < whole]:
                 yield f"{metric.label} on {test} has a value in {', '.join(told)} alone, of which its mean is"
+
+
+def _of_limits(study: Study) -> Iterator[str]:
+    """Tell of a training and of tests that were cut short, as one for debugging is; of many runs, by the first one's config."""
+    trainer = study.finished_runs[0].config.get("trainer") or {}
+    limits = {key: trainer.get(key) for key in (f"limit_{stage}_batches" for stage in ("train", "val", "test"))}
+    if told := [f"trainer.{key}={value}" for key, value in limits.items() if value is not None and repr(value) != "1.0"]:
+        yield f"cut short, and no result of the whole data: {', '.join(told)}"
 
 
 def _differing_parts(found: Sequence[str]) -> str:
@@ -191,6 +200,11 @@ def _of_origins(study: Study) -> Iterator[str]:
         recipes = {_settings(run.config) if by_seed else run.record.recipe for run in runs if run.record}
         if len(recipes) > 1:
             yield f"not comparable: the seeds of {label} differ in more than their seed; run the study again"
+
+
+def differs_in_code(study: Study) -> bool:
+    """Tell whether runs are of other code than that of classes of the user's own, which some of them name."""
+    return any(differing_origins([(_reader(run), {"code": run.result.code}) for run in study.finished_runs]))
 
 
 def _settings(config: Mapping[str, Any]) -> str:

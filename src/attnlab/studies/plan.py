@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -193,7 +194,10 @@ def plan(
     folder = StudyFolder(composition.value("hydra.sweep.dir"))
     if composition.value("hydra.sweep.subdir") != _run(single, composition.value("seed")).folder:
         raise UserError("hydra.sweep.subdir is VARIANT/seed=N in every study, by which its runs are found again: leave it out")
-    axes = {key.lstrip("+~") for key in composition.value("hydra.sweeper.params") or {}}
+    params = composition.value("hydra.sweeper.params") or {}
+    for key in (key for key, values in params.items() if isinstance(values, list)):
+        raise UserError(f"hydra.sweeper.params.{key}: an axis is written as text, such as {key}: a,b, and not as a list")
+    axes = {key.lstrip("+~") for key in params}
     if "name" in axes:
         raise UserError("hydra.sweeper.params: name is what a whole study is called, and no axis: leave it out")
     swept = [override.text for override in parsed]
@@ -208,7 +212,16 @@ def plan(
         beside = [all_of_them, *(override.text for override in parsed if override.place not in {*axes, "variant"})]
         if not any(override.key == "variant" for override in parsed):
             swept.insert(0, all_of_them)
+        named: dict[tuple[str, ...], str] = {}
+        for name, own in settings["variants"].items():
+            if (other := named.setdefault(tuple(sorted(own)), name)) != name:
+                raise UserError(f"study.variants: {other} and {name} are one and the same: leave one out")
+        for key in sorted(_keys_of_variants(settings["variants"], everywhere) & {*axes, *(one.place for one in parsed)}):
+            raise UserError(f"study.variants: an axis or the command line sets {key} too: leave it out of one of them")
     runs = _runs(composition, swept, everywhere)
+    for folder_name, count in Counter(run.folder for run in runs).items():
+        if count > 1:
+            raise UserError(f"{folder_name} would be run {count} times: an axis names a value again, once is enough")
     every = _runs(composition, beside, everywhere)
     whole = [run.folder for run in every]
     planned = Plan(tuple(everywhere), config_name, swept, folder, settings, runs, whole, shlex.join(command))
@@ -375,6 +388,8 @@ def _check_baseline(planned: Plan, labels: Mapping[tuple[str, ...], str]) -> Non
 
     baseline = planned.settings["baseline"]
     if planned.settings["columns"] is None and baseline is not None and labels and find_variant(baseline, labels) is None:
+        for run in planned.runs[:1]:
+            planned.config(run)  # an axis that is no key makes other labels, and is told so
         raise UserError(f"study.baseline: there is no variant {baseline!r}: there is {'; '.join(labels.values())}")
 
 

@@ -39,7 +39,8 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     for other in others:
         contrast = CONTRASTS[significance](tested, one, other)
         if not isinstance(contrast, Contrast):
-            return Verdict(claim.text, UNDECIDED, f"{one} and {other}: {contrast}")
+            lacking = [label for label in (one, other) if label not in tested.runs]
+            return Verdict(claim.text, UNDECIDED, f"{' and '.join(lacking or (one, other))}: {contrast}")
         differences[other] = contrast.difference
     if claim.other is None and tested.metric.higher_is_better is None:
         return Verdict(claim.text, UNDECIDED, f"neither way is better for {tested.metric.label}")

@@ -46,6 +46,18 @@ def force(model: Seq2Seq, batch: Batch) -> Forced:
     return Forced(torch.log_softmax(precise, dim=-1), decoded.weights)
 
 
+def check_lines(lines: object, name: str) -> None:
+    """Refuse what is no list of lines of text.
+
+    Raises:
+        UserError: such as one text, whose characters would be taken for lines.
+    """
+    if isinstance(lines, str):
+        raise UserError(f"{name} are a list of lines, not one text: write [text]")
+    if not isinstance(lines, Sequence) or not all(isinstance(line, str) for line in lines):
+        raise UserError(f"{name} are a list of lines, each of them text")
+
+
 class Predictor:
     """One or several models of a task, and a search.
 
@@ -92,8 +104,7 @@ class Predictor:
 
     def read_sources(self, sources: Sequence[str]) -> Examples:
         """Return lines of text as examples that the models can read; see :meth:`predict`."""
-        if isinstance(sources, str):
-            raise UserError("sources are a list of lines, not one text: write [text]")
+        check_lines(sources, "sources")
         examples = self.task.parse(sources)
         self.check_lengths(examples)
         return examples
@@ -109,6 +120,8 @@ class Predictor:
         Raises:
             UserError: not as many, a source that is empty or too long for the models, or the heads of an ensemble.
         """
+        check_lines(sources, "sources")
+        check_lines(targets, "targets")
         if len(sources) != len(targets):
             raise UserError(f"{len(sources)} sources cannot be scored with {len(targets)} targets: one for each")
         examples = self.task.parse(sources, targets)

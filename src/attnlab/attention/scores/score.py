@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from attnlab.attention.mechanism import Part
-from attnlab.errors import UserError
+from attnlab.errors import UserError, locate
 
 
 class Score(Part, ABC):
@@ -46,6 +46,47 @@ class Score(Part, ABC):
     def as_product(self, query: Tensor) -> tuple[Tensor, float]:
         """Return vectors (batch, target_len, key_size) and a number: e is the number times their products with the keys."""
         raise TypeError(f"the score {type(self).__name__} is no product of query and key")
+
+
+def validate_score(score: Score) -> None:
+    """Try what a score promises, on a few numbers: a logit of every query and key, by themselves.
+
+    What depends on other queries would see tokens that are not written yet; on other keys, padding; on other examples of the
+    batch, what stands beside it by chance.
+
+    Raises:
+        UserError: it is no score, or does not keep its promise.
+    """
+    name = type(score).__name__
+    if not isinstance(score, Score):
+        raise UserError(f"{name} is no score: let it inherit from attnlab.attention.scores.Score")
+    draw = torch.Generator().manual_seed(0)
+    query = torch.randn(2, 3, score.query_size, generator=draw)
+    states = torch.randn(2, 4, score.memory_size, generator=draw)
+    mode = score.training
+    score.eval()
+    with torch.no_grad():
+        try:
+            keys = score.project_keys(states)
+            logits = score(query, keys)
+            parts = {
+                "queries": (score(query[:, :1], keys), logits[:, :1]),
+                "keys": (score(query, keys[:, :3]), logits[..., :3]),
+                "examples of the batch": (score(query[:1], keys[:1]), logits[:1]),
+            }
+        except (RuntimeError, TypeError, IndexError, AttributeError) as error:
+            raise UserError(
+                f"the score {name} cannot score queries (2, 3, {score.query_size}): {locate(error, score)}"
+            ) from error
+    score.train(mode)
+    if logits.shape != (2, 3, 4) or not logits.is_floating_point():
+        raise UserError(
+            f"the score {name} gives {logits.dtype} {tuple(logits.shape)} for 2 examples of 3 queries and 4 keys: logits are "
+            "floating-point numbers (batch, target_len, source_len)"
+        )
+    for others, (alone, among) in parts.items():
+        if alone.shape != among.shape or not torch.allclose(alone, among, rtol=1e-3, atol=1e-4, equal_nan=True):
+            raise UserError(f"the score {name} of a query and a key changes with the other {others}, which it must not see")
 
 
 MEBIBYTE = 2**20

@@ -13,6 +13,7 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from attnlab.studies.collection import Study, tally
 from attnlab.studies.comparability import has_data_by_seed
+from attnlab.studies.notes import differs_in_code
 from attnlab.studies.page import charts, contents
 from attnlab.studies.table import Comparison
 from attnlab.studies.tuning.selection import Selection
@@ -66,9 +67,10 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         unfinished=contents.unfinished(study),
         recipes=contents.recipes(study),
         differences=contents.differences(study) if not study.plan.columns else ([], {}),
+        settings=contents.shared_settings(study) if not study.plan.columns else {},
         columns={name: study.folder.column_page_file(name).name for name in study.plan.columns or {}},
         facts=facts,
-        mixed=[fact.name for fact in facts if len(fact.values) > 1 and not (fact.name == "data" and has_data_by_seed(study))],
+        mixed=[fact.name for fact in facts if len(fact.values) > 1 and not _differs_on_purpose(study, fact.name)],
         data={
             "variants": [*shown, *(label for label in study.variants if label not in shown)],
             "shown": len(shown),
@@ -79,6 +81,11 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         script=_own("page.js"),
         plotly=_packed(get_plotlyjs()),
     )
+
+
+def _differs_on_purpose(study: Study, fact: str) -> bool:
+    """Tell whether variants differ in something as they are meant to: in data by the seed, or in classes of the user's own."""
+    return (fact == "data" and has_data_by_seed(study)) or (fact == "code" and not differs_in_code(study))
 
 
 def _plain(node: Any) -> Any:

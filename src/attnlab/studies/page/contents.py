@@ -188,6 +188,13 @@ def differences(study: Study) -> tuple[list[str], dict[str, list[str | None]]]:
     return [*flat], {key: found for key, found in values.items() if len(set(found)) > 1}
 
 
+def shared_settings(study: Study) -> dict[str, str]:
+    """Return what is the same in the resolved configs of all variants."""
+    configs = (next((run.config for run in runs if run.config), {}) for runs in study.variants.values())
+    flat = [_flat(config) for config in configs if config]
+    return {key: value for key, value in flat[0].items() if all(one.get(key) == value for one in flat[1:])} if flat else {}
+
+
 def _flat(node: Any, where: str = "") -> dict[str, str]:
     if isinstance(node, dict) and node:
         parts = (_flat(value, f"{where}.{key}" if where else str(key)) for key, value in node.items())
