@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,9 @@ class Options:
 
 
 class FakeTask:
-    def __init__(self, *, data: object, tokenizer: Callable[[str], object], vocabulary: Options) -> None: ...
+    def __init__(
+        self, *, data: object, tokenizer: Callable[[str], object], vocabulary: Options, read: str = "sentences"
+    ) -> None: ...
 
 
 def anything(**options: Any) -> dict[str, Any]:
@@ -114,6 +117,28 @@ def test_what_a_component_refuses_later_is_told_with_the_path_too(made: Any, arg
         with pytest.raises(UserError) as refusal:
             decoder(attention=factory)  # the path is that of the attention, whoever calls it
         assert str(refusal.value) == told
+
+
+class Unfinished(ABC):
+    """A class of the user's own, without the method that it needs."""
+
+    @abstractmethod
+    def forward(self) -> None: ...
+
+
+def forgetful(size: int) -> None:
+    raise AttributeError("cannot assign module before Module.__init__() call")
+
+
+def test_what_is_wrong_with_a_class_of_the_users_own_is_told_in_one_line_with_its_place() -> None:
+    with pytest.raises(UserError, match=r"^score: TypeError: Can't instantiate abstract class Unfinished"):
+        build(node("Unfinished"), "score")()
+    with pytest.raises(UserError, match=r"^score: AttributeError: cannot assign .* \(test_config.py, line \d+\)$"):
+        build(node("forgetful"), "score")(3)
+    with pytest.raises(
+        UserError, match="missing 1 required positional argument: 'size': add _partial_: true beside its _target_"
+    ):
+        build(node("forgetful", partial=False), "score")
 
 
 def test_values_that_a_library_refuses_are_mistakes_and_bugs_are_not() -> None:
@@ -197,6 +222,7 @@ def settled(**changes: Any) -> dict[str, Any]:
             "trainer.limit_val_batches must be a number, above 0, or null, not 0",
         ),
         ({"sede": 1}, "no key 'sede': did you mean 'seed'?"),
+        ({"task": node("FakeTask", read="words"), "read": "words", "tokenizer": node("anything")}, "no key 'read'"),
         ({"vocabulary": node("Options", max_sise=3)}, "no key 'max_sise' in 'vocabulary': did you mean 'max_size'?"),
         ({"vocabulary": node("Options", names=["a", 1])}, "vocabulary.names must be a list, each text, not ['a', 1]"),
         ({"vocabulary": node("Options", max_size=0)}, "vocabulary.max_size must be 1 or more, not 0"),

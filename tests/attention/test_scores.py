@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import Query
-from attnlab.attention.scores import Score, score_within
+from attnlab.attention.scores import Score, score_within, validate_score
 from attnlab.errors import UserError
 from conftest import options
 from parts import agree, attention, inputs, parameters, part, score
@@ -215,3 +215,46 @@ def test_location_never_looks_at_the_source_and_refuses_a_longer_one() -> None:
 def test_values_without_sense_are_refused(name: str, settings: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         part("score", name, **settings)(4, 4)
+
+
+class Wrong(Score):
+    """A dot product with a mistake."""
+
+    def __init__(self, mistake: Callable[[Tensor, Tensor], Tensor], query_size: int = 6, memory_size: int = 6) -> None:
+        super().__init__(query_size, memory_size)
+        self.mistake = mistake
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return self.mistake(query, keys)
+
+
+def products(query: Tensor, keys: Tensor) -> Tensor:
+    return query @ keys.transpose(1, 2)
+
+
+MISTAKES: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], str]] = {
+    "one key": (
+        lambda q, k: products(q, k).sum(-1, keepdim=True),
+        r"gives torch.float32 \(2, 3, 1\) for 2 examples of 3 queries",
+    ),
+    "turned round": (lambda q, k: products(q, k).transpose(1, 2), r"gives torch.float32 \(2, 4, 3\)"),
+    "whole numbers": (lambda q, k: products(q, k).long(), "gives torch.int64"),
+    "other queries": (lambda q, k: products(q, k) + products(q, k).mean(1, keepdim=True), "changes with the other queries"),
+    "other keys": (lambda q, k: products(q, k).log_softmax(-1), "changes with the other keys"),
+    "the batch": (lambda q, k: products(q, k) - products(q, k).amax(0, keepdim=True), "changes with the other examples"),
+    "a crash": (lambda q, k: q @ k, r"cannot score queries \(2, 3, 6\): RuntimeError: .* \(test_scores.py, line \d+\)"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_score_that_sees_what_it_must_not_is_refused_before_it_is_trained(name: str) -> None:
+    mistake, told = MISTAKES[name]
+    with pytest.raises(UserError, match=told):
+        validate_score(Wrong(mistake))
+    with pytest.raises(UserError, match=told):
+        attention(6, 6, score=lambda query_size, memory_size: Wrong(mistake, query_size, memory_size))
+
+
+def test_a_module_that_is_no_score_is_told() -> None:
+    with pytest.raises(UserError, match="Linear is no score: let it inherit"):
+        attention(score=torch.nn.Linear)

@@ -288,7 +288,11 @@ def test_a_class_of_the_users_own_makes_no_other_code_of_the_rest(tmp_path: Path
         run.write_config(run.read_config() | {"attention": {"_target_": "mymodule.Mine"}})
         changed(run, code="with mine")
     assert notes(folder, "not comparable") == []
+    study = collect(folder)
+    assert "they differ in" not in page(study, compare_variants(study))
     changed(run, code="later")
+    study = collect(folder)
+    assert "they differ in code" in page(study, compare_variants(study))
     assert notes(folder, "code") == ["not comparable: these runs differ in code (later, with mine)"]
 
 

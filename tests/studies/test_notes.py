@@ -3,6 +3,9 @@
 from pathlib import Path
 
 from attnlab.runs.folder import RunFolder
+from attnlab.studies.collection import collect
+from attnlab.studies.comparison import compare_variants
+from attnlab.studies.page import page
 from attnlab.studies.report import report
 from studies.folders import environment, write_study
 
@@ -52,3 +55,12 @@ def test_what_an_error_rate_is_compared_with_stands_beside_it(tmp_path: Path) ->
     assert comparison is not None
     assert "test: AER, best possible 6.0 %, AER, diagonal 48.0 %, AER, aligner 12.0 %" in comparison.notes
     assert not any("diagonal" in name for name in comparison.header)
+
+
+def test_a_report_says_that_data_were_cut_short_and_what_all_variants_share(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "short", seeds=(1,), states={}, trainer={"limit_test_batches": 2, "limit_val_batches": 1.0})
+    study = collect(folder)
+    comparison = compare_variants(study)
+    assert "cut short, and no result of the whole data: trainer.limit_test_batches=2" in comparison.notes
+    shared = page(study, comparison).partition("What all variants share</summary>")[2]
+    assert '<th scope="row">trainer.limit_test_batches</th><td>2</td>' in shared

@@ -142,3 +142,30 @@ def test_a_gpu_is_locked_for_all_users_and_taken_where_one_may_not_look(
     with ExitStack() as stack:
         launch._take_gpu(stack)
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("variants", "overrides", "more", "told"),
+    [
+        ("a: [attention=dot]", ["attention=additive"], "", "study.variants: an axis or the command line sets attention too"),
+        (
+            "a: [attention=dot]",
+            [],
+            "hydra: {sweeper: {params: {attention: 'dot,general'}}}",
+            "sets attention too: leave it out",
+        ),
+        ("a: []", [], "hydra: {sweeper: {params: {seed: [1, 2]}}}", "hydra.sweeper.params.seed: an axis is written as text"),
+        ("a: []", ["seed=1,1"], "", "seed=1 would be run 2 times: an axis names a value again"),
+        ("a: [attention=dot], b: [attention=dot]", [], "", "study.variants: a and b are one and the same: leave one out"),
+    ],
+)
+def test_what_would_make_variants_that_are_not_what_they_are_called_is_refused(
+    variants: str, overrides: list[str], more: str, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=told):
+        planned(tmp_path, variants, *overrides, more=more)
+
+
+def test_an_axis_that_is_no_key_is_told_before_the_baseline(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no key 'atention': did you mean 'attention'"):
+        planned(tmp_path, "a: [], b: [decoder=bahdanau]", "study.baseline=a", "+atention=dot,general")

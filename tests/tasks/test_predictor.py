@@ -4,8 +4,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
 
+import pytest
 import torch
 
+from attnlab.errors import UserError
 from attnlab.search import Hypothesis
 from attnlab.tasks.predictor import Predictor
 
@@ -22,3 +24,12 @@ def test_only_the_best_hypothesis_of_a_batch_is_read() -> None:
     assert best[0] == [5]
     assert (best[1].index, best[1].tokens) == (3, []), "nothing was found"
     assert read == [7]
+
+
+@pytest.mark.parametrize(("lines", "told"), [("text", "not one text"), ([1], "each of them text"), (None, "each of them text")])
+def test_what_is_no_list_of_lines_is_told(lines: Any, told: str) -> None:
+    predictor = Predictor(cast(Any, None), [cast(Any, torch.nn.Identity())], Mock(reads_weights=False))
+    with pytest.raises(UserError, match=told):
+        predictor.predict(lines)
+    with pytest.raises(UserError, match=told):
+        predictor.force(["a"], lines)
