@@ -255,9 +255,9 @@ def hydra_errors() -> Iterator[None]:
 
 def _one_line(error: BaseException) -> str:
     cause = error.__cause__
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file and "/" in error.missing_cfg_file:
         group, _, option = error.missing_cfg_file.rpartition("/")
-        return f"no option {option!r} of {group}: {nearest(option, error.options)}"
+        return f"no option {option!r} of {group}{f': {nearest(option, error.options)}' if error.options else ''}"
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
         where = (cause.full_key or "").rpartition(".")[0]
         if cause.key not in cause.parent_node:

@@ -192,7 +192,8 @@ def plan(
     if settings["columns"] and ("metrics" in _own_settings(path) or any(one.key == "study.metrics" for one in parsed)):
         raise UserError("study.metrics names what one task measures, and does not go with study.columns: leave it out")
     folder = StudyFolder(composition.value("hydra.sweep.dir"))
-    if composition.value("hydra.sweep.subdir") != _run(single, composition.value("seed")).folder:
+    alone = _run(single, composition.value("seed")).folder
+    if composition.value("hydra.sweep.subdir") != alone:
         raise UserError("hydra.sweep.subdir is VARIANT/seed=N in every study, by which its runs are found again: leave it out")
     params = composition.value("hydra.sweeper.params") or {}
     for key in (key for key, values in params.items() if isinstance(values, list)):
@@ -335,10 +336,10 @@ def _runs(composition: ComposedConfig, overrides: Sequence[str], places: Sequenc
 
 def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
     seeds = [override.partition("=")[2] for override in overrides if override.startswith("seed=")]
-    try:
-        seed = int(seeds[-1] if seeds else str(default_seed))
-    except ValueError:
-        raise UserError(f"seed is a whole number, not {seeds[-1] if seeds else default_seed}") from None
+    given = seeds[-1] if seeds else str(default_seed)
+    if not given.isdecimal():
+        raise UserError(f"seed is a whole number, 0 or more, not {given!r}")
+    seed = int(given)
     # Hydra names the folder of a job by overrides without those that are about Hydra itself.
     own = [override for override in overrides if not override.lstrip("+~").startswith("hydra")]
     return RunPlan(tuple(own), f"{variant_name(own)}/seed={seed}", seed)
