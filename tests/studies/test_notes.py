@@ -59,8 +59,13 @@ def test_what_an_error_rate_is_compared_with_stands_beside_it(tmp_path: Path) ->
 
 def test_a_report_says_that_data_were_cut_short_and_what_all_variants_share(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "short", seeds=(1,), states={}, trainer={"limit_test_batches": 2, "limit_val_batches": 1.0})
+    for run in map(RunFolder, folder.glob("*/seed=1")):
+        result = run.read_result()
+        result.tests["test"]["overlap"] = 7
+        run.write_result(result)
     study = collect(folder)
     comparison = compare_variants(study)
+    assert "7 examples of test are in training too: figures on them tell what was learned by heart" in comparison.notes
     assert "cut short, and no result of the whole data: trainer.limit_test_batches=2" in comparison.notes
     shared = page(study, comparison).partition("What all variants share</summary>")[2]
     assert '<th scope="row">trainer.limit_test_batches</th><td>2</td>' in shared

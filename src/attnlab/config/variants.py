@@ -56,8 +56,8 @@ def path_part(value: object) -> str:
     """
     if not re.fullmatch(r"\w[\w .,=+@-]{0,99}", text := str(value)):
         raise UserError(
-            f"{text[:40]!r} cannot be part of a path, as names and seeds are: take letters, digits and any of _ . , = + @ - and spaces, at most 100, a "
-            "letter or a digit first"
+            f"{text[:40]!r} cannot be part of a path, as names and seeds are: take letters, digits and any of _ . , = + @ - "
+            "and spaces, at most 100, a letter or a digit first"
         )
     return text
 

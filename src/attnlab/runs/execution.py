@@ -324,7 +324,10 @@ def _make_result(
         data=module.task.data_fingerprint,
         parameters=module.model.size,
         restarts=record.restarts,
-        tests={name: test.record() for name, test in tests.items()},
+        tests={
+            name: {**test.record(), **({"overlap": shared} if (shared := module.task.overlap(name)) else {})}
+            for name, test in tests.items()
+        },
         multiply_adds=count_multiply_adds(module.model.cpu().float().eval(), batches) if batches else None,
         **{**fit, "seconds": seconds},
     )

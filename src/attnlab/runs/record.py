@@ -113,7 +113,8 @@ class RunResult(Schema):
         seconds: of the whole run.
         restarts: how often it went on from a checkpoint.
         tests: of each test set ``examples``, ``length_unit`` (of its sources), ``metrics`` (of each ``value``, ``signature``,
-            ``low``, ``high``) and whatever else its task tells of it.
+            ``low``, ``high``), the ``shift`` by which its attention was read, where that is compared with gold links, and its
+            ``overlap``, how many of all its examples are in training too, where there are any.
         multiply_adds: for a target token, as :func:`attnlab.training.arithmetic.count_multiply_adds` counts them.
         peak_memory: the largest resident set of its processes, in bytes.
         peak_gpu_memory: what torch had allocated on its GPU at most, in bytes; None without one.

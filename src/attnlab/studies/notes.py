@@ -28,6 +28,7 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
         *map(Note, _of_incomparable(study)),
         *map(Note, _of_missing(study)),
         *map(Note, _of_limits(study)),
+        *map(Note, _of_overlap(study)),
         *map(Note, _of_examples(study)),
         *_of_alignments(study),
         *map(Note, _of_probes(study)),
@@ -94,6 +95,13 @@ def _of_limits(study: Study) -> Iterator[str]:
     limits = {key: trainer.get(key) for key in (f"limit_{stage}_batches" for stage in ("train", "val", "test"))}
     if told := [f"trainer.{key}={value}" for key, value in limits.items() if value is not None and repr(value) != "1.0"]:
         yield f"cut short, and no result of the whole data: {', '.join(told)}"
+
+
+def _of_overlap(study: Study) -> Iterator[str]:
+    for test in study.tests:
+        known = {run.result.tests.get(test, {}).get("overlap", 0) for run in study.finished_runs}
+        if most := max(known):
+            yield f"{most} examples of {test} are in training too: figures on them tell what was learned by heart"
 
 
 def _differing_parts(found: Sequence[str]) -> str:

@@ -138,6 +138,10 @@ class Task(ABC):
         :meth:`examples` knows."""
         return {}
 
+    def overlap(self, split: str) -> int:
+        """Return how many examples of a split are known to be in training too."""
+        return 0
+
     @property
     def measured_tests(self) -> Sequence[str]:
         """The names of all that is measured in a test: of the test sets and of their divisions."""

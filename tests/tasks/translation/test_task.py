@@ -132,7 +132,8 @@ class TestBatches:
 
         for _ in range(2):
             caplog.clear()
-            prepared(make(data=Overlapping()))
+            made = prepared(make(data=Overlapping()))
+            assert [made.overlap(split) for split in ("train", "val", "first")] == [0, 2, 10]
             assert "2 of 10 pairs of val (20.0 %) are in train too" in caplog.text
             assert "10 of 10 pairs of first (100.0 %) are in train too" in caplog.text
 

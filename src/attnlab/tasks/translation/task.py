@@ -145,6 +145,10 @@ class Translation(Task):
         self._vocabularies = self._tokenized.vocabularies
         inspect_corpus(self._tokenized, self.tokenizers[0].joiner)
 
+    @override
+    def overlap(self, split: str) -> int:
+        return self._tokenized.overlap.get(split, 0) if self._tokenized else 0
+
     def _write(self, folder: Path) -> None:
         options = (self.vocabulary_options, self.batches.max_length)
         write_corpus(self.corpus, self.tokenizers, *options, folder, processes=count_processes())
