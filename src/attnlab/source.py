@@ -86,6 +86,11 @@ def foreign_files(classes: Iterable[Any]) -> set[Path]:
     return one_by_one | {file for file in files if not any(file.is_relative_to(root) for root in roots)}
 
 
+def is_users_own(made: Any) -> bool:
+    """Tell whether a class or function is neither of this package nor of an installed one."""
+    return any(not file.is_relative_to(PACKAGE) for file in foreign_files([made]))
+
+
 def foreign_names(classes: Iterable[type]) -> list[str]:
     """Return the names of classes that are not the package's own, sorted."""
     return sorted(f"{made.__module__}.{made.__qualname__}" for made in classes if not made.__module__.startswith("attnlab."))

@@ -12,6 +12,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
 from attnlab.errors import UserError, brief, locate
+from attnlab.source import is_users_own
 
 
 class ComponentError(UserError):
@@ -48,8 +49,8 @@ class Factory:
             try:
                 return self.func(*self.args, *args, **taken)
             except (TypeError, AttributeError, RuntimeError, ValueError) as error:
-                if self.func.__module__.startswith("attnlab."):
-                    raise  # a bug of ours
+                if not is_users_own(self.func):
+                    raise
                 raise UserError(locate(error, self.func)) from error
 
 
