@@ -17,7 +17,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override as ParsedOverride
 from hydra.core.override_parser.types import ValueType
-from hydra.errors import HydraException, MissingConfigException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import MarkedYAMLError
@@ -263,6 +263,11 @@ def _one_line(error: BaseException) -> str:
         if cause.key not in cause.parent_node:
             return str(unknown_key(str(cause.key), cause.parent_node, where))
     told = " ".join(" ".join(str(e).split()) for e in (error, cause) if e is not None and str(e))
+    told = re.sub(r" (Config search path: |See https://hydra).*", "", told)
+    if isinstance(error, OverrideParseException):
+        reason = re.sub(r"^LexerNoViableAltException: .*", "a sign that needs quotation marks around it", told)
+        reason = reason.removeprefix(f"Error parsing override '{error.override}' ")
+        return f"{error.override!r} is no KEY=VALUE that Hydra reads: {reason}"
     refused = re.match(r"UserError raised while resolving interpolation: (.*) full_key: ", told)
     if refused:
         return refused[1]
@@ -276,4 +281,4 @@ def _one_line(error: BaseException) -> str:
     absent = re.match(r"Could not override '(\w+)'\. No match in the defaults list\. To append", told)
     if absent:
         return f"there is no {absent[1]} to choose in this task: choose another task, or leave {absent[1]} out"
-    return re.sub(r" (Config search path: |See https://hydra).*", "", told)
+    return told
