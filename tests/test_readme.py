@@ -1,8 +1,10 @@
 """What README.md, the pages in docs/ and experiments/README.md tell a newcomer to do works as it stands there."""
 
+import io
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,7 +31,8 @@ def blocks(language: str, text: str = MANUAL) -> list[str]:
 
 def written(start: str, folder: Path) -> None:
     """Write the block of a page that begins with the name of its file, relative to a folder."""
-    (block,) = [block for block in blocks("python") + blocks("yaml") if block.startswith(f"# {start}\n")]
+    first = (f"# {start}\n", f"# @package _global_\n# {start}\n")
+    (block,) = [block for block in blocks("python") + blocks("yaml") if block.startswith(first)]
     path = folder / start
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(block)
@@ -51,6 +54,24 @@ def test_a_metric_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monk
     assert cli(*command[2:], *TINY, "logger=none") == 0
     header = next(tmp_path.glob("runs/train/comparison.md")).read_text().splitlines()[2]
     assert "test first word |" in header
+
+
+def test_a_task_of_ones_own(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in ("mytask.py", "myconf/task/addition.yaml", "myconf/data/sums.yaml"):
+        written(file, tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (command,) = [shlex.split(command) for command in shown_commands() if "task=addition" in command]
+    tiny = [override for override in OF_ANY_TASK if not override.startswith("data.")]
+    assert cli(*command[2:], *tiny, "logger=none", "data.size=5", "data.train_size=50") == 0
+    _, run = sorted(tmp_path.glob("runs/sums/attention=*/*/"), reverse=True)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"12+30\n"), isatty=lambda: False))
+    assert cli("translate", "--trust", str(run)) == 0
+    assert set(capsys.readouterr().out.splitlines()[-1]) <= set("0123456789+")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"12-30\n"), isatty=lambda: False))
+    assert cli("translate", "--trust", str(run)) == 2
+    assert "line 1: '12-30' is no sum, which is like 12+30" in capsys.readouterr().err
 
 
 def test_a_metric_of_another_package(tmp_path: Path) -> None:
