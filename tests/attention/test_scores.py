@@ -256,5 +256,5 @@ def test_a_score_that_sees_what_it_must_not_is_refused_before_it_is_trained(name
 
 
 def test_a_module_that_is_no_score_is_told() -> None:
-    with pytest.raises(UserError, match="Linear is no score: let it inherit"):
+    with pytest.raises(UserError, match="Linear is no score: let its class inherit"):
         attention(score=torch.nn.Linear)

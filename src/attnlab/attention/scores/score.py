@@ -59,7 +59,7 @@ def validate_score(score: Score) -> None:
     """
     name = type(score).__name__
     if not isinstance(score, Score):
-        raise UserError(f"{name} is no score: let it inherit from attnlab.attention.scores.Score")
+        raise UserError(f"{name} is no score: let its class inherit from Score")
     draw = torch.Generator().manual_seed(0)
     query = torch.randn(2, 3, score.query_size, generator=draw)
     states = torch.randn(2, 4, score.memory_size, generator=draw)
