@@ -68,4 +68,4 @@ def test_a_report_says_that_data_were_cut_short_and_what_all_variants_share(tmp_
     assert "7 examples of test are in training too: figures on them tell what was learned by heart" in comparison.notes
     assert "cut short, and no result of the whole data: trainer.limit_test_batches=2" in comparison.notes
     shared = page(study, comparison).partition("What all variants share</summary>")[2]
-    assert '<th scope="row">trainer.limit_test_batches</th><td>2</td>' in shared
+    assert '<th scope="row"><code>trainer.limit_test_batches</code></th><td>2</td>' in shared

@@ -189,10 +189,11 @@ def differences(study: Study) -> tuple[list[str], dict[str, list[str | None]]]:
 
 
 def shared_settings(study: Study) -> dict[str, str]:
-    """Return what is the same in the resolved configs of all variants."""
+    """Return what is the same in the resolved configs of all variants, but for what makes the study and how parts are built."""
     configs = (next((run.config for run in runs if run.config), {}) for runs in study.variants.values())
-    flat = [_flat(config) for config in configs if config]
-    return {key: value for key, value in flat[0].items() if all(one.get(key) == value for one in flat[1:])} if flat else {}
+    flat = [_flat({key: node for key, node in config.items() if key != "study"}) for config in configs if config]
+    shared = set.intersection(*({*one.items()} for one in flat)) if flat else set()
+    return {key: value for key, value in (flat[0].items() if flat else ()) if (key, value) in shared and "_partial_" not in key}
 
 
 def _flat(node: Any, where: str = "") -> dict[str, str]:
