@@ -446,6 +446,7 @@ def test_what_has_no_effect_names_no_variant() -> None:
 
 def test_variants_are_called_by_what_tells_them_apart() -> None:
     assert labels([("a=1", "b=x"), ("a=2", "b=x")]) == ("a", {("a=1", "b=x"): "1", ("a=2", "b=x"): "2"})
+    assert labels([("a=1",), ("a=1",)]) == ("a", {("a=1",): "1"})
     assert labels([("a=1",), ()])[1] == {("a=1",): "a=1", (): "default"}
     assert labels([("a=1", "b=1"), ("a=2", "b=2")])[0] == "variant"
 

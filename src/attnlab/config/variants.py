@@ -89,7 +89,8 @@ def variant_labels(variants: Sequence[Sequence[str]]) -> tuple[str, dict[tuple[s
         What the labels are values of, and the label of each variant: if one key tells all apart, the key and its values, else
         "variant" and the overrides.
     """
-    common = set.intersection(*(set(overrides) for overrides in variants)) if len(variants) > 1 else set()
+    distinct = {frozenset(overrides) for overrides in variants}  # each of them has several seeds
+    common = frozenset.intersection(*distinct) if len(distinct) > 1 else frozenset()
     apart = {tuple(overrides): [o for o in overrides if o not in common] for overrides in variants}
     keys = {override.partition("=")[0] for own in apart.values() for override in own}
     if len(keys) == 1 and all(len(own) == 1 for own in apart.values()):
