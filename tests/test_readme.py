@@ -136,8 +136,8 @@ def test_every_command_that_is_shown_is_one() -> None:
 def test_every_config_that_is_shown_composes(
     command: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configs = ("myconf/attention/score/distance.yaml", "myconf/metrics/mine.yaml", "myconf/logger/table.yaml")
-    for name in ("myscores.py", "mymetrics.py", *configs):
+    options = ("attention/score/distance", "metrics/mine", "logger/table", "task/addition", "data/sums")
+    for name in ("myscores.py", "mymetrics.py", "mytask.py", *(f"myconf/{option}.yaml" for option in options)):
         written(name, tmp_path)
     words = shlex.split(command.removeprefix("PYTHONPATH=. "))[1:]
     assert cli(*words, *([] if "--help" in words else ["--cfg", "job"])) == 0

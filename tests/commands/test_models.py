@@ -18,7 +18,7 @@ ALIGN = ["--files", "a.en", "a.de"]
 
 MISTAKES = {
     "no run": (["translate", "search=greedy"], "name a run"),
-    "no folder": (["translate", "nowhere"], "nowhere holds no config.yaml"),
+    "no folder": (["translate", "nowhere"], "there is no folder nowhere: name the folder of a finished run"),
     "no file": (["translate", "RUN", "--input", "nothing.txt"], "no file nothing.txt"),
     "key": (["translate", "RUN", "search.widht=3"], "no key 'widht' in 'search': did you mean 'width'?"),
     "value": (["translate", "RUN", "search.width=0"], "search.width must be a whole number, from 1 to 1000, not 0"),
@@ -65,7 +65,10 @@ MISTAKES = {
     "not evaluated": (["compare", "RUN", "RUN", "--label", "no"], "has no evaluation 'no'"),
     "lengths of nothing": (["draw", "lengths", "RUN", "--label", "no", "--output", "x.png"], "has no evaluation 'no'"),
     "not finished": (["compare", ".", "."], "holds no finished run"),
-    "test set of a comparison": (["compare", "RUN", "RUN", "--test", "exam"], "no test set 'exam': there is test, test_long"),
+    "test set of a comparison": (
+        ["compare", "RUN", "RUN", "--test", "exam"],
+        "no test set called 'exam': there is test, test_long",
+    ),
 }
 
 

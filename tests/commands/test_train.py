@@ -187,7 +187,7 @@ MISTAKES = {
     "added top key": (["+epochs=3"], "no key 'epochs'"),
     "another task's key": (["task=pointing", "+vocabulary.max_size=3"], "no key 'vocabulary'"),
     "part left out": (["~attention"], "the config has no 'attention', which every run needs"),
-    "override": (["seed"], "override"),
+    "override": (["seed"], "'seed' is no KEY=VALUE that Hydra reads"),
     "several values": (["seed=1,2"], "Ambiguous value for argument 'seed=1,2'"),
     "target": (["attention.score._target_=attnlab.Nothing"], "attention.score._target_: cannot import 'attnlab.Nothing'"),
     "broken module": (["attention.score._target_=broken.Score"], "No module named 'nothing_of_that_name'"),
