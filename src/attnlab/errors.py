@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from textwrap import shorten
 from traceback import extract_tb
 
 
@@ -82,9 +81,14 @@ def nearest(name: str, known: Iterable[object]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
 
 
+LONGEST = 160
+"""Characters of an error that are shown where another library made it."""
+
+
 def brief(error: BaseException) -> str:
     """Return the beginning of what an error says, in one line."""
-    return shorten(" ".join(str(error).split()), 160, placeholder=" …")
+    text = " ".join(str(error).split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
 
 
 def locate(error: BaseException, made: object) -> str:
