@@ -213,12 +213,7 @@ def plan(
         beside = [all_of_them, *(override.text for override in parsed if override.place not in {*axes, "variant"})]
         if not any(override.key == "variant" for override in parsed):
             swept.insert(0, all_of_them)
-        named: dict[tuple[str, ...], str] = {}
-        for name, own in settings["variants"].items():
-            if (other := named.setdefault(tuple(sorted(own)), name)) != name:
-                raise UserError(f"study.variants: {other} and {name} are one and the same: leave one out")
-        for key in sorted(_keys_of_variants(settings["variants"], everywhere) & {*axes, *(one.place for one in parsed)}):
-            raise UserError(f"study.variants: an axis or the command line sets {key} too: leave it out of one of them")
+        _check_variants(settings["variants"], {*axes, *(one.place for one in parsed)}, everywhere)
     runs = _runs(composition, swept, everywhere)
     for folder_name, count in Counter(run.folder for run in runs).items():
         if count > 1:
@@ -276,6 +271,16 @@ def _with_trials(
 
 def _keys_of_variants(variants: Mapping[str, Sequence[str]] | None, places: Sequence[Place]) -> set[str]:
     return {override.place for overrides in (variants or {}).values() for override in parse_overrides(overrides, places)}
+
+
+def _check_variants(variants: Mapping[str, Sequence[str]], taken: Collection[str], places: Sequence[Place]) -> None:
+    """Refuse variants that would not be what they are called: two that are one, or a key that is set again."""
+    named: dict[tuple[str, ...], str] = {}
+    for name, own in variants.items():
+        if (other := named.setdefault(tuple(sorted(own)), name)) != name:
+            raise UserError(f"study.variants: {other} and {name} are one and the same: leave one out")
+    for key in sorted(_keys_of_variants(variants, places).intersection(taken)):
+        raise UserError(f"study.variants: an axis or the command line sets {key} too: leave it out of one of them")
 
 
 def _check_free(key: str, taken: Iterable[str], name: str) -> None:
