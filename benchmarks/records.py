@@ -72,19 +72,20 @@ def write_page(folder: Path, parts: Mapping[str, Part]) -> None:
 def _section(device: str, parts: Mapping[str, Part], records: Sequence[Mapping[str, Any]]) -> str:
     latest = {record["part"]: record for record in records if record["device"] == device}
     shown = [name for name, part in parts.items() if device in part.devices]
-    return f"## {DEVICES[device]}\n\n" + "\n".join(_table(name, parts[name].quantities, latest.get(name)) for name in shown)
+    tables = [_table(name, parts[name].quantities, latest[name]) for name in shown if name in latest]
+    missing = [name for name in shown if name not in latest]
+    note = [f"Not measured yet: {', '.join(missing)}.\n"] if missing else []
+    return "\n".join([f"## {DEVICES[device]}\n", *tables, *note])
 
 
-def _table(name: str, quantities: Sequence[Quantity], record: Mapping[str, Any] | None) -> str:
-    figures = {figure["name"]: figure for figure in record["figures"]} if record else {}
+def _table(name: str, quantities: Sequence[Quantity], record: Mapping[str, Any]) -> str:
+    figures = {figure["name"]: figure for figure in record["figures"]}
     rows = [f"| {quantity.label} | {_cells(figures.get(quantity.name), quantity.unit)} |" for quantity in quantities]
     head = ["| | median | from | to | unit | rounds | note |", "| --- | ---: | ---: | ---: | --- | ---: | --- |"]
     return "\n".join([f"### {name}", "", _caption(record), "", *head, *rows, ""])
 
 
-def _caption(record: Mapping[str, Any] | None) -> str:
-    if record is None:
-        return "Not measured yet."
+def _caption(record: Mapping[str, Any]) -> str:
     machine, busy = record["machine"], ": the machine was busy" if record["load"] > BUSY else ""
     gpus = f", {', '.join(machine['gpus'])}" if record["device"] == "cuda" else ""
     edited = ", edited" if record["dirty"] else ""
