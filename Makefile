@@ -39,7 +39,7 @@ bench: install $(JOEYNMT)  ## measure speed beside peers; DATA=FOLDER of Multi30
 	$(BIN)/python -m benchmarks $(BENCH)
 
 bench-gpu: install $(JOEYNMT)  ## the same on a GPU
-	$(BIN)/python -m benchmarks --device cuda $(BENCH)
+	$(BIN)/python -m benchmarks --device cuda --batches 100 $(BENCH)
 
 # Its bound on protobuf excludes every tensorboard of today: it is installed alone, and beside it what its training imports.
 $(JOEYNMT): constraints.txt

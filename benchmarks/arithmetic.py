@@ -18,6 +18,8 @@ from benchmarks.setting import Setting
 
 PRODUCTS = {op.default for op in (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.bmm, torch.ops.aten.baddbmm)}
 SQUARE = 1024
+LONG_ON_A_GPU = 1e12
+"""FLOP that take a GPU some milliseconds, beside which starting and waiting count little."""
 
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
 """Size and stride."""
@@ -77,7 +79,7 @@ def product_rate(setting: Setting, products: Counter[Product], dtype: torch.dtyp
         for operation, layouts, count, one in chosen:
             operands = [torch.empty_strided(*layout, dtype=dtype, device=setting.device).normal_() for layout in layouts]
             operation(*operands)
-            times = max(1, min(count, int(2e8 / one)))
+            times = max(1, int(LONG_ON_A_GPU / one)) if setting.device == "cuda" else max(1, min(count, int(2e8 / one)))
 
             def work(operation: Any = operation, operands: list[Tensor] = operands, times: int = times) -> float:
                 for _ in range(times):
@@ -94,10 +96,12 @@ def product_rate(setting: Setting, products: Counter[Product], dtype: torch.dtyp
 def square_rate(setting: Setting, dtype: torch.dtype, size: int = SQUARE, times: int = 10) -> Contestant:
     """Return what multiplies square matrices, in FLOP a second."""
     left, right = (torch.randn(size, size, device=setting.device).to(dtype) for _ in range(2))
+    flop = 2.0 * size**3
+    repetitions = max(times, int(LONG_ON_A_GPU / flop)) if setting.device == "cuda" else times
 
     def run() -> float:
-        for _ in range(times):
+        for _ in range(repetitions):
             torch.mm(left, right)
-        return times * 2.0 * size**3
+        return repetitions * flop
 
     return lambda: rate(run, setting.synchronize)

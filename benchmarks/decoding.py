@@ -8,7 +8,7 @@ import torch
 
 from attnlab.config import build
 from attnlab.data.batches import split_evaluation
-from attnlab.layers.lstm import CPU_HAS_BFLOAT16
+from attnlab.layers.networks import CPU_HAS_BFLOAT16
 from attnlab.tasks.predictor import Predictor
 from attnlab.training.arithmetic import flop_counter
 from benchmarks.arithmetic import square_rate

@@ -127,7 +127,7 @@ def stepwise_loss(model: Seq2Seq, example: Batch) -> Tensor:
     losses: list[Tensor] = []
     for token, label in pairwise(example.target[0]):
         log_probabilities, _, state = model.step(token.unsqueeze(0), memory, state)
-        losses.append(-log_probabilities[0, label])
+        losses.append(-log_probabilities[0].gather(0, label.reshape(1))[0])
     return torch.stack(losses).mean()
 
 

@@ -54,8 +54,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(request: pytest.FixtureRequest) -> torch.device:
-    """Where a test runs: always on the CPU, and on a GPU too where there is one."""
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.device:
+    """Where a test runs: always on the CPU, and on a GPU too where there is one, in full float32."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     made = torch.device(request.param)
     if made.type == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attnlab.data.batches import Batch
-from attnlab.layers.lstm import CPU_HAS_BFLOAT16
+from attnlab.layers.networks import CPU_HAS_BFLOAT16
 from benchmarks import decoding, training
 from benchmarks.__main__ import PARTS, main
 from benchmarks.arithmetic import step_products

@@ -27,6 +27,11 @@ GROUPS = sorted(str(folder.relative_to(CONF)) for folder in CONF.rglob("*") if f
 # Launchers are of sweeps, and have tests of their own.
 CHOICES = [(group, option) for group in GROUPS for option in options(group) if not group.startswith("hydra")]
 TASKS = [choice for choice in CHOICES if choice[0] == "task"]
+ON_GPU = [("trainer", "fsdp"), ("trainer", "gpu")]
+TRAINED = [
+    *exhaustive_but(TASKS, [choice for choice in CHOICES if choice not in ON_GPU]),
+    *(pytest.param(*choice, marks=pytest.mark.gpu) for choice in ON_GPU),
+]
 
 EXPERIMENTS = ROOT / "experiments"
 STUDIES = sorted(path for path in EXPERIMENTS.rglob("*.yaml") if path.parent.name != "settings")
@@ -101,9 +106,9 @@ def corpus(folder: Path) -> None:
     (folder / "numbers.txt").write_text("\n".join(day.partition(",")[2] for day in days))
 
 
-@pytest.mark.parametrize(("group", "option"), exhaustive_but(TASKS, CHOICES), ids=lambda value: value)
+@pytest.mark.parametrize(("group", "option"), TRAINED, ids=lambda value: value)
 def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) -> None:
-    if option in ("gpu", "fsdp") and not torch.cuda.is_available():
+    if (group, option) in ON_GPU and not torch.cuda.is_available():
         pytest.skip("no GPU here")
     corpus(tmp_path / "corpus")
     chosen = f"{group}={option}"
@@ -117,6 +122,8 @@ def test_every_option_trains(group: str, option: str, cli: Cli, tmp_path: Path) 
         size = [override for override in size if not override.startswith("model.")]
     if chosen == "encoder=embeddings":
         size = [override for override in TINY if not override.startswith("encoder.")]
+    if (group, option) in ON_GPU:
+        size = [override for override in size if override != "trainer.accelerator=cpu"] + ["trainer.devices=1"]
     trainer = [] if group == "trainer" else ["trainer=debug"]
     logger = [] if group == "logger" else ["logger=none"]
     assert cli("train", *trainer, *logger, chosen, *size, "trainer.limit_train_batches=1", *NEEDS.get(chosen, [])) == 0

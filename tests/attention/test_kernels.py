@@ -20,7 +20,7 @@ PRODUCTS = ["cosine", "dot", "dot_learned_scale", "gaussian", "general", "local_
 CLAIMED = [*PRODUCTS, "scaled_dot"]
 """The attentions of conf/ that are a softmax over products; those around another are as the one inside."""
 INNER = {"intra_decoder"}
-SIZE = 32
+SIZE = 64  # four heads of 16, the smallest that FlexAttention takes on a GPU
 
 
 @contextmanager

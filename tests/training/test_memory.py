@@ -62,6 +62,7 @@ def test_a_run_that_goes_on_keeps_the_largest_peak() -> None:
     assert largest({"a": 2, "b": 1}, {"b": 3}) == {"a": 2, "b": 3}
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_on_a_gpu_it_is_what_torch_allocated_there() -> None:
     trainer: Any = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device("cuda")))

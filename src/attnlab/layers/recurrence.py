@@ -15,7 +15,7 @@ from torch.nn.functional import dropout, linear
 from typing_extensions import override
 
 from attnlab.errors import UserError
-from attnlab.layers.lstm import LSTM
+from attnlab.layers.networks import GRU, LSTM, RNN
 
 RecurrentState = tuple[Tensor, ...]
 """(h,) or (h, c), each (batch, layers, hidden_size)."""
@@ -137,7 +137,7 @@ class Recurrence(nn.Module, ABC):
 class TanhRecurrence(Recurrence):
     """Elman's network, h' = tanh(W x + b + U h + b') (Elman 1990; as ``torch.nn.RNN``)."""
 
-    network_class = nn.RNN
+    network_class = RNN
 
     def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
         return (torch.tanh(gates + linear(state[0], *self._weights("hh", layer))),)
@@ -149,7 +149,7 @@ class GRURecurrence(Recurrence):
     r, z = σ(W x + b + U h + b'); n = tanh(W_n x + b_n + r ∘ (U_n h + b'_n)); h' = (1 - z) ∘ n + z ∘ h.
     """
 
-    network_class = nn.GRU
+    network_class = GRU
 
     def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
         (hidden,) = state

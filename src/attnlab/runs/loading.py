@@ -10,7 +10,7 @@ import torch
 from attnlab.config import build
 from attnlab.config import trust as trust_all
 from attnlab.errors import UserError, brief
-from attnlab.layers.lstm import CPU_HAS_BFLOAT16
+from attnlab.layers.networks import CPU_HAS_BFLOAT16
 from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_task
 from attnlab.runs.building import read_trusted_config, report_damage

@@ -173,11 +173,12 @@ class Search(ABC):
             log_probabilities[:, padding] = -torch.inf
         next_length = history.shape[1] + 1
         must_end = bounds.longest == next_length
-        too_short = torch.zeros_like(must_end) if bounds.shortest is None else next_length < bounds.shortest
+        too_short = None if bounds.shortest is None else next_length < bounds.shortest
         end = log_probabilities[:, eos].clone()
-        if self.no_repeat_ngram or bool(too_short.any()):
+        if self.no_repeat_ngram or (too_short is not None and bool(too_short.any())):
             self._forbid_repetition(log_probabilities, history)
-            log_probabilities[too_short, eos] = -torch.inf
+            if too_short is not None:
+                log_probabilities[too_short, eos] = -torch.inf
             must_end |= log_probabilities.amax(dim=-1).isneginf()
         if bool(must_end.any()):
             log_probabilities[must_end] = -torch.inf

@@ -137,7 +137,7 @@ class Throughput(Callback):
     def _stop(self) -> None:
         if self._started is None:
             return
-        if torch.cuda.is_available():
+        if torch.cuda.is_initialized():
             torch.cuda.synchronize()  # the steps are only queued until then
         self.seconds += time.perf_counter() - self._started
         self._started = None
@@ -253,7 +253,7 @@ class Resumption(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the random number generators."""
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
         return {"cpu": torch.get_rng_state(), "cuda": cuda, "noise": NOISE.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -281,8 +281,8 @@ class Resumption(Callback):
         """Go on in the midst of an epoch with the random numbers that would have come next."""
         if self._states:
             torch.set_rng_state(self._states["cpu"].cpu())
-            if self._states["cuda"] and torch.cuda.is_available():
-                torch.cuda.set_rng_state_all([state.cpu() for state in self._states["cuda"]])
+            for number, state in zip(range(torch.cuda.device_count()), self._states["cuda"], strict=False):
+                torch.cuda.set_rng_state(state.cpu(), number)
             NOISE.load_state_dict(self._states["noise"])
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from attnlab.layers.lstm import LSTM
+from attnlab.layers.networks import LSTM
 
 
 class Case(NamedTuple):

@@ -1,4 +1,4 @@
-"""torch's LSTM on every CPU, and faster where it learns from packed sequences."""
+"""torch's recurrent networks as mixed precision needs them, and an LSTM that learns faster from packed sequences on a CPU."""
 
 from typing import Any
 
@@ -12,8 +12,40 @@ CPU_HAS_BFLOAT16: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
 """Whether oneDNN has products in bfloat16 for this CPU: it needs AVX-512."""
 
 
-class LSTM(nn.LSTM):
-    """``torch.nn.LSTM``, in float32 where mixed precision asks a CPU for a bfloat16 that it does not have.
+class _Network(nn.RNNBase):
+    """One of torch's networks, in float32 where mixed precision would give it another type than it was asked for.
+
+    On a GPU torch's autocast casts what cuDNN runs to float16, whatever type was asked for; without a scaled loss, gradients
+    vanish in it.
+    """
+
+    @override
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        device = self.weight_hh_l0.device.type
+        if not torch.is_autocast_enabled(device) or self._can_be_cast(device):
+            return self._run(input, hx)
+        with torch.autocast(device, enabled=False):
+            state = tuple(part.float() for part in hx) if isinstance(hx, tuple) else hx if hx is None else hx.float()
+            return self._run(input.float(), state)
+
+    def _can_be_cast(self, device: str) -> bool:
+        """Return whether autocast gives it the type that is asked for."""
+        return device != "cuda" or torch.get_autocast_dtype(device) == torch.float16
+
+    def _run(self, input: Any, hx: Any) -> Any:
+        return super().forward(input, hx)
+
+
+class RNN(_Network, nn.RNN):
+    """``torch.nn.RNN``, also in mixed precision on a GPU."""
+
+
+class GRU(_Network, nn.GRU):
+    """``torch.nn.GRU``, also in mixed precision on a GPU."""
+
+
+class LSTM(_Network, nn.LSTM):
+    """``torch.nn.LSTM``, also in mixed precision on a GPU, and on a CPU that has no bfloat16.
 
     torch 2.13 looks at the type before autocast has changed it, takes oneDNN's LSTM for possible, and fails ("could not create
     a primitive descriptor"). Other networks run there in a bfloat16 that is emulated.
@@ -23,18 +55,15 @@ class LSTM(nn.LSTM):
     """
 
     @override
-    def forward(self, input: Any, hx: Any = None) -> Any:
-        if self.weight_hh_l0.device.type != "cpu":
-            return super().forward(input, hx)
-        if CPU_HAS_BFLOAT16 or not torch.is_autocast_enabled("cpu"):
-            return self._run(input, hx)
-        with torch.autocast("cpu", enabled=False):
-            return self._run(input.float(), None if hx is None else tuple(part.float() for part in hx))
+    def _can_be_cast(self, device: str) -> bool:
+        return CPU_HAS_BFLOAT16 if device == "cpu" else super()._can_be_cast(device)
 
+    @override
     def _run(self, input: Any, hx: Any) -> Any:
-        if isinstance(input, PackedSequence) and hx is None and torch.is_grad_enabled() and not self.proj_size:
+        on_cpu, learns = self.weight_hh_l0.device.type == "cpu", hx is None and torch.is_grad_enabled()
+        if isinstance(input, PackedSequence) and on_cpu and learns and not self.proj_size:
             return self._step_through(input)
-        return super().forward(input, hx)
+        return super()._run(input, hx)
 
     def _step_through(self, packed: PackedSequence) -> tuple[PackedSequence, tuple[Tensor, Tensor]]:
         data, sizes, finals = packed.data, packed.batch_sizes.tolist(), []
