@@ -14,11 +14,12 @@ from attnlab.source import GENERATORS
 from conftest import CONF, ROOT
 
 PACKAGE = ROOT / "src" / "attnlab"
-FLOORS = ["errors", "hints", "seeding", "source", "attention", "layers", "encoders", "decoders", "heads", "model", "search"]
+GROUND = ["errors", "terminal", "hints", "seeding", "source"]
+FLOORS = [*GROUND, "attention", "layers", "encoders", "decoders", "heads", "model", "search"]
 FLOORS += ["data", "evaluation", "tasks", "probing", "training", "config", "runs", "studies", "commands", "__main__"]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 IDS = [str(path.relative_to(PACKAGE)) for path in MODULES]
-COMPONENTS = set(FLOORS[: FLOORS.index("config")]) - {"errors", "hints", "seeding", "source"}
+COMPONENTS = set(FLOORS[: FLOORS.index("config")]) - set(GROUND)
 
 GROUPS = sorted({path.name for path in CONF.iterdir() if path.is_dir()} | {"model", "batches", "objective", "vocabulary"})
 LIGHTNING = {"trainer/global_step"}

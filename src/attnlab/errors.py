@@ -36,8 +36,9 @@ class StoppedError(ToldError):
 
 SYSTEM = frozenset(
     {errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EPERM, errno.EROFS}
+    | {errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 )
-"""What an operating system refuses for reasons of its own, such as a full disk: no bug, and no mistake in a config."""
+"""What an operating system refuses, such as a full disk or a name that is too long: no bug."""
 
 
 def refusal(error: OSError, place: object) -> UserError | None:

@@ -19,6 +19,8 @@ ALIGN = ["--files", "a.en", "a.de"]
 MISTAKES = {
     "no run": (["translate", "search=greedy"], "name a run"),
     "no folder": (["translate", "nowhere"], "there is no folder nowhere: name the folder of a finished run"),
+    "a long name": (["translate", "x" * 300], "File name too long"),
+    "a file in a path": (["report", "a.en/b"], "a.en"),
     "no file": (["translate", "RUN", "--input", "nothing.txt"], "no file nothing.txt"),
     "key": (["translate", "RUN", "search.widht=3"], "no key 'widht' in 'search': did you mean 'width'?"),
     "value": (["translate", "RUN", "search.width=0"], "search.width must be a whole number, from 1 to 1000, not 0"),

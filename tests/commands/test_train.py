@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
+from attnlab.runs.folder import RunFolder
 from commands import TINY, Cli, cli
 from conftest import ROOT
 
@@ -381,6 +382,25 @@ def test_a_refused_command_leaves_the_folders_that_were_there(
         assert not list(here.iterdir())
         assert elsewhere.is_dir()
         assert not list(elsewhere.iterdir())
+
+
+def test_a_folder_that_is_no_runs_is_not_emptied(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "precious"
+    (folder / "chapters").mkdir(parents=True)
+    (folder / "thesis.tex").write_text("years of work")
+    assert cli("train", "trainer=debug", "logger=none", *TINY, f"hydra.run.dir={folder}") == 2
+    assert "precious is no folder of a run, and holds chapters, thesis.tex" in capsys.readouterr().err
+    assert (folder / "thesis.tex").read_text() == "years of work"
+    assert (folder / "chapters").is_dir()
+
+
+def test_a_mistake_does_not_spoil_a_run_that_is_done(cli: Cli, tmp_path: Path) -> None:
+    command = ["train", "trainer=debug", "logger=none", *TINY]
+    assert cli(*command) == 0
+    (run,) = tmp_path.glob("runs/train/*/seed=1")
+    assert cli(*command, "resume=fals") == 2
+    assert RunFolder(run).state == "done"
+    assert cli(*command) == 0
 
 
 def test_a_config_of_ones_own(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import wandb
 
-from attnlab.commands._terminal import Terminal
 from attnlab.config import trust
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import PERCENT
@@ -30,6 +29,7 @@ from attnlab.studies.page.charts import costs
 from attnlab.studies.publish import publish
 from attnlab.studies.report import report
 from attnlab.studies.table import Cell, Comparison, Note
+from attnlab.terminal import Terminal
 from studies.folders import FACTS, METRICS, SKILLS, write_run, write_study
 
 

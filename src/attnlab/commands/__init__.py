@@ -71,7 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except BrokenPipeError:  # the reader, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from attnlab.terminal import discard_output
+
+        discard_output()
         return 0
     except (Exception, KeyboardInterrupt) as error:
         message, status = _describe_error(error, words)
@@ -92,6 +94,8 @@ def _describe_error(error: BaseException, words: Sequence[str]) -> tuple[str, in
             return str(error), 1
         case StoppedError():
             return str(error), 130
+        case FloatingPointError():  # the training diverged
+            return str(error), 1
         case KeyboardInterrupt():
             return "stopped", 130
     traceback.print_exception(error)

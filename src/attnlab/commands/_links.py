@@ -112,8 +112,8 @@ def show(found: Mapping[str, Alignment], gold: Sequence["Gold"], *, silver: bool
     """Print how well some alignments agree with known links."""
     from rich.table import Table
 
-    from attnlab.commands._terminal import Terminal
     from attnlab.evaluation.alignment import score
+    from attnlab.terminal import Terminal
 
     label = "AER, silver links" if silver else "AER"
     table = Table("", label, "precision", "recall", "links", "row t is about token")

@@ -151,7 +151,7 @@ def check_device(name: str) -> None:
 
     try:
         torch.zeros(1, device=torch.device(name))
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, ImportError) as error:
         raise UserError(f"--device {name}: {str(error).splitlines()[0]}") from error
 
 
@@ -205,7 +205,7 @@ def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
     import textwrap
 
     places = [run.resolve() / "seeds" if any(run.glob("seed=*")) else run.resolve() for run in runs]
-    parts = [{*place.parts[-3:-2], *place.parts[-2].split(","), place.name} for place in places]
+    parts = [{*place.parts[-3:-2], *",".join(place.parts[-2:-1]).split(","), place.name} for place in places]
     shared = set.intersection(*parts) if len(parts) > 1 else parts[0] - {places[0].parent.name}
     names = {}
     for own, run in zip(parts, runs, strict=True):

@@ -130,7 +130,7 @@ def _dry_run(planned: "Plan") -> int:
 def _show_plan(planned: "Plan", told: Sequence[str], kind: str) -> None:
     from rich.table import Table
 
-    from attnlab.commands._terminal import Terminal
+    from attnlab.terminal import Terminal
 
     title = f"{planned.folder.path}: {len(planned.runs)} {kind}"
     has_values = any(run.values for run in planned.runs)
@@ -153,7 +153,7 @@ def _status(results: "Results") -> int:
 
 def show_results(results: "Results") -> None:
     """Print the table of a study, and where its report is."""
-    from attnlab.commands._terminal import Terminal
+    from attnlab.terminal import Terminal
 
     console, comparison = Terminal(), results.comparison
     if comparison is None:

@@ -24,7 +24,7 @@ def print_tests(
     """
     from rich.table import Table
 
-    from attnlab.commands._terminal import Terminal
+    from attnlab.terminal import Terminal
 
     table = Table("", *measured)
     table.add_row("examples", *(f"{examples[test]:,}" for test in measured))

@@ -32,10 +32,10 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
     sizes = _sizes(seeds)
     from rich.table import Table
 
-    from attnlab.commands._terminal import Terminal
     from attnlab.studies.calibration import calibrate_study, write_rates
     from attnlab.studies.collection import check_files, collect
     from attnlab.studies.folder import find_folder
+    from attnlab.terminal import Terminal
 
     study = check_files(collect(find_folder(name)))
     rates = list(calibrate_study(study, metric, sizes, splits, significance))

@@ -195,7 +195,7 @@ def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
 def _show(metric: "Metric", found: Mapping[str, Result], means: Mapping[str, float], baseline: str, *, title: str) -> None:
     from rich.table import Table
 
-    from attnlab.commands._terminal import Terminal
+    from attnlab.terminal import Terminal
 
     table = Table("system", metric.title, "difference", "95 % interval", "p", "p, corrected", "P(A > B)", title=title)
     for name, result in found.items():

@@ -84,8 +84,8 @@ def command(
         results = predictor.examine(examples, "evaluation")
         for name, own in ({test_name: results} if files else divide(task, test_name, results)).items():
             found[name] = evaluate(task, sets[name], own, occasion="evaluation", shift=shift, samples=bootstrap)
-    _show(task.metrics, _monitored(folder), found)
     write_tests(folder, label, settings, found, sets, paths)
+    _show(task.metrics, _monitored(folder), found)
     print(f"written to {folder.evaluation_file(label)}")
     return 0
 

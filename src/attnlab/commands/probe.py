@@ -74,7 +74,7 @@ def command(
 def _show(found: "Mapping[str, ProbeRecord]") -> None:
     from rich.table import Table
 
-    from attnlab.commands._terminal import Terminal
+    from attnlab.terminal import Terminal
 
     console, table = Terminal(), Table("", *found)
     figures = {name: record.figure(name) for record in found.values() for name in record.figures}

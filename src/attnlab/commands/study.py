@@ -36,9 +36,9 @@ def command(
 def _list() -> int:
     from rich.table import Table
 
-    from attnlab.commands._terminal import Terminal
     from attnlab.studies.collection import collect, tally
     from attnlab.studies.files import list_studies, study_places
+    from attnlab.terminal import Terminal
 
     table = Table("study", "question", "runs")
     for study in list_studies(study_places()):

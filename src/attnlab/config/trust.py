@@ -64,6 +64,11 @@ def validate_targets(config: Any, place: str, *, to_run: bool = True) -> None:
         if "${" in text:
             raise UntrustedError(f"{place} holds the interpolation {text!r:.80}, which no config that a run wrote does")
     for target in foreign_targets(config):
+        if isinstance(target, str) and target.startswith("attnlab.") and target not in trusted:
+            raise UntrustedError(
+                f"{place} builds {target}, which is no component of this version of attnlab: use the version that wrote it, or "
+                "add --trust (in Python trust=True) if the name is right"
+            )
         if not isinstance(target, str) or target not in trusted:
             raise UntrustedError(
                 f"{place} builds {target}, which is no component of attnlab: if it is your own, or you trust whoever wrote it, "

@@ -21,7 +21,8 @@ class _Network(nn.RNNBase):
 
     @override
     def forward(self, input: Any, hx: Any = None) -> Any:
-        device = self.weight_hh_l0.device.type
+        weight: Any = self.weight_hh_l0
+        device = weight.device.type
         if not torch.is_autocast_enabled(device) or self._can_be_cast(device):
             return self._run(input, hx)
         with torch.autocast(device, enabled=False):

@@ -94,6 +94,7 @@ def write_atomically(path: Path, text: str) -> None:
 @contextmanager
 def replacement(path: Path) -> Iterator[Path]:
     """Give a file beside another one, whose place it takes once it is written; nothing is left of one that is not."""
+    path = path.resolve()  # a link stays one
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary

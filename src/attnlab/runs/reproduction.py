@@ -70,7 +70,8 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
         shutil.rmtree(again.path)
     with report_damage(path):
         task = build_task(config)
-    if hash_run_code(config, task) == result.code and task.data_fingerprint != result.data:
+        code = hash_run_code(config, task)
+    if code == result.code and task.data_fingerprint != result.data:
         raise UserError(f"the data is not what {path} was trained on: its fingerprint was {result.data}")
     execute(config, again.path, record.overrides)
     if not is_first_process():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from attnlab.errors import UserError
 from attnlab.runs.digests import DamagedFileError
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord, RunResult
@@ -178,6 +179,10 @@ def _set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
     """Empty a folder; what has cost training is kept elsewhere, and it is returned where."""
     left = [path for path in folder.path.iterdir() if path.name not in folder.files_to_keep]
     worth_keeping = folder.result_file.exists() or any(path.exists() for path in _last_checkpoints(folder))
+    foreign = [] if worth_keeping or folder.record_file.exists() else sorted({p.name for p in left} - {folder.error_file.name})
+    if foreign:
+        names = ", ".join(foreign[:3])
+        raise UserError(f"{folder.path} is no folder of a run, and holds {names}: choose another one, or empty it")
     aside: Path | None = None
     if worth_keeping:
         variant, seed = folder.path.absolute().parts[-2:]

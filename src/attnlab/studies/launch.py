@@ -24,6 +24,7 @@ from attnlab.errors import BusyError, StoppedError, UserError, escape_output, pr
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import metric_name
 from attnlab.runs.waiting import choose_wait_policy
+from attnlab.terminal import tell
 
 if TYPE_CHECKING:
     from attnlab.runs.record import RunResult
@@ -59,7 +60,7 @@ def run_single(job: HydraJob) -> "RunResult":
             removed = folder.remove_unused()
         except OSError:
             removed = False
-        if not removed:
+        if not removed and not folder.is_finished:  # of a finished run it says nothing that the command was mistaken
             _note(folder, f"{error}\n")
         raise
     except Exception:
@@ -149,9 +150,9 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
             print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
         status = MISTAKEN
     if status == STOPPED:
-        print(f"attnlab: {folder.place}: stopped, with a checkpoint", flush=True)
+        tell(f"attnlab: {folder.place}: stopped, with a checkpoint")
     elif status == BUSY:
-        print(f"attnlab: {folder.place}: another process works on it", flush=True)
+        tell(f"attnlab: {folder.place}: another process works on it")
     elif status < 0:
         name = signal.Signals(-status).name
         hint = ": out of memory, or stopped by somebody" if name == "SIGKILL" else ""
@@ -161,7 +162,7 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
         print(printable("\n".join([*before, f"attnlab: {folder.place}: {last}"])), file=sys.stderr, flush=True)
     if (job.number + 1) % progress == 0:
         with trust(own):
-            print(f"attnlab: {describe_progress(folder.study)}", flush=True)
+            tell(f"attnlab: {describe_progress(folder.study)}")
     best = folder.read_result().best if status == DONE else None
     return float("nan") if best is None else best
 

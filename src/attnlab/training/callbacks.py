@@ -20,19 +20,17 @@ from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from lightning.pytorch.utilities.types import STEP_OUTPUT
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from typing_extensions import override
 
 from attnlab.attention.noise import NOISE
 from attnlab.data.batches import Batch
-from attnlab.errors import printable
 from attnlab.evaluation.evidence import EXAMPLE, Prediction
 from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.plots import save
 from attnlab.hints import Range
 from attnlab.seeding import derive_seed
+from attnlab.terminal import Terminal
 from attnlab.training.finite import describe_origin
 from attnlab.training.module import SequenceModule
 
@@ -137,7 +135,7 @@ class Throughput(Callback):
     def _stop(self) -> None:
         if self._started is None:
             return
-        if torch.cuda.is_initialized():
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             torch.cuda.synchronize()  # the steps are only queued until then
         self.seconds += time.perf_counter() - self._started
         self._started = None
@@ -253,7 +251,7 @@ class Resumption(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the random number generators."""
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
         return {"cpu": torch.get_rng_state(), "cuda": cuda, "noise": NOISE.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -366,8 +364,8 @@ class Samples(Callback):
             self._draw(trainer, pl_module)
         table = Table(*COLUMNS, title="validation examples, after the last epoch")
         for row in self._rows(pl_module):
-            table.add_row(*(escape(printable(str(text))) for text in row))
-        Console().print(table)
+            table.add_row(*map(str, row))
+        Terminal().print(table)
 
     def _draw(self, trainer: Trainer, module: SequenceModule) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
