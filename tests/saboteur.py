@@ -12,6 +12,9 @@ SABOTEUR = "+callbacks.saboteur._target_=saboteur.Saboteur"
 
 
 class Saboteur(Callback):
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, *_: object) -> None:
+        self.obey(trainer, pl_module, "start")
+
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: object) -> None:
         self.obey(trainer, pl_module, "batch")
 

@@ -84,8 +84,20 @@ RATES = ["scheduler=plateau", "scheduler.monitor=val/exact", "scheduler.mode=max
         ([*RATES, "trainer.max_epochs=3"], "crash@13"),  # what no epoch improves lowers the rate at the end of the second
         (["callbacks.last_checkpoint.minutes=0", "trainer.max_epochs=3"], "crash@12@validation"),
         (["optimizer.lr=0", "callbacks.early_stopping.patience=1", "trainer.max_epochs=5"], "crash@12@end"),
+        (["batches.eval_size=4", "trainer.max_epochs=3"], "interrupt@12@validation"),
+        (["trainer.accumulate_grad_batches=3", "trainer.max_epochs=2"], "interrupt@1@start"),
+        ([*RATES, "trainer.val_check_interval=4", "trainer.max_epochs=3"], "interrupt@5@start"),
+        (["trainer.check_val_every_n_epoch=2", "trainer.max_epochs=4"], "interrupt@13"),
     ],
-    ids=["plateau", "validation", "early stopping"],
+    ids=[
+        "plateau",
+        "validation",
+        "early stopping",
+        "in a validation",
+        "accumulation",
+        "plateau in an epoch",
+        "few validations",
+    ],
 )
 def test_a_training_that_goes_on_comes_to_what_it_would_have_come_to(
     overrides: list[str], sabotage: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -93,7 +105,7 @@ def test_a_training_that_goes_on_comes_to_what_it_would_have_come_to(
     command = ["train", *SMALL, SABOTEUR, *overrides, "test=false"]
     assert cli(*command, "name=undisturbed") == 0
     monkeypatch.setenv("SABOTAGE", f"seed=1={sabotage}")
-    assert cli(*command, "name=dead") == 1
+    assert cli(*command, "name=dead") == (130 if "interrupt" in sabotage else 1)
     monkeypatch.delenv("SABOTAGE")
     assert cli(*command, "name=dead") == 0
     ours, theirs = (

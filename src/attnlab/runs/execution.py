@@ -50,11 +50,12 @@ from attnlab.runs.weights import write_weights
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
 from attnlab.training.arithmetic import count_multiply_adds, counted_batches
-from attnlab.training.callbacks import LossGuard, MetricsRecorder, Resumption, RunContext, Throughput
+from attnlab.training.callbacks import LossGuard, MetricsRecorder, RunContext, Throughput
 from attnlab.training.checkpoints import WholeCheckpointIO
 from attnlab.training.loggers import RunInfo, is_first_process, plain_logger
 from attnlab.training.memory import PeakMemory, keep_freed_memory
 from attnlab.training.module import monitored_metric
+from attnlab.training.resumption import Resumption
 
 log = logging.getLogger(__name__)
 

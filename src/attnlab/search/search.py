@@ -51,6 +51,10 @@ class Model(Protocol):
         """Return log-probabilities of the next token, which a search may overwrite, attention weights, and the new state."""
 
 
+ROUNDING = 1e-9
+"""What a product of a factor and a length may be off by, such as 1.3 times 90."""
+
+
 @dataclass(kw_only=True, eq=False)
 class Search(ABC):
     """Finds target sequences for a batch of sources.
@@ -142,7 +146,7 @@ class Search(ABC):
 
     def limits(self, lengths: Tensor) -> Tensor:
         """Return the longest hypothesis allowed for each source length (batch,)."""
-        return (self.max_length_factor * lengths).long() + self.max_length_offset
+        return (self.max_length_factor * lengths.double() + ROUNDING).long() + self.max_length_offset
 
     def bounds(self, lengths: Tensor, target_lengths: Tensor | None = None) -> Bounds:
         """Return how long the hypotheses of each source may be.
@@ -154,8 +158,8 @@ class Search(ABC):
         if target_lengths is not None:
             return Bounds(target_lengths, target_lengths)
         has_least = self.min_length_factor or self.min_length_offset
-        shortest = (self.min_length_factor * lengths).long() + self.min_length_offset if has_least else None
-        return Bounds(shortest, self.limits(lengths))
+        least = (self.min_length_factor * lengths.double() - ROUNDING).ceil().long() + self.min_length_offset
+        return Bounds(least if has_least else None, self.limits(lengths))
 
     def constrain(
         self, log_probabilities: Tensor, history: Tensor, bounds: Bounds, eos: int, padding: int | None = None

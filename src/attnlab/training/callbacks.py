@@ -3,14 +3,11 @@
 import json
 import logging
 import os
-import signal
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any, Literal
 
 import torch
@@ -18,18 +15,15 @@ from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_only
-from lightning.pytorch.utilities.exceptions import SIGTERMException
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 from rich.table import Table
 from typing_extensions import override
 
-from attnlab.attention.noise import NOISE
 from attnlab.data.batches import Batch
 from attnlab.evaluation.evidence import EXAMPLE, Prediction
 from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.plots import save
 from attnlab.hints import Range
-from attnlab.seeding import derive_seed
 from attnlab.terminal import Terminal
 from attnlab.training.finite import describe_origin
 from attnlab.training.module import SequenceModule
@@ -170,8 +164,11 @@ class MetricsRecorder(Callback):
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Add a line."""
-        metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        """Add a line; of an epoch that ended without a validation, none of its metrics."""
+        assert isinstance(pl_module, SequenceModule)
+        logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        metrics = {name: value for name, value in logged.items() if name.rpartition("/")[0] not in pl_module.measured}
+        metrics |= pl_module.validation
         seconds = self.throughput.seconds
         line = {"epoch": trainer.current_epoch, "step": trainer.global_step, "seconds": seconds, **metrics}
         with self.path.open("a", encoding="utf-8") as file:
@@ -227,90 +224,6 @@ class LossGuard(Callback):
         where = f" ({describe_origin(module.model, self._batch)})" if self._batch is not None else ""
         at = f"{name} is {float(value)} at step {trainer.global_step}{where}"
         raise FloatingPointError(f"{at}: a lower learning rate or stronger clipping of gradients may help")
-
-
-class Resumption(Callback):
-    """Lets a run that was stopped go on as if it had not been, to the last bit on a CPU.
-
-    Random numbers of an epoch, those of attentions in a stream of their own, start from (seed, epoch, process); a checkpoint in
-    the midst of an epoch holds where they were.
-    Ctrl-C, SIGTERM, or SIGHUP unless it is ignored as under nohup, lets the current batch end, writes a checkpoint and stops;
-    asked twice, the run stops at once.
-
-    Args:
-        checkpoint: the file to be written when the run is asked to stop.
-        seed: the run's.
-    """
-
-    def __init__(self, checkpoint: Path, seed: int) -> None:
-        self.checkpoint = Path(checkpoint)
-        self.seed = seed
-        self._states: dict[str, Any] = {}
-        self._handlers: dict[int, Any] = {}
-        self._asked = False
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the states of the random number generators."""
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
-        return {"cpu": torch.get_rng_state(), "cuda": cuda, "noise": NOISE.state_dict()}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Remember the states until the training begins."""
-        self._states = state_dict
-
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Let signals stop the run between two batches, where they are this thread's to handle."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        asking = [signal.SIGINT, *([signal.SIGHUP] if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else [])]
-        # Of several processes, Lightning would speak to the others from within its handler of SIGTERM, and wait for ever.
-        stop = self._note if trainer.world_size > 1 else self._stop
-        self._handlers = {number: signal.signal(number, stop) for number in asking}
-        if trainer.world_size > 1:
-            signal.signal(signal.SIGTERM, self._note)
-
-    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Give the signals back."""
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-        self._handlers = {}
-
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Go on in the midst of an epoch with the random numbers that would have come next."""
-        if self._states:
-            torch.set_rng_state(self._states["cpu"].cpu())
-            for number, state in zip(range(torch.cuda.device_count()), self._states["cuda"], strict=False):
-                torch.cuda.set_rng_state(state.cpu(), number)
-            NOISE.load_state_dict(self._states["noise"])
-
-    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Start an epoch's random numbers."""
-        place = f"epoch {trainer.current_epoch}, rank {trainer.global_rank}"
-        torch.manual_seed(derive_seed(self.seed, place))
-        NOISE.seed(derive_seed(self.seed, f"noise, {place}"))
-
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
-    ) -> None:
-        """Stop where all processes stand at the same place, if any of them was asked to."""
-        if trainer.world_size > 1:
-            asked = torch.tensor(float(self._asked), device=pl_module.device)
-            if float(trainer.strategy.reduce(asked, reduce_op="sum")):
-                raise SIGTERMException
-
-    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Write a checkpoint when the run was asked to stop; of a test there is none, and the model is the best one."""
-        if isinstance(exception, SIGTERMException) and trainer.state.fn == TrainerFn.FITTING:
-            trainer.save_checkpoint(self.checkpoint)
-
-    def _note(self, signum: int, frame: FrameType | None) -> None:
-        signal.signal(signum, signal.SIG_IGN if signum == signal.SIGHUP else signal.SIG_DFL)
-        self._asked = True
-
-    def _stop(self, signum: int, frame: FrameType | None) -> None:
-        # A terminal that is closed may say so several times.
-        signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_IGN)
-        os.kill(os.getpid(), signal.SIGTERM)  # which Lightning waits for, to stop between two batches
 
 
 COLUMNS = (EXAMPLE, "source", "reference", "prediction")

@@ -74,7 +74,7 @@ class BestCheckpoint(ModelCheckpoint):
 class PatientStopping(EarlyStopping):
     """Stops when what is monitored has not improved for so many validations; an equal value with a lower loss has."""
 
-    def __init__(self, context: RunContext, *, patience: Annotated[int, Range(0)] = 10, min_delta: float = 0.0) -> None:
+    def __init__(self, context: RunContext, *, patience: Annotated[int, Range(1)] = 10, min_delta: float = 0.0) -> None:
         super().__init__(context.monitor, mode=context.mode, patience=patience, min_delta=min_delta)
         self.best_loss = float("inf")
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -33,15 +34,15 @@ LONG = 1000
 class SequenceModule(LightningModule):
     """Trains a :class:`Seq2Seq` on a :class:`Task` by maximum likelihood.
 
-    Logged: ``train/loss`` (with label smoothing, in nats a token, without auxiliary losses, which have names of their own);
-    ``val/NAME`` for every metric of the task whose occasion is "epoch": those of predictions by greedy search, the others by
-    forced decoding; likewise ``DIVISION/NAME`` where the validation set has divisions. Test sets are measured from
+    Logged: ``train/loss``, of the last batch (with label smoothing, in nats a token, without auxiliary losses, which have names
+    of their own); ``val/NAME`` for every metric of the task whose occasion is "epoch": those of predictions by greedy search,
+    the others by forced decoding; likewise ``DIVISION/NAME`` where the validation set has divisions. Test sets are measured from
     :attr:`results`.
 
     Args:
         model: what to train.
         task: serves examples, and turns ids into predictions.
-        search: finds the predictions of the test sets; validation is greedy.
+        search: finds the predictions of the test sets; validation is greedy, within the same limits of a hypothesis.
         seed: decides the coins of teacher forcing.
         objective: what the model is trained for.
         optimizer: makes the optimizer from the parameters.
@@ -51,6 +52,7 @@ class SequenceModule(LightningModule):
         data: the task's examples in batches.
         results: after a test, the results of each test set, in the order of its examples.
         shape: of the last training batch, in words.
+        validation: the metrics of the epoch's last validation so far; none before it.
     """
 
     def __init__(
@@ -71,12 +73,13 @@ class SequenceModule(LightningModule):
         self.shape = "no batch"
         self.objective = objective
         self.total_steps = math.inf
-        self._is_validated = False
+        self.validation: dict[str, float] = {}
         self.make_optimizer = optimizer
         self.make_scheduler = scheduler
         self.data = SequenceDataModule(task.examples, task.test_names, task.batches, seed=seed)
         self.predictor = task.predictor([model], search)
-        self.greedy_predictor = task.predictor([model], GreedySearch())
+        limits = {limit.name: getattr(search, limit.name) for limit in fields(Search)}
+        self.greedy_predictor = task.predictor([model], GreedySearch(**limits))
         self.results: dict[str, list[ExampleResult]] = {}
         self.epoch_metrics = {name: metric for name, metric in task.metrics.items() if metric.is_due("epoch")}
         self.measured = ["val", *task.divisions("val")]
@@ -143,9 +146,9 @@ class SequenceModule(LightningModule):
         gradient_clip_algorithm: str | None = None,
     ) -> None:
         """Clip the gradients; without a gradient scaler directly, since Lightning refuses to for a fused optimizer."""
-        by_norm = gradient_clip_algorithm in (None, "norm")
-        if gradient_clip_val and by_norm and getattr(self.trainer.precision_plugin, "scaler", None) is None:
-            nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val)
+        if gradient_clip_val and getattr(self.trainer.precision_plugin, "scaler", None) is None:
+            by_value = gradient_clip_algorithm == "value"
+            (nn.utils.clip_grad_value_ if by_value else nn.utils.clip_grad_norm_)(self.parameters(), gradient_clip_val)
         else:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
@@ -193,11 +196,25 @@ class SequenceModule(LightningModule):
         Lightning does so when the epoch's checkpoint is written: a training that goes on from there would not know of it.
         """
         for schedule in self.trainer.lr_scheduler_configs:
-            value = self.trainer.callback_metrics.get(str(schedule.monitor))
-            is_new = self._is_validated or schedule.monitor == TRAIN_LOSS
-            if isinstance(schedule.scheduler, ReduceLROnPlateau) and value is not None and is_new:
+            in_training = self.trainer.callback_metrics if schedule.monitor == TRAIN_LOSS else {}
+            value = {**in_training, **self.validation}.get(str(schedule.monitor))
+            if isinstance(schedule.scheduler, ReduceLROnPlateau) and value is not None:
                 schedule.scheduler.step(value)
-        self._is_validated = False
+        self.validation = {}
+
+    @override
+    def on_validation_end(self) -> None:
+        """Remember what was measured until the epoch ends."""
+        metrics = self.trainer.callback_metrics.items()
+        self.validation = {name: float(value) for name, value in metrics if name.rpartition("/")[0] in self.measured}
+
+    @override
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["validation"] = self.validation
+
+    @override
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.validation = checkpoint["validation"]
 
     @override
     def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
@@ -235,7 +252,6 @@ class SequenceModule(LightningModule):
     @override
     def on_validation_epoch_end(self) -> None:
         """Log the metrics of the validation set, of which no batch holds an empty source."""
-        self._is_validated = True
         empty = self.greedy_predictor.empty_results(self.data.examples("val"))
         if empty and self.global_rank == 0:
             self._count(empty)

@@ -1,0 +1,132 @@
+"""Stopping a training and going on with it."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
+from lightning.pytorch.utilities.exceptions import SIGTERMException
+from lightning.pytorch.utilities.types import STEP_OUTPUT
+
+from attnlab.attention.noise import NOISE
+from attnlab.data.batches import Batch
+from attnlab.seeding import derive_seed
+
+GRADIENTS = "gradients"
+"""Of a step of the optimizer that is not complete, in a checkpoint."""
+
+
+class Resumption(Callback):
+    """Lets a run that was stopped go on as if it had not been, to the last bit on a CPU.
+
+    Random numbers of an epoch, those of attentions in a stream of their own, start from (seed, epoch, process); a checkpoint in
+    the midst of an epoch holds where they were.
+    Ctrl-C, SIGTERM, or SIGHUP unless it is ignored as under nohup, lets the current batch end, and a validation that has begun,
+    writes a checkpoint and stops; asked twice, the run stops at once. Between two steps of the optimizer a checkpoint holds the
+    gradients of the batches since the last one.
+
+    Args:
+        checkpoint: the file to be written when the run is asked to stop.
+        seed: the run's.
+    """
+
+    def __init__(self, checkpoint: Path, seed: int) -> None:
+        self.checkpoint = Path(checkpoint)
+        self.seed = seed
+        self._states: dict[str, Any] = {}
+        self._handlers: dict[int, Any] = {}
+        self._asked = False
+        self._is_late = False
+        self._gradients: dict[str, torch.Tensor] = {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states of the random number generators."""
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+        return {"cpu": torch.get_rng_state(), "cuda": cuda, "noise": NOISE.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Remember the states until the training begins."""
+        self._states = state_dict
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Let signals stop the run between two batches, where they are this thread's to handle."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        asking = [signal.SIGINT, *([signal.SIGHUP] if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else [])]
+        # Of several processes, Lightning would speak to the others from within its handler of SIGTERM, and wait for ever.
+        stop = self._note if trainer.world_size > 1 else self._stop
+        self._handlers = {number: signal.signal(number, stop) for number in asking}
+        if trainer.world_size > 1:
+            signal.signal(signal.SIGTERM, self._note)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Give the signals back."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._handlers = {}
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Go on in the midst of an epoch with the random numbers that would have come next."""
+        if self._states:
+            torch.set_rng_state(self._states["cpu"].cpu())
+            for number, state in zip(range(torch.cuda.device_count()), self._states["cuda"], strict=False):
+                torch.cuda.set_rng_state(state.cpu(), number)
+            NOISE.load_state_dict(self._states["noise"])
+        for name, parameter in pl_module.named_parameters() if self._gradients else ():
+            parameter.grad = self._gradients[name].to(parameter.device) if name in self._gradients else None
+        self._gradients = {}
+
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Keep the gradients of a step of which not all batches were seen."""
+        if trainer.fit_loop.epoch_loop._should_accumulate():
+            parameters = pl_module.named_parameters()
+            checkpoint[GRADIENTS] = {name: parameter.grad for name, parameter in parameters if parameter.grad is not None}
+
+    def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Remember them until the training begins."""
+        self._gradients = checkpoint.get(GRADIENTS, {})
+
+    def on_validation_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
+        """Let a validation end before the run stops: Lightning goes on behind one that was cut, as if it had been whole."""
+        signals = trainer._signal_connector
+        self._is_late |= signals.received_sigterm
+        signals.received_sigterm = False
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Stop then."""
+        if self._is_late:
+            self._is_late, trainer._signal_connector.received_sigterm = False, True
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Start an epoch's random numbers."""
+        place = f"epoch {trainer.current_epoch}, rank {trainer.global_rank}"
+        torch.manual_seed(derive_seed(self.seed, place))
+        NOISE.seed(derive_seed(self.seed, f"noise, {place}"))
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
+    ) -> None:
+        """Stop where all processes stand at the same place, if any of them was asked to."""
+        if trainer.world_size > 1:
+            asked = torch.tensor(float(self._asked), device=pl_module.device)
+            if float(trainer.strategy.reduce(asked, reduce_op="sum")):
+                raise SIGTERMException
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Write a checkpoint when the run was asked to stop; of a test there is none, and the model is the best one."""
+        if isinstance(exception, SIGTERMException) and trainer.state.fn == TrainerFn.FITTING:
+            trainer.save_checkpoint(self.checkpoint)
+
+    def _note(self, signum: int, frame: FrameType | None) -> None:
+        signal.signal(signum, signal.SIG_IGN if signum == signal.SIGHUP else signal.SIG_DFL)
+        self._asked = True
+
+    def _stop(self, signum: int, frame: FrameType | None) -> None:
+        # A terminal that is closed may say so several times.
+        signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_IGN)
+        os.kill(os.getpid(), signal.SIGTERM)  # which Lightning waits for, to stop between two batches
