@@ -101,7 +101,8 @@ def test_an_empty_source_is_measured_by_a_run_as_attnlab_evaluate_measures_it(cl
     assert cli("train", *EMPTY, *tiny, "logger=none") == 0
     (folder,) = tmp_path.glob("runs/train/*/seed=1")
     assert cli("evaluate", str(folder), "--bootstrap", "1") == 0
-    assert cli("evaluate", str(folder), "--bootstrap", "1", "--label", "val", "--test", "val", "search=greedy") == 0
+    greedy = ["search=greedy", *(override for override in TINY if override.startswith("search."))]
+    assert cli("evaluate", str(folder), "--bootstrap", "1", "--label", "val", "--test", "val", *greedy) == 0
     *_, epoch = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
     val = json.loads((folder / "evaluations" / "val.json").read_text())["tests"]["val"]["metrics"]
     assert val["exact"]["value"] == pytest.approx(100 / 3), "nothing is the right translation of nothing"

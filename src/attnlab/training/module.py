@@ -36,8 +36,8 @@ class SequenceModule(LightningModule):
 
     Logged: ``train/loss``, of the last batch (with label smoothing, in nats a token, without auxiliary losses, which have names
     of their own); ``val/NAME`` for every metric of the task whose occasion is "epoch": those of predictions by greedy search,
-    the others by forced decoding; likewise ``DIVISION/NAME`` where the validation set has divisions. Test sets are measured from
-    :attr:`results`.
+    the others by forced decoding; likewise ``DIVISION/NAME`` where the validation set has divisions. Test sets are measured
+    from :attr:`results`.
 
     Args:
         model: what to train.
@@ -196,8 +196,8 @@ class SequenceModule(LightningModule):
         Lightning does so when the epoch's checkpoint is written: a training that goes on from there would not know of it.
         """
         for schedule in self.trainer.lr_scheduler_configs:
-            in_training = self.trainer.callback_metrics if schedule.monitor == TRAIN_LOSS else {}
-            value = {**in_training, **self.validation}.get(str(schedule.monitor))
+            name = str(schedule.monitor)
+            value: Any = self.trainer.callback_metrics.get(name) if name == TRAIN_LOSS else self.validation.get(name)
             if isinstance(schedule.scheduler, ReduceLROnPlateau) and value is not None:
                 schedule.scheduler.step(value)
         self.validation = {}
