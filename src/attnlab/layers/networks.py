@@ -23,7 +23,8 @@ class _Network(nn.RNNBase):
     def forward(self, input: Any, hx: Any = None) -> Any:
         weight: Any = self.weight_hh_l0
         device = weight.device.type
-        if not torch.is_autocast_enabled(device) or self._can_be_cast(device):
+        is_mixed = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+        if not is_mixed or self._can_be_cast(device):
             return self._run(input, hx)
         with torch.autocast(device, enabled=False):
             state = tuple(part.float() for part in hx) if isinstance(hx, tuple) else hx if hx is None else hx.float()
