@@ -10,16 +10,50 @@ from lightning.fabric.plugins.environments.cluster_environment import ClusterEnv
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+from lightning.pytorch.accelerators import AcceleratorRegistry
+from lightning.pytorch.callbacks import Timer
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 
 from attnlab.config import build, library_errors
-from attnlab.errors import UserError
+from attnlab.errors import UserError, nearest
 from attnlab.model import Seq2Seq
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
+from attnlab.training.module import monitored_metric
 
 
-def check_columns(names: object, task: Task) -> None:
+def check_settings(config: Mapping[str, Any], task: Task) -> None:
+    """Refuse what can be told of a run before its data are read.
+
+    Args:
+        config: of the run.
+        task: that it is of, prepared or not.
+
+    Raises:
+        UserError: a monitored metric, a column, a schedule, an accelerator or a time that there is not.
+    """
+    monitored_metric(config["monitor"], task.metrics)
+    _check_columns((config.get("study") or {}).get("metrics"), task)
+    _check_duration(config)
+    trainer = config["trainer"]
+    named = trainer.get("accelerator")
+    if isinstance(named, str) and named not in (known := {"auto", "gpu", *AcceleratorRegistry.available_accelerators()}):
+        raise UserError(f"trainer.accelerator: there is no {named!r}, {nearest(named, known)}")
+    with library_errors("trainer.max_time"):
+        Timer(trainer.get("max_time"))
+
+
+def check_module(config: Mapping[str, Any], module: SequenceModule) -> None:
+    """Refuse what can be told of a run from its model and its batches.
+
+    Raises:
+        UserError: intervals of the validation or a precision that the run cannot have.
+    """
+    _check_interval(config["trainer"], module)
+    _check_precision(config, module.model)
+
+
+def _check_columns(names: object, task: Task) -> None:
     """Refuse columns of a study's table that its runs would leave empty.
 
     Args:
@@ -39,7 +73,7 @@ def check_columns(names: object, task: Task) -> None:
             )
 
 
-def check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
+def _check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
     """Refuse a training that ends before its first validation, or an interval between validations that no epoch is long enough
     for: in the midst of a run Lightning would.
     """
@@ -75,7 +109,7 @@ def check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
             )
 
 
-def check_precision(config: Mapping[str, Any], model: Seq2Seq) -> None:
+def _check_precision(config: Mapping[str, Any], model: Seq2Seq) -> None:
     """Refuse a precision that the model's numbers or the optimizer do not bear."""
     precision, settings = str(config["trainer"].get("precision")), config["trainer"]
     if model.source_frontend.reads_numbers and "16" in precision:
@@ -87,7 +121,7 @@ def check_precision(config: Mapping[str, Any], model: Seq2Seq) -> None:
         )
 
 
-def check_duration(config: Mapping[str, Any]) -> None:
+def _check_duration(config: Mapping[str, Any]) -> None:
     """Refuse a schedule that counts steps and is as long as there are epochs, its default."""
     schedule = config["scheduler"]
     if schedule.get("interval") == "step" and schedule.get("duration") == config["trainer"].get("max_epochs"):

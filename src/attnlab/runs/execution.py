@@ -21,10 +21,8 @@ from attnlab.data.batches import memory_errors
 from attnlab.errors import StoppedError, UserError, refusal
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.runs.checks import (
-    check_columns,
-    check_duration,
-    check_interval,
-    check_precision,
+    check_module,
+    check_settings,
     check_trainer,
     cluster_plugins,
     silence_lightning,
@@ -92,15 +90,12 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         task = build_task(config)
         if not config.get("test", True):  # nothing then reads a test set
             task.test_names = ()
-        monitored_metric(config["monitor"], task.metrics)
-        check_columns((config.get("study") or {}).get("metrics"), task)
+        check_settings(config, task)
         with component_errors("data"):
             task.prepare()
         model = build_model(config, task)
         module = build_module(config, task, model)
-        check_interval(config["trainer"], module)
-        check_precision(config, model)
-        check_duration(config)
+        check_module(config, module)
         folder = RunFolder(path)
         record = make_record(config, task, overrides)
         # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its

@@ -7,7 +7,7 @@ from typing import Any
 from attnlab.config import variant_overrides
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_model, build_module, build_task, task_nodes
-from attnlab.runs.checks import check_columns, check_interval
+from attnlab.runs.checks import check_module, check_settings
 from attnlab.runs.evaluation import check_metrics
 from attnlab.runs.execution import make_record
 from attnlab.runs.folder import RunFolder
@@ -110,11 +110,10 @@ def _check_models(plan: Plan) -> None:
         config = own.config(run)
         try:
             task = _find_task(config, tasks)
+            check_settings(config, task)
             task.prepare()
-            module = build_module(config, task, build_model(config, task))
-            check_interval(config["trainer"], module)
+            check_module(config, build_module(config, task, build_model(config, task)))
             # A trial measures no test set: without this, its study would learn of a mistake when all trials are done.
-            check_columns((config.get("study") or {}).get("metrics"), task)
             check_metrics(task, map(task.examples, [*task.measured_tests, "val"]), "test")
         except UserError as error:
             raise UserError(f"{label}: {error}") from error
