@@ -10,6 +10,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
+from filelock import FileLock, Timeout
 
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import EXAMPLE
@@ -198,6 +199,23 @@ def test_unknown_words_are_replaced_where_the_run_did_so_in_its_test(runs: dict[
         assert cli("evaluate", str(run), "--test", "test", "--bootstrap", "1", "--label", label, *flags) == 0
     assert (run / "evaluations" / "own.test.txt").read_text(encoding="utf-8") == reported
     assert "<unk>" in (run / "evaluations" / "without.test.txt").read_text(encoding="utf-8")
+
+
+def test_of_two_evaluations_with_one_label_one_writes_at_a_time(
+    runs: dict[str, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunFolder(runs["none-1"])
+    write, tried = evaluations.write_lines, []
+
+    def try_to_write(path: Path, lines: list[str]) -> None:
+        with pytest.raises(Timeout), FileLock(run.evaluations / "alone.lock", timeout=0):
+            pass
+        tried.append(path.name)
+        write(path, lines)
+
+    monkeypatch.setattr(evaluations, "write_lines", try_to_write)
+    assert cli("evaluate", str(run.path), "--bootstrap", "1", "--label", "alone", "--test", "test") == 0
+    assert tried == ["alone.test.txt"]
 
 
 @pytest.mark.exhaustive

@@ -204,7 +204,6 @@ def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: st
 def _curves(names: Mapping[str, Path], wanted: str | None) -> "Figure":
     from attnlab.evaluation.plots import plot_curves
     from attnlab.runs.folder import RunFolder
-    from attnlab.runs.names import SHAPE
 
     seeds = {
         name: list_seeds(folder, lambda run: run.curve_file.is_file()) or [RunFolder(folder)] for name, folder in names.items()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from attnlab.commands._io import check_input, check_writable
+from attnlab.commands._links import Pairs
 from attnlab.commands._models import FILE, ModelOptions, check_label, model_options
 from attnlab.commands._tests import print_tests
 from attnlab.errors import UserError
@@ -57,7 +58,11 @@ def command(
     folder = folders[0]
     task = predictor.task
     chosen = _choose_metrics(task, folder, models.metrics, config_dir)
-    tests = _read_files(task, files) if files else _read_tests(task, folder, test)
+    if files:
+        pairs = Pairs.read(*files)
+        tests = {files[0].stem: task.parse(pairs.sources, pairs.targets)}
+    else:
+        tests = _read_tests(task, folder, test)
     if not files:
         for run in folders:
             warn_of_other_data(run, task)
@@ -74,7 +79,7 @@ def command(
         **describe_origin(folders, task),
         "metrics": chosen,
     }
-    read_earlier_tests(folder, label, settings, paths)
+    read_earlier_tests(folder, label, settings, paths)  # before hours of work
     check_writable(folder.evaluations)
     check_metrics(task, sets.values(), "evaluation")
     attends = bool(predictor.models[0].decoder.attention.context_size)
@@ -102,15 +107,6 @@ def _choose_metrics(task: "Task", folder: "RunFolder", overrides: Sequence[str],
     with trust(targets(nodes)):  # the user's own words
         task.metrics = load_metrics(nodes, folder.config_file)
     return {name: node for name, node in nodes.items() if node != recorded["metrics"].get(name)}
-
-
-def _read_files(task: "Task", files: tuple[Path, Path]) -> dict[str, "Examples"]:
-    from attnlab.data.files import decode_lines, read_bytes
-
-    sources, targets = (decode_lines(read_bytes(path), path) for path in files)
-    if len(sources) != len(targets):
-        raise UserError(f"{files[0]} has {len(sources)} lines but {files[1]} has {len(targets)}: one for each")
-    return {files[0].stem: task.parse(sources, targets)}
 
 
 def _read_tests(task: "Task", folder: "RunFolder", names: str | None) -> dict[str, "Examples"]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 import attnlab
@@ -193,19 +194,23 @@ def write_tests(
     Raises:
         UserError: a file cannot be written, or the evaluation has become another one.
     """
-    try:
-        folder.evaluations.mkdir(exist_ok=True)
-        for name, evaluation in found.items():
-            write_lines(folder.evaluation_hypotheses_file(label, name), evaluation.hypotheses)
-            write_statistics(
-                folder.evaluation_statistics_file(label, name), evaluation.statistics, evaluation.lengths, evaluation.numbers
-            )
-    except OSError as error:
-        raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
     tests = {
         name: {**evaluation.record(), "files": files[name], "references": hash_lines(sets[name].references)}
         for name, evaluation in found.items()
     }
-    # Read again: another process may have added to it.
-    before = read_earlier_tests(folder, label, settings, files)
-    folder.write_evaluation(label, {**settings, "tests": {**before, **tests}})
+    try:
+        folder.evaluations.mkdir(exist_ok=True)
+        with FileLock(folder.evaluation_file(label).with_suffix(".lock")):
+            # Read again: another process may have added to it.
+            before = read_earlier_tests(folder, label, settings, files)
+            for name, evaluation in found.items():
+                write_lines(folder.evaluation_hypotheses_file(label, name), evaluation.hypotheses)
+                write_statistics(
+                    folder.evaluation_statistics_file(label, name),
+                    evaluation.statistics,
+                    evaluation.lengths,
+                    evaluation.numbers,
+                )
+            folder.write_evaluation(label, {**settings, "tests": {**before, **tests}})
+    except OSError as error:
+        raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
