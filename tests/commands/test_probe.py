@@ -96,7 +96,7 @@ def test_refusals(
         ("probe", run, "--swap", str(runs["unknown-1"])): "differ in their tokens",
         ("probe", run, "--test", "nothing"): "nothing",
         ("probe", run, run): "the same run is named twice",
-        ("probe", run, "--device", "abacus"): "--device abacus",
+        ("probe", run, "--device", "abacus"): "device abacus: ",
         ("probe", str(tmp_path)): "holds no",
         ("probe", run, "--examples", "0"): "--examples",
     }

@@ -166,6 +166,17 @@ def test_whose_error_it_is(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_a_process_that_was_killed_began_is_removed_once_it_is_old(tmp_path: Path) -> None:
+    old, new, other = (tmp_path / name for name in (".made-1", ".made-2", ".other-1"))
+    for begun in (old, new, other):
+        begun.mkdir()
+        (begun / "file").write_text("half")
+    for path in (old / "file", old, other / "file", other):
+        os.utime(path, (0, 0))
+    load_or_make(tmp_path / "made", make=lambda empty: (empty / "file").write_text("good") and None, read=lambda _: None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".made-2", ".other-1", "made"]
+
+
 class TestContents:
     @pytest.fixture
     def path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -61,7 +61,8 @@ class ModelOptions:
             UserError: a word that is neither a run nor about what can be chosen.
         """
         words = given.pop("words")
-        search, metrics = ([word for word in words if re.match(rf"{group}([./][\w./]+)?=", word)] for group in GROUPS)
+        settings = [word for word in words if not Path(word).exists()]
+        search, metrics = ([word for word in settings if re.match(rf"{group}([./][\w./]+)?=", word)] for group in GROUPS)
         metrics = metrics if measures else []
         runs = [Path(word) for word in words if word not in (*search, *metrics)]
         for run in runs:
@@ -84,7 +85,6 @@ class ModelOptions:
 
         if not self.runs:
             raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
-        check_device(self.device)
         first = RunFolder(self.runs[0])
         search = None
         if self.search and first.config_file.is_file():  # opening the run tells what is wrong with one that has none
@@ -141,33 +141,22 @@ checkpoint_option = click.option(
 to_option = click.option("--to", metavar="LANGUAGE", help="Of a run with several target languages: the one to write.")
 
 
-def check_device(name: str) -> None:
-    """Refuse a device that is not there.
-
-    Raises:
-        UserError: it is not.
-    """
-    import torch
-
-    try:
-        torch.zeros(1, device=torch.device(name))
-    except (RuntimeError, AssertionError, ImportError) as error:
-        raise UserError(f"--device {name}: {str(error).splitlines()[0]}") from error
-
-
 def check_label(label: str | None) -> None:
-    """Refuse a label that cannot be part of the name of a file.
+    """Refuse a label that cannot be the name of a file up to its first dot, which the name of a test set follows.
 
     Raises:
         UserError: it cannot.
     """
     from attnlab.config import path_part
 
-    if label is not None:
-        try:
-            path_part(label)
-        except UserError as error:
-            raise UserError(f"--label: {error}") from error
+    if label is None:
+        return
+    try:
+        path_part(label)
+    except UserError as error:
+        raise UserError(f"--label: {error}") from error
+    if "." in label:
+        raise UserError(f"--label {label}: the name of a test set follows a dot in names of files: take a label without one")
 
 
 def list_seeds(folder: Path, holds: Callable[["RunFolder"], bool]) -> list["RunFolder"]:

@@ -8,7 +8,7 @@ import click
 
 from attnlab.commands._complete import complete_run_or_variant
 from attnlab.commands._io import check_output, open_output
-from attnlab.commands._models import FILE, check_device, checkpoint_option
+from attnlab.commands._models import FILE, checkpoint_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 
@@ -29,7 +29,6 @@ def command(runs: tuple[Path, ...], source: Path | None, output: Path | None, ch
     check_output(output, [source])
     if source is None and sys.stdin is None:
         raise UserError("standard input is closed: name a file with --input")
-    check_device(device)
     from attnlab.runs.loading import load
     from attnlab.tasks.forecasting import Forecaster, Forecasting
     from attnlab.tasks.forecasting.series import read_file

@@ -8,7 +8,7 @@ import click
 
 from attnlab.commands._complete import complete_run
 from attnlab.commands._io import check_writable
-from attnlab.commands._models import FILE, check_device, checkpoint_option, name_runs
+from attnlab.commands._models import FILE, checkpoint_option, name_runs
 from attnlab.commands._trust import trust_option
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def command(
     heads, each is switched off once. What is found is written into the folder of each RUN, and reports show it.
     """
     names = name_runs(runs)
-    check_device(device)
     from attnlab.probing.probe import ProbeOptions
     from attnlab.runs.probes import ProbeSettings, check_swap, open_run, probe_run
 

@@ -1,10 +1,12 @@
 """What can be made again, on disk, found by content."""
 
+import contextlib
 import errno
 import json
 import logging
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
+from attnlab.data.files import expand_home
 from attnlab.data.lines import OFFSETS, TEXT, StoredLines
 from attnlab.data.ragged import Ragged
 from attnlab.data.storage import DIGESTS, DamageError, StoredArray, StoredFile, digest_blocks
@@ -27,11 +30,18 @@ CHECKED = 2**26
 """Files of at most so many bytes are compared with their digests as a whole when they are opened, others block by block as they
 are read: so a start takes no longer for a large corpus, and no byte is used that was not compared."""
 
+ABANDONED = 86_400
+"""Seconds without a change after which nobody is taken to write a folder any more."""
 
-def cache_folder() -> Path:
-    """Return the folder for what can be made or downloaded again: ``ATTNLAB_CACHE``, or the user's cache folder."""
-    chosen = os.environ.get("ATTNLAB_CACHE")
-    return Path(chosen).expanduser() if chosen else user_cache_path("attnlab")
+
+def cache_folder(chosen: str | None = None) -> Path:
+    """Return the folder for what can be made or downloaded again.
+
+    Args:
+        chosen: the folder; None is ``ATTNLAB_CACHE`` or, without that, the user's cache folder.
+    """
+    chosen = chosen or os.environ.get("ATTNLAB_CACHE")
+    return expand_home(chosen) if chosen else user_cache_path("attnlab")
 
 
 class StoredFolder:
@@ -96,6 +106,7 @@ def load_or_make(folder: Path, *, make: Callable[[Path], None], read: Callable[[
                 ) from error
             log.warning("making the cached folder %s again: it is damaged (%s)", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
+    _remove_leftovers(folder)
     temporary = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
     try:
         temporary.mkdir(parents=True)
@@ -115,6 +126,14 @@ def load_or_make(folder: Path, *, make: Callable[[Path], None], read: Callable[[
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return read(StoredFolder(folder))
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what was begun and never finished, as by a process that was killed."""
+    for begun in folder.parent.glob(f".{folder.name}-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - max(path.stat().st_mtime for path in (begun, *begun.iterdir())) > ABANDONED:
+                shutil.rmtree(begun, ignore_errors=True)
 
 
 def _concerns(path: Path, folder: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,11 @@ MOST_TIMES, ALWAYS = 100, 2**26
 """A packed file may grow this many times (text does about five times) or to this many bytes, so that none fills the memory."""
 
 
+def expand_home(path: str | Path) -> Path:
+    """Return a path whose ``~`` is the user's own folder; ``~NAME`` of somebody who is not known stays as it is."""
+    return Path(os.path.expanduser(path))
+
+
 def find_file(path: Path, remedy: str) -> Path:
     """Return ``path`` or, where that is missing, ``path`` with ``.gz`` added.
 
@@ -25,7 +31,7 @@ def find_file(path: Path, remedy: str) -> Path:
     Raises:
         UserError: neither exists.
     """
-    path = path.expanduser()
+    path = expand_home(path)
     for candidate in (path, path.with_name(f"{path.name}.gz")):
         if candidate.is_file():
             return candidate
@@ -34,7 +40,7 @@ def find_file(path: Path, remedy: str) -> Path:
 
 def has_file(path: Path) -> bool:
     """Tell whether :func:`find_file` would find one."""
-    path = path.expanduser()
+    path = expand_home(path)
     return path.is_file() or path.with_name(f"{path.name}.gz").is_file()
 
 

@@ -9,6 +9,7 @@ import torch
 
 from attnlab.config import build
 from attnlab.config import trust as trust_all
+from attnlab.data.files import expand_home
 from attnlab.errors import UserError, brief
 from attnlab.layers.networks import CPU_HAS_BFLOAT16
 from attnlab.model import Seq2Seq
@@ -54,11 +55,13 @@ def load(
     Raises:
         UserError: a folder that holds no finished run, a file in it that is damaged or not of this model, a run of another
             version of attnlab, one that names a class which is not trusted, runs whose targets are others than those of the
-            first, no such kind of target, or a precision that is unknown, that the device lacks, or that is too coarse for what
-            the models read.
+            first, no such kind of target, no such device, a batch of nothing, or a precision that is unknown, that the device
+            lacks, or that is too coarse for what the models read.
     """
+    if batch_size < 1:
+        raise UserError(f"batch_size is a number of sources, 1 or more, not {batch_size}")
     with trust_all(None) if trust else nullcontext():
-        predictor = _load(runs, search, checkpoint, torch.device(device), precision, batch_size, task_options)
+        predictor = _load(runs, search, checkpoint, _find_device(device), precision, batch_size, task_options)
     if to is not None:
         predictor.task.choose_target(to)
     return predictor
@@ -75,7 +78,7 @@ def _load(
 ) -> Predictor:
     if not runs:
         raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
-    folders = [RunFolder(Path(run).expanduser()) for run in runs]
+    folders = [RunFolder(expand_home(run)) for run in runs]
     for folder in folders:
         _require(folder, checkpoint)
     task = load_task(folders[0], **task_options)
@@ -95,6 +98,15 @@ def _load(
         task.serve_copy_ids()
     keep_freed_memory()
     return task.predictor(models, search, batch_size=batch_size)
+
+
+def _find_device(name: str | torch.device) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).cpu()  # some, such as meta, hold no numbers
+    except (RuntimeError, AssertionError, ImportError) as error:  # NotImplementedError is a RuntimeError
+        raise UserError(f"device {name}: {str(error).splitlines()[0]}") from error
+    return device
 
 
 def load_task(folder: RunFolder, **options: Any) -> Task:
@@ -123,8 +135,8 @@ def load_task(folder: RunFolder, **options: Any) -> Task:
 def _require(folder: RunFolder, checkpoint: str) -> None:
     if not folder.path.is_dir():
         raise UserError(f"there is no folder {folder.path}: name the folder of a finished run, {SHAPE}")
-    if Path(checkpoint).name != checkpoint:
-        raise UserError(f"a checkpoint is a file in the folder of the run, such as {BEST}, and no path as {checkpoint} is")
+    if not checkpoint or Path(checkpoint).name != checkpoint:
+        raise UserError(f"a checkpoint is a file in the folder of the run, such as {BEST}, and not {checkpoint!r}")
     for path in (folder.config_file, folder.task_file, folder.path / checkpoint):
         if not path.is_file():
             models = (folder.weights_file, folder.best_checkpoint, folder.last_checkpoint)

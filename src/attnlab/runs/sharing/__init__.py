@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config import WITHOUT_EFFECT
+from attnlab.data.files import expand_home
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_task
 from attnlab.runs.building import read_trusted_config, report_damage
@@ -34,8 +35,8 @@ def export(run: Path, target: Path, *, licence: str | None = None) -> RunFolder:
         UserError: no finished run, a damaged or an exported one, one that names a class which is not trusted, a folder that
             is not empty, or one that cannot be written.
     """
-    folder = RunFolder(run.expanduser())
-    target = target.expanduser()
+    folder = RunFolder(expand_home(run))
+    target = expand_home(target)
     _check_run(folder)
     _check_target(target)
     predictor = load(folder.path)

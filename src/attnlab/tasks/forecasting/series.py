@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.data.files import decode_lines, read_bytes
+from attnlab.data.files import decode_lines, expand_home, read_bytes
 from attnlab.errors import UserError, nearest
 
 CALENDAR = ("hour of the day", "day of the week", "day of the month", "day of the year")
@@ -216,7 +216,7 @@ def read_file(path: Path) -> bytes:
     Raises:
         UserError: no such file, or one that is damaged.
     """
-    found = path.expanduser()
+    found = expand_home(path)
     if not found.is_file():
         raise UserError(f"no file {path}: name the file of the series")
     return read_bytes(found)

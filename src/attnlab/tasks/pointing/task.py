@@ -61,7 +61,7 @@ class Pointing(Task):
         super().__init__(data, batches=batches, metrics=metrics, seed=seed)
         self.problems = data
         self.test_names = tuple(name for name in data.splits if name not in ("train", "val"))
-        self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
+        self.cache_dir = cache_folder(cache_dir)
         self._loaded: dict[str, ProblemList] = {}
         self._splits: dict[str, ProblemExamples] = {}
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from attnlab.data.contents import hash_content
 from attnlab.data.download import fetch
-from attnlab.data.files import decode_lines, find_file, read_bytes, read_unpacked
+from attnlab.data.files import decode_lines, expand_home, find_file, read_bytes, read_unpacked
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.seeding import derive_seed
@@ -62,7 +62,7 @@ class Babi(Stories):
             raise UserError(f"questions is {' or '.join(FOLDERS)}, not {questions!r}")
         if not 0 < val_share < 1:
             raise UserError(f"val_share is a share between 0 and 1, not {val_share}")
-        self.root = Path(root).expanduser() if root else None
+        self.root = expand_home(root) if root else None
         self.tasks = tuple(sorted(set(tasks) or TASKS))
         self.questions = questions
         self.val_share = val_share

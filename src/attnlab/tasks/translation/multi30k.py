@@ -6,7 +6,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from attnlab.data.download import fetch
-from attnlab.data.files import find_file, has_file
+from attnlab.data.files import expand_home, find_file, has_file
 from attnlab.tasks.translation.corpora import FileCorpus
 from attnlab.tasks.translation.languages import LanguageToken
 
@@ -62,7 +62,7 @@ class Multi30k(FileCorpus):
         base_url: str = URL,
     ) -> None:
         super().__init__(source, target, tests, language_token)
-        self.root = Path(root).expanduser() if root else None
+        self.root = expand_home(root) if root else None
         self.base_url = base_url
 
     @override

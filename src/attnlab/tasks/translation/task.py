@@ -95,7 +95,7 @@ class Translation(Task):
         self.test_names = data.test_names
         self.tokenizers = tuple(map(tokenizer, data.languages))
         self.vocabulary_options = vocabulary
-        self.cache_dir = Path(cache_dir).expanduser() if cache_dir else cache_folder()
+        self.cache_dir = cache_folder(cache_dir)
         self.replace_unknown = replace_unknown
         self.word_links = WordLinks(lambda: self.examples("train"), self._locate_aligner, silver=silver_links)
         self._tokenized: TokenizedCorpus | None = None

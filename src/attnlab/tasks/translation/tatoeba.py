@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from attnlab.data.files import decode_lines, read_bytes, read_unpacked
+from attnlab.data.files import decode_lines, expand_home, read_bytes, read_unpacked
 from attnlab.errors import UserError
 from attnlab.seeding import derive_seed
 from attnlab.tasks.translation.corpora import Corpus, ParallelText
@@ -56,7 +56,7 @@ class Tatoeba(Corpus):
         for name, size in sizes.items():
             if size is not None and size < 1:
                 raise UserError(f"{name} must be 1 or more, not {size}")
-        self.path = Path(path).expanduser()
+        self.path = expand_home(path)
         self.languages = (source, target)
         self.max_pairs = max_pairs
         self.max_words = max_words
