@@ -1,5 +1,6 @@
 """The LightningModule."""
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -24,6 +25,8 @@ from attnlab.search import GreedySearch, Search
 from attnlab.seeding import derive_seed
 from attnlab.tasks.task import Task
 from attnlab.training.objective import Objective
+
+log = logging.getLogger(__name__)
 
 TRAIN_LOSS = "train/loss"
 TOWARDS = {"min": "lower", "max": "higher"}
@@ -137,6 +140,19 @@ class SequenceModule(LightningModule):
                 f"the auxiliary loss {late[0]} begins after a share of the training, which has no end: give it a number of "
                 "epochs or steps, or let the loss begin at once, without a ramp"
             )
+
+    @override
+    def on_train_end(self) -> None:
+        """Tell of auxiliary losses that the training ended before."""
+        for name, loss in self.objective.auxiliary.items():
+            if self.global_step - 1 < loss.start * self.total_steps:
+                log.warning(
+                    "the auxiliary loss %s begins after %g of %d steps, and the training ended after %d: it never counted",
+                    name,
+                    loss.start,
+                    self.total_steps,
+                    self.global_step,
+                )
 
     @override
     def configure_gradient_clipping(
