@@ -116,6 +116,37 @@ def test_a_sweep_of_which_one_variant_cannot_be_built_trains_nothing(
     assert not [*tmp_path.glob("runs/sweep/**/run.json")]
 
 
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("monitor=val/blue", "no key 'val/blue' in 'monitor': did you mean 'val/bleu'?"),
+        ("trainer.accelerator=gup", "trainer.accelerator: there is no 'gup', did you mean 'gpu'?"),
+        ("trainer.max_time=soon", "trainer.max_time: `Timer(duration='soon')` is not a valid duration"),
+    ],
+)
+def test_a_sweep_of_which_no_run_could_begin_is_refused_as_a_run_is(
+    override: str, told: str, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["train"], ["train", "-m", "seed=1,2", "--dry-run"]):
+        assert cli(*command, "logger=none", *FEW_PAIRS, override) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert told in line
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [("a=b/mine.yaml", ""), ("train.yaml", "train.yaml has the name of the config that every study begins from")],
+)
+def test_a_study_may_lie_anywhere_but_not_be_called_train(
+    file: str, told: str, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(file).parent.mkdir(exist_ok=True)
+    Path(file).write_text("defaults: [train, _self_]\nname: mine\nhydra: {sweeper: {params: {seed: '3,4'}}}\n")
+    assert cli("study", file, "--dry-run", "trainer=debug", *FEW_PAIRS) == (2 if told else 0)
+    captured = capsys.readouterr()
+    assert told in captured.err if told else "runs/mine: 2 runs" in captured.out
+
+
 @pytest.mark.exhaustive
 def test_a_study_is_a_file(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "experiments").mkdir()
@@ -391,7 +422,7 @@ def test_a_folder_that_is_no_runs_is_not_emptied(cli: Cli, tmp_path: Path, capsy
     assert cli("train", "trainer=debug", "logger=none", *TINY, f"hydra.run.dir={folder}") == 2
     assert "precious is no folder of a run, and holds chapters, thesis.tex" in capsys.readouterr().err
     assert (folder / "thesis.tex").read_text() == "years of work"
-    assert (folder / "chapters").is_dir()
+    assert {path.name for path in folder.iterdir()} <= {"chapters", "thesis.tex", "run.log", ".hydra", ".lock"}
 
 
 def test_a_mistake_does_not_spoil_a_run_that_is_done(cli: Cli, tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 import io
 import json
 import math
+import os
+import shutil
 import sys
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -253,6 +256,24 @@ def test_n_best_lines_of_a_source_are_where_they_are_expected(
     rows = [line.split("\t") for line in out.splitlines()]
     assert [len(row) for row in rows] == [3] * 9
     assert [float(score) > -math.inf for score, _, _ in rows] == [True, True, False, True, False, False, True, True, False]
+
+
+def test_a_pipe_is_read_as_a_file_is(runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("The old man runs .\n")
+    writer = Thread(target=(tmp_path / "pipe").write_text, args=["The old man runs .\n"], daemon=True)
+    writer.start()
+    for name in ("pipe", "file"):
+        assert cli("translate", str(runs["plain-1"]), "--input", name, "--output", f"{name}.de") == 0
+    writer.join(timeout=10)
+    assert (tmp_path / "pipe.de").read_text() == (tmp_path / "file.de").read_text() != ""
+
+
+def test_a_folder_that_is_called_like_a_setting_is_a_run(runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "search=greedy").mkdir()
+    shutil.copytree(runs["plain-1"], tmp_path / "search=greedy" / "seed=1")
+    (tmp_path / "file").write_text("The old man runs .\n")
+    assert cli("translate", "search=greedy/seed=1", "--input", "file", "--output", "out") == 0
 
 
 def test_streams_that_are_closed_or_of_another_encoding(

@@ -1,5 +1,7 @@
 """Beginning a run where another one was, or the same one."""
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,6 +138,17 @@ def test_a_result_of_other_code_is_made_again(folder: RunFolder) -> None:
     assert begin(finished(folder), replace(RECORD, id="edited", code="edited")) == "new"
     assert "result.json" in replaced(folder)
     assert folder.state == "interrupted"
+
+
+def test_what_is_on_another_disk_is_set_aside_too(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    finished(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", refuse)
+        assert begin(folder, replace(RECORD, id="edited", code="edited")) == "new"
+    assert "result.json" in replaced(folder)
 
 
 def test_a_checkpoint_of_other_code_is_never_gone_on_with(folder: RunFolder) -> None:

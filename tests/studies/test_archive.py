@@ -1,5 +1,6 @@
 """``attnlab pack`` and ``attnlab unpack``: finished runs are carried elsewhere, and count as done there."""
 
+import errno
 import io
 import shutil
 import tarfile
@@ -100,6 +101,23 @@ def test_what_pack_did_not_write_is_refused(
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
     assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] in ([], [tmp_path / "runs"])
+
+
+def test_what_the_system_refuses_is_no_damage(
+    study: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("pack", "small") == 0
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "runs/x")
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", refuse)
+    capsys.readouterr()
+    assert cli("unpack", "small.tar.xz") == 2
+    assert capsys.readouterr().err == "attnlab: runs/x: No space left on device\n"
+    assert cli("pack", "small", "--output", "/dev/null") == 2
+    assert "/dev/null is no regular file" in capsys.readouterr().err
+    assert Path("/dev/null").is_char_device()
 
 
 @pytest.mark.few(1)

@@ -4,6 +4,7 @@ Nothing heavy is imported before a command starts, so that help and completion a
 """
 
 import importlib
+import io
 import os
 import pkgutil
 import sys
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0 done, 1 a run failed, 2 a mistake of the user's, 130 stopped.
     """
+    if sys.stderr is None:  # it is closed, and what is told goes nowhere
+        sys.stderr = io.StringIO()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if COMPLETION in os.environ:
         from attnlab.commands._shells import answer
@@ -63,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return answer(verbs, COMPLETION)
     escape_output()
     try:
-        with verbs.make_context("attnlab", ["--help"] if words in ([], ["help"]) else list(words), obj=words) as context:
+        _check_words(words)
+        asked = [*words[1:], "--help"] if words[:1] in ([], ["help"]) else list(words)
+        with verbs.make_context("attnlab", asked, obj=words) as context:
             status = verbs.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -81,6 +86,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
 
 
+def _check_words(words: Sequence[str]) -> None:
+    """Refuse what cannot be written into a record.
+
+    Raises:
+        UserError: a word is not UTF-8.
+    """
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            told = word.encode(errors="backslashreplace").decode()
+            raise UserError(f"{told} is not UTF-8: rename the file, or set the terminal to UTF-8") from error
+
+
 def _describe_error(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
     """Return what to tell of an error, in one line, and the exit status; of a bug, its traceback is printed."""
     match error:
@@ -88,7 +107,7 @@ def _describe_error(error: BaseException, words: Sequence[str]) -> tuple[str, in
             return str(error), 2
         case click.ClickException():
             return _describe_usage(error, words), 2
-        case OSError() if told := refusal(error, "a file"):
+        case OSError() if told := refusal(error, "a file, or standard output"):
             return str(told), 2
         case BusyError():
             return str(error), 1

@@ -13,13 +13,13 @@ from attnlab.errors import UserError
 
 
 def check_input(*paths: Path | None) -> None:
-    """Refuse files that are not there.
+    """Refuse files that are not there, and folders; a pipe, such as a shell makes of a command, is read as a file is.
 
     Raises:
-        UserError: one is not.
+        UserError: there is one.
     """
     for path in paths:
-        if path is not None and not path.is_file():
+        if path is not None and (path.is_dir() or not path.exists()):
             raise UserError(f"no file {path}")
 
 

@@ -49,7 +49,7 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
     predictor = models.load()
     predictor.task.require_target()
     _check_n_best(n_best, predictor.search)
-    if source:
+    if source and source.is_file():  # a pipe can be read only once
         for first, chunk in read_chunks(source, CHUNK):
             predictor.check_lines(chunk, place=f"{source}, line", first=first)
     live = source is None and sys.stdin.isatty()

@@ -179,8 +179,7 @@ def _set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
     """Empty a folder; what has cost training is kept elsewhere, and it is returned where."""
     left = [path for path in folder.path.iterdir() if path.name not in folder.files_to_keep]
     worth_keeping = folder.result_file.exists() or any(path.exists() for path in _last_checkpoints(folder))
-    foreign = [] if worth_keeping or folder.record_file.exists() else sorted({p.name for p in left} - {folder.error_file.name})
-    if foreign:
+    if foreign := folder.foreign_files:
         names = ", ".join(foreign[:3])
         raise UserError(f"{folder.path} is no folder of a run, and holds {names}: choose another one, or empty it")
     aside: Path | None = None
@@ -191,7 +190,7 @@ def _set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
         aside.mkdir(parents=True)
     for path in left:
         if aside:
-            path.rename(aside / path.name)
+            shutil.move(path, aside / path.name)  # the folder may be a link to another disk
         elif path.is_dir():
             shutil.rmtree(path)
         else:

@@ -1,6 +1,7 @@
 """The finished runs of a study in one file, which counts as done where it is unpacked."""
 
 import lzma
+import shutil
 import tarfile
 import tempfile
 import zlib
@@ -9,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from attnlab.config import path_part
-from attnlab.errors import UserError, brief
+from attnlab.errors import UserError, brief, refusal
 from attnlab.runs.files import replacement
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.folder import TUNING, StudyFolder
@@ -123,6 +124,8 @@ def unpack(path: Path, root: Path) -> Unpacked:
                 trials, _ = _move(found.tuning, study.tuning)
                 return Unpacked(study, *_move(found, study), trials)
     except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:
+        if isinstance(error, OSError) and (told := refusal(error, root)):
+            raise told from error
         raise UserError(
             f"cannot unpack {path}, which is no archive of attnlab pack or a damaged one ({brief(error)})"
         ) from error
@@ -151,7 +154,7 @@ def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list
             known.append(own)
         else:
             own.path.parent.mkdir(parents=True, exist_ok=True)
-            run.path.rename(own.path)
+            shutil.move(run.path, own.path)  # the study's folder may be a link to another disk
             added.append(own)
     plan = found.read_plan()
     if plan and not study.plan_file.exists():

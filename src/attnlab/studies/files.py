@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from attnlab.config import EXPERIMENTS
+from attnlab.config import MAIN as MAIN_CONFIG
 from attnlab.errors import UserError, nearest
 from attnlab.runs.names import RUNS
 
@@ -21,6 +22,11 @@ MAIN = "study.yaml"
 def study_places() -> list[Path]:
     """Return the folders that studies are looked for in: the user's own, and those that ship."""
     return [place for place in EXPERIMENTS if place.is_dir()]
+
+
+def is_override(word: str) -> bool:
+    """Tell whether a word sets a key, and is no path of a file that holds an equals sign."""
+    return "=" in word and not Path(word).is_file()
 
 
 def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
@@ -39,6 +45,8 @@ def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
     own = [Path(name)] if name.endswith(".yaml") else []
     for path in [*(place / end for place in places for end in (f"{name}.yaml", Path(name, MAIN))), *own]:
         if path.is_file():
+            if path.stem == MAIN_CONFIG:
+                raise UserError(f"{path} has the name of the config that every study begins from: rename it")
             if read_study_file(path).get("name") is None:
                 raise UserError(f"{path} does not say what its runs are called: add a line such as name: {path.stem}")
             return path.parent, path.stem

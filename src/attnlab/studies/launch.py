@@ -60,7 +60,8 @@ def run_single(job: HydraJob) -> "RunResult":
             removed = folder.remove_unused()
         except OSError:
             removed = False
-        if not removed and not folder.is_finished:  # of a finished run it says nothing that the command was mistaken
+        # Of a finished run it says nothing that the command was mistaken, and in a folder of something else there is no run.
+        if not (removed or folder.is_finished or folder.foreign_files):
             _note(folder, f"{error}\n")
         raise
     except Exception:

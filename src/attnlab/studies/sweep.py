@@ -11,7 +11,7 @@ from pathlib import Path
 from attnlab.config import CONF, EXPERIMENTS, MAIN, Place
 from attnlab.config import trust as trust_targets
 from attnlab.errors import StoppedError, ToldError, UserError, printable, refusal
-from attnlab.studies.files import find_study, study_places
+from attnlab.studies.files import find_study, is_override, study_places
 from attnlab.studies.folder import find_folder
 from attnlab.studies.plan import Plan, plan
 from attnlab.studies.results import Results
@@ -43,7 +43,7 @@ def study(*words: str, config_dir: str | Path | None = None, keep_results: bool 
             raise UserError("name a study, or give the overrides of a sweep: attnlab.study('name=mine', 'attention=none,dot')")
         if config_dir is not None and not Path(config_dir).is_dir():
             raise UserError(f"config_dir: there is no folder {config_dir}")
-        is_sweep = "=" in words[0]
+        is_sweep = is_override(words[0])
         root, config_name = (CONF, MAIN) if is_sweep else find_study(words[0], study_places())
         overrides = [*words[not is_sweep :], *(["keep_results=true"] if keep_results else [])]
         options = [] if config_dir is None else ["--config-dir", str(config_dir)]
