@@ -362,14 +362,6 @@ class RunFolder:
         """Names of what stays when the folder is emptied for another run."""
         return ".hydra", self.lock_file.name, RunLock(self.lock_file).holder_file.name, "run.log"
 
-    @property
-    def foreign_files(self) -> list[str]:
-        """Names of what lies in a folder that holds no run and never did."""
-        own = {*self.files_to_keep, self.error_file.name}
-        held = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
-        runs = {self.record_file.name, self.result_file.name, self.last_checkpoint.name}
-        return [] if held & runs else sorted(held - own)
-
     def remove_unused(self) -> bool:
         """Remove the folder if no run was ever begun here, and those above it in the working directory that are empty then.
 

@@ -175,11 +175,18 @@ def _share_training(folder: RunFolder, record: RunRecord) -> None:
         return
 
 
+def find_foreign_files(folder: RunFolder) -> list[str]:
+    """Return the names of what lies in a folder that holds no run."""
+    held = {path.name for path in folder.path.iterdir()} if folder.path.is_dir() else set()
+    of_runs = (folder.record_file, folder.result_file, *_last_checkpoints(folder))
+    return [] if held & {path.name for path in of_runs} else sorted(held - {*folder.files_to_keep, folder.error_file.name})
+
+
 def _set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
     """Empty a folder; what has cost training is kept elsewhere, and it is returned where."""
     left = [path for path in folder.path.iterdir() if path.name not in folder.files_to_keep]
     worth_keeping = folder.result_file.exists() or any(path.exists() for path in _last_checkpoints(folder))
-    if foreign := folder.foreign_files:
+    if foreign := find_foreign_files(folder):
         names = ", ".join(foreign[:3])
         raise UserError(f"{folder.path} is no folder of a run, and holds {names}: choose another one, or empty it")
     aside: Path | None = None

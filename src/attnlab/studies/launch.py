@@ -48,6 +48,7 @@ def run_single(job: HydraJob) -> "RunResult":
     """
     choose_wait_policy()
     from attnlab.runs.execution import execute  # torch and Lightning: seconds
+    from attnlab.runs.resume import find_foreign_files
 
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
     try:
@@ -61,7 +62,7 @@ def run_single(job: HydraJob) -> "RunResult":
         except OSError:
             removed = False
         # Of a finished run it says nothing that the command was mistaken, and in a folder of something else there is no run.
-        if not (removed or folder.is_finished or folder.foreign_files):
+        if not (removed or folder.is_finished or find_foreign_files(folder)):
             _note(folder, f"{error}\n")
         raise
     except Exception:
