@@ -102,7 +102,8 @@ def read_table(
     if len(names) == 1:  # where an empty line is a hole, but for those at the end
         rows = [(number, cells or [""]) for number, cells in lines if first <= number <= rows[-1][0]]
     if header and all(_is_number(name) for name in names):
-        raise UserError(f"{path}, line {first}: numbers, and no names of columns: add a line of names, or set header to false")
+        remedy = "a line of names, or set header to false" if targets is None else f"a line with {','.join(targets)} and so on"
+        raise UserError(f"{path}, line {first}: numbers, and no names of columns: add {remedy}")
     rows, names = (rows[1:], names) if header else (rows, [str(number) for number in range(len(names))])
     for number, cells in rows:
         if len(cells) != len(names):
