@@ -213,4 +213,4 @@ def write_tests(
                 )
             folder.write_evaluation(label, {**settings, "tests": {**before, **tests}})
     except OSError as error:
-        raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
+        raise UserError(f"cannot write {error.filename or folder.evaluations}: {error.strerror}") from error
