@@ -1,5 +1,6 @@
 """The memory that a process uses."""
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -8,7 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from attnlab.training.memory import PeakMemory, largest, read_peak_memory, reset_peak_memory
+from attnlab.training.memory import (
+    PRODUCT_CACHES,
+    PeakMemory,
+    largest,
+    limit_product_caches,
+    read_peak_memory,
+    reset_peak_memory,
+)
 
 MIB = 1 << 20
 
@@ -33,6 +41,15 @@ def test_a_freed_block_is_used_again() -> None:
     given_back, told, kept = subprocess.check_output([sys.executable, "-c", FAULTS], text=True).split()
     assert told == "True"
     assert int(given_back) > 20 > int(kept)  # 32 pages even where each has 2 MiB
+
+
+def test_what_the_user_set_for_the_caches_of_products_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, limited = PRODUCT_CACHES
+    monkeypatch.setenv(kept, "5")
+    monkeypatch.setenv(limited, "")  # is restored after the test
+    monkeypatch.delenv(limited)
+    limit_product_caches()
+    assert {name: os.environ[name] for name in PRODUCT_CACHES} == {kept: "5", limited: PRODUCT_CACHES[limited]}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak can be reset on Linux alone")

@@ -51,7 +51,7 @@ from attnlab.training.arithmetic import count_multiply_adds, counted_batches
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, RunContext, Throughput
 from attnlab.training.checkpoints import WholeCheckpointIO
 from attnlab.training.loggers import RunInfo, is_first_process, plain_logger
-from attnlab.training.memory import PeakMemory, keep_freed_memory
+from attnlab.training.memory import PeakMemory, keep_freed_memory, limit_product_caches
 from attnlab.training.module import monitored_metric
 from attnlab.training.resumption import Resumption
 
@@ -87,6 +87,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         if config["threads"] is not None:
             torch.set_num_threads(config["threads"])
         keep_freed_memory()
+        limit_product_caches()
         task = build_task(config)
         if not config.get("test", True):  # nothing then reads a test set
             task.test_names = ()

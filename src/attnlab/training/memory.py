@@ -1,6 +1,7 @@
 """The memory that a process uses: the C library's allocator is told how, and the peak is measured."""
 
 import ctypes
+import os
 import resource
 import sys
 from contextlib import suppress
@@ -12,6 +13,8 @@ from lightning import Callback, LightningModule, Trainer
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's mallopt(3)."""
+PRODUCT_CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64", "LRU_CACHE_CAPACITY": "16"}
+"""Variables that oneDNN and its wrapper in torch read."""
 
 
 def keep_freed_memory() -> bool:
@@ -28,6 +31,16 @@ def keep_freed_memory() -> bool:
         return False
     largest = 2**31 - 1
     return bool(mallopt(M_MMAP_THRESHOLD, 2**30)) and bool(mallopt(M_TRIM_THRESHOLD, largest))
+
+
+def limit_product_caches() -> None:
+    """Let torch keep few of the products of matrices that it has prepared for a shape, unless the environment says how many.
+
+    In bfloat16 on a CPU, oneDNN prepares a product for each new shape, and batches have ever new shapes: the thousand products
+    that are kept by default grow to gigabytes. To be called before the first product, which reads the environment.
+    """
+    for name, count in PRODUCT_CACHES.items():
+        os.environ.setdefault(name, count)
 
 
 def _libc() -> ctypes.CDLL | None:
