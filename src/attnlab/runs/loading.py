@@ -104,7 +104,7 @@ def _find_device(name: str | torch.device) -> torch.device:
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).cpu()  # some, such as meta, hold no numbers
-    except (RuntimeError, AssertionError, ImportError) as error:  # NotImplementedError is a RuntimeError
+    except (RuntimeError, AssertionError, ImportError) as error:
         raise UserError(f"device {name}: {str(error).splitlines()[0]}") from error
     return device
 
