@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnlab.attention import AttentionMechanism, MultiHeadAttention, Query
 from attnlab.attention.head_weights import find_attentions
-from attnlab.attention.kernels import KERNELS, KernelName, Situation, choose_kernel
+from attnlab.attention.kernels import KERNELS, KernelName, Situation, choose_kernel, fused_attention
 from attnlab.errors import UserError
 from conftest import options
 from parts import attention, mechanism, part
@@ -192,6 +192,26 @@ def test_a_composition_that_no_kernel_computes_is_refused(parts: dict[str, Any],
 def test_a_kernel_of_an_unknown_name_is_refused() -> None:
     with pytest.raises(UserError, match="kernel is auto, eager, sdpa, flex, not 'fast'"):
         attention(kernel="fast")
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_short_numbers_are_added_up_in_single_precision_on_a_cpu(autocast: bool, bias: bool) -> None:
+    torch.manual_seed(1)
+    given = [torch.randn(3, 2, length, 16).bfloat16() for length in (7, 20, 20)]
+    mask = torch.rand(3, 1, 7, 20) > 0.3
+    allowed = torch.zeros(mask.shape).masked_fill(~mask, -torch.inf).bfloat16() if bias else mask
+    short = [one.clone().requires_grad_() for one in given]
+    single = [one.float().requires_grad_() for one in given]
+    with torch.autocast("cpu", enabled=autocast, dtype=torch.bfloat16):
+        ours = fused_attention(*short, allowed)
+    exact = fused_attention(*single, mask)
+    assert ours.dtype == torch.bfloat16
+    torch.testing.assert_close(ours, exact.bfloat16(), rtol=0, atol=0)
+    found = torch.autograd.grad(ours.float().square().sum(), short)
+    known = torch.autograd.grad(exact.bfloat16().float().square().sum(), single)
+    for gradient, reference in zip(found, known, strict=True):
+        torch.testing.assert_close(gradient, reference.bfloat16(), rtol=0, atol=0)
 
 
 def test_several_heads_of_the_paper_alone_are_fused_on_a_cpu() -> None:
