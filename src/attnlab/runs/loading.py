@@ -21,7 +21,7 @@ from attnlab.runs.weights import load_weights
 from attnlab.search import Search
 from attnlab.tasks.predictor import Predictor
 from attnlab.tasks.task import Task
-from attnlab.training.memory import keep_freed_memory
+from attnlab.training.memory import keep_freed_memory, limit_product_caches
 
 
 def load(
@@ -97,6 +97,7 @@ def _load(
     if models[0].needs_copy_ids:
         task.serve_copy_ids()
     keep_freed_memory()
+    limit_product_caches()
     return task.predictor(models, search, batch_size=batch_size)
 
 
