@@ -196,7 +196,7 @@ def test_a_kernel_of_an_unknown_name_is_refused() -> None:
 
 @pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
-def test_short_numbers_are_added_up_in_single_precision_on_a_cpu(autocast: bool, bias: bool) -> None:
+def test_gradients_in_bfloat16_on_a_cpu_are_those_of_single_precision(autocast: bool, bias: bool) -> None:
     torch.manual_seed(1)
     given = [torch.randn(3, 2, length, 16).bfloat16() for length in (7, 20, 20)]
     mask = torch.rand(3, 1, 7, 20) > 0.3

@@ -200,8 +200,8 @@ def fused_attention(
         (batch, heads, target_len, value_size).
     """
     attend = partial(scaled_dot_product_attention, dropout_p=dropout, scale=scale)
-    is_short = query.dtype == torch.bfloat16 or torch.is_autocast_enabled("cpu")
-    if query.device.type == "cpu" and is_short and torch.is_grad_enabled():
+    in_bfloat16 = query.dtype == torch.bfloat16 or torch.is_autocast_enabled("cpu")
+    if query.device.type == "cpu" and in_bfloat16 and torch.is_grad_enabled():
         # The gradient of the CPU's kernel takes ten times as long in bfloat16 as in single precision.
         mask = allowed if allowed.dtype == torch.bool else allowed.float()
         with torch.autocast("cpu", enabled=False):
