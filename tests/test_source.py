@@ -77,8 +77,11 @@ def test_the_package_counts_as_it_was_when_it_was_imported(tmp_path: Path, monke
 
 
 @pytest.mark.exhaustive
-def test_what_a_sweeps_runs_are_forked_from_has_imported_and_hashed_all_of_their_code() -> None:
-    code = "import sys, attnlab.runs.preload as p, attnlab.source as s; assert s.hash_package.cache_info().currsize == 1; "
+def test_what_a_sweeps_runs_are_forked_from_has_imported_and_hashed_all_of_their_code(tmp_path: Path) -> None:
+    """And has not let spaCy ask for GPUs."""
+    (tmp_path / "cupy.py").write_text("raise SystemExit('asked for GPUs')")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import attnlab.runs.preload as p, attnlab.source as s; "
+    code += "assert s.hash_package.cache_info().currsize == 1 and 'cupy' not in sys.modules; "
     code += "names = p.run_modules(); assert len(names) > 90 and set(names) <= set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

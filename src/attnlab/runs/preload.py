@@ -4,8 +4,15 @@ Also libraries that most runs of text use, and that each would take a second to 
 """
 
 import importlib
+import sys
 
 from attnlab.runs.identity import run_modules
 
+# spaCy asks CuPy for GPUs as soon as it finds it, and what is forked from a process that has asked cannot use CUDA.
+is_hidden = "cupy" not in sys.modules
+if is_hidden:
+    sys.modules["cupy"] = None  # type: ignore[assignment]
 for name in (*run_modules(), "sacremoses", "spacy", "wandb.apis.public"):
     importlib.import_module(name)
+if is_hidden:
+    del sys.modules["cupy"]
