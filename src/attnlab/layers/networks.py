@@ -13,7 +13,7 @@ CPU_HAS_BFLOAT16: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 class _Network(nn.RNNBase):
-    """One of torch's networks, in float32 where mixed precision would give it another type than it was asked for.
+    """One of torch's networks, in the type of its weights where mixed precision would give it another than it was asked for.
 
     On a GPU torch's autocast casts what cuDNN runs to float16, whatever type was asked for; without a scaled loss, gradients
     vanish in it.
@@ -27,8 +27,9 @@ class _Network(nn.RNNBase):
         if not is_mixed or self._can_be_cast(device):
             return self._run(input, hx)
         with torch.autocast(device, enabled=False):
-            state = tuple(part.float() for part in hx) if isinstance(hx, tuple) else hx if hx is None else hx.float()
-            return self._run(input.float(), state)
+            dtype = weight.dtype  # float32, unless FSDP has cast the parameters
+            state = tuple(part.to(dtype) for part in hx) if isinstance(hx, tuple) else hx if hx is None else hx.to(dtype)
+            return self._run(input.to(dtype), state)
 
     def _can_be_cast(self, device: str) -> bool:
         """Return whether autocast gives it the type that is asked for."""
