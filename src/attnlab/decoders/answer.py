@@ -92,7 +92,8 @@ class AnswerDecoder(QuestionDecoder):
         asked = memory.question.unsqueeze(1).expand(-1, embeddings.shape[1], -1)
         contexts, weights, attention = self.attention(Query(asked, embeddings), memory.attention, state.attention)
         readouts = self.activation(asked if self.combine is None else asked + self.combine(contexts))
-        return DecoderOutput(readouts, weights, contexts, asked, embeddings, state._replace(attention=attention))
+        after = DecoderState(state.hidden, state.feedback, attention)  # torch 2.11 compiles _replace to an empty tuple
+        return DecoderOutput(readouts, weights, contexts, asked, embeddings, after)
 
 
 class EntityDecoder(QuestionDecoder):
