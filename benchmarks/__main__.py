@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from attnlab.errors import UserError
-from attnlab.training.memory import keep_freed_memory
+from attnlab.training.process import prepare_process
 from benchmarks import commands, corpus, decoding, memory, processes, training
 from benchmarks.figures import Figure
 from benchmarks.records import BUSY, DEVICES, HERE, append, describe, write_page
@@ -93,7 +93,7 @@ def measure(options: argparse.Namespace) -> None:
         )
     warnings.filterwarnings("ignore", module="lightning|torch")
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
-    keep_freed_memory()
+    prepare_process()
     for name in options.names:
         started = time.perf_counter()
         figures = [replace(figure, command=command_of(name, setting)) for figure in PARTS[name].measure(setting)]

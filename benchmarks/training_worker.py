@@ -13,7 +13,7 @@ def main() -> None:
     choose_wait_policy()  # as a run does
     import torch
 
-    from attnlab.training.memory import keep_freed_memory
+    from attnlab.training.process import prepare_process
     from benchmarks.loops import lightning_loop
     from benchmarks.setting import Setting
 
@@ -23,7 +23,7 @@ def main() -> None:
     threads = given.pop("threads")
     if threads:
         torch.set_num_threads(threads)
-    keep_freed_memory()
+    prepare_process()
     train = lightning_loop(Setting(**{**given, "overrides": tuple(given["overrides"])}), "32-true")
     answers.write(json.dumps({"threads": torch.get_num_threads()}) + "\n")
     for _ in sys.stdin:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from attnlab.training.process import prepare_process
+
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
 
@@ -56,7 +58,8 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.device:
     """Where a test runs: always on the CPU, and on a GPU too where there is one, in full float32."""
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)  # as torch has it, and afterwards again
+    prepare_process()
     made = torch.device(request.param)
     if made.type == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device")

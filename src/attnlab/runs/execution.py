@@ -51,8 +51,9 @@ from attnlab.training.arithmetic import count_multiply_adds, counted_batches
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, RunContext, Throughput
 from attnlab.training.checkpoints import WholeCheckpointIO
 from attnlab.training.loggers import RunInfo, is_first_process, plain_logger
-from attnlab.training.memory import PeakMemory, keep_freed_memory, limit_product_caches
+from attnlab.training.memory import PeakMemory
 from attnlab.training.module import monitored_metric
+from attnlab.training.process import prepare_process
 from attnlab.training.resumption import Resumption
 
 log = logging.getLogger(__name__)
@@ -86,8 +87,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
     with _system_errors(path):
         if config["threads"] is not None:
             torch.set_num_threads(config["threads"])
-        keep_freed_memory()
-        limit_product_caches()
+        prepare_process()
         task = build_task(config)
         if not config.get("test", True):  # nothing then reads a test set
             task.test_names = ()
@@ -168,7 +168,10 @@ def _train_and_test(config: Mapping[str, Any], record: RunRecord, module: Sequen
         checkpoint = folder.path / best if best else None
         with _stopping(folder):
             trainer.test(module, datamodule=module.data, ckpt_path=checkpoint, verbose=False, weights_only=True)
+        if not config["trainer"].get("placement"):  # the parts of such a model may have no place on one device
+            module.to(trainer.strategy.root_device)  # Lightning has brought it to the CPU
         tests = _evaluate(module, folder, write=trainer.is_global_zero)
+        module.cpu()
         if trainer.is_global_zero:
             write_weights(folder.weights_file, module.model)
         seconds = record.fit["seconds"] + time.perf_counter() - begun
@@ -325,6 +328,6 @@ def _make_result(
             name: {**test.record(), **({"overlap": shared} if (shared := module.task.overlap(name)) else {})}
             for name, test in tests.items()
         },
-        multiply_adds=count_multiply_adds(module.model.cpu().float().eval(), batches) if batches else None,
+        multiply_adds=count_multiply_adds(module.model.float().eval(), batches) if batches else None,
         **{**fit, "seconds": seconds},
     )

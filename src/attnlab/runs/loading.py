@@ -21,7 +21,7 @@ from attnlab.runs.weights import load_weights
 from attnlab.search import Search
 from attnlab.tasks.predictor import Predictor
 from attnlab.tasks.task import Task
-from attnlab.training.memory import keep_freed_memory, limit_product_caches
+from attnlab.training.process import prepare_process
 
 
 def load(
@@ -96,8 +96,7 @@ def _load(
         search = search or build(read_trusted_config(folders[0])["search"], "search")
     if models[0].needs_copy_ids:
         task.serve_copy_ids()
-    keep_freed_memory()
-    limit_product_caches()
+    prepare_process()
     return task.predictor(models, search, batch_size=batch_size)
 
 

@@ -1,0 +1,16 @@
+"""What a process is told before it trains or searches."""
+
+import torch
+
+from attnlab.training.memory import keep_freed_memory, limit_product_caches
+
+
+def prepare_process() -> None:
+    """Let the process keep memory that it frees, keep few prepared products of matrices, and compute float32 in float32.
+
+    On a GPU cuDNN would compute recurrent networks and convolutions in TF32, which keeps 10 bits of a number's digits where
+    float32 has 23. torch computes all other products in float32, so that variants of a study would differ in that too.
+    """
+    keep_freed_memory()
+    limit_product_caches()
+    torch.backends.cudnn.allow_tf32 = False
