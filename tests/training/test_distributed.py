@@ -5,11 +5,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+import torch
 
+from attnlab.attention.noise import draw_normal
+from attnlab.runs.assembly import build_model, build_module, build_task
+from attnlab.training import module
+from attnlab.training.callbacks import LossGuard
+from attnlab.training.resumption import Resumption
 from commands import TINY
+from composing import settled
 
 SETTINGS = [*TINY, "logger=csv", "threads=1", "model.dropout=0", "trainer.max_epochs=2", "trainer.log_every_n_steps=1"]
 SETTINGS += ["data.val_size=15", "data.test_size=17", "batches.size=16", "attention=dot"]
@@ -37,6 +46,39 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
         assert done.returncode == 0, done.stdout + done.stderr
         (found[devices],) = folder.glob(f"runs/by{devices}/*/*")
     return found
+
+
+def test_a_metric_of_which_another_process_alone_has_rows_is_computed_by_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = settled(*TINY)
+    task = build_task(config)
+    task.prepare()
+    trained = build_module(config, task, build_model(config, task))
+    own, other = (trained.statistics[f"val/{name}"] for name in ("loss", "accuracy"))
+    own.update(torch.tensor([[3.0, 2.0]]))
+    monkeypatch.setattr(module, "_gather", lambda widths: [widths, {"val/loss": 2, "val/accuracy": 2}])
+    trained._fill_up()
+    assert [len(part.value) for part in (own, other)] == [1, 1]
+    assert other.compute().tolist() == [[0.0, 0.0]]
+
+
+def test_a_loss_that_another_process_finds_to_be_no_number_ends_this_one_too() -> None:
+    strategy = SimpleNamespace(reduce_boolean_decision=lambda own: False)
+    trainer: Any = SimpleNamespace(strategy=strategy, global_step=7)
+    with pytest.raises(FloatingPointError, match="train/loss of another process is not finite at step 7"):
+        LossGuard()._refuse("train/loss", torch.tensor(1.0), trainer, Mock(spec=module.SequenceModule))
+
+
+def test_processes_that_go_on_draw_numbers_of_their_own(tmp_path: Path) -> None:
+    saved = Resumption(tmp_path / "last.ckpt", 1).state_dict()
+    drawn = []
+    for rank in (0, 1, 2):
+        resumption = Resumption(tmp_path / "last.ckpt", 1)
+        resumption.load_state_dict(saved)
+        resumption.on_train_start(SimpleNamespace(global_rank=rank, global_step=5), torch.nn.Identity())  # type: ignore[arg-type]
+        drawn.append((torch.rand(()).item(), draw_normal(torch.zeros(())).item()))
+    torch.set_rng_state(saved["cpu"])
+    assert drawn[0][0] == torch.rand(()).item()
+    assert len({number for pair in drawn for number in pair}) == 6
 
 
 @pytest.mark.exhaustive

@@ -218,11 +218,13 @@ class LossGuard(Callback):
                 self._refuse(name, value, trainer, pl_module)
 
     def _refuse(self, name: str, value: torch.Tensor, trainer: Trainer, module: LightningModule) -> None:
-        if bool(torch.isfinite(value)):
+        is_finite = bool(torch.isfinite(value))
+        if trainer.strategy.reduce_boolean_decision(is_finite):  # of all processes, none of which must go on alone
             return
         assert isinstance(module, SequenceModule)
-        where = f" ({describe_origin(module.model, self._batch)})" if self._batch is not None else ""
-        at = f"{name} is {float(value)} at step {trainer.global_step}{where}"
+        where = f" ({describe_origin(module.model, self._batch)})" if self._batch is not None and not is_finite else ""
+        told = f"{name} is {float(value)}" if not is_finite else f"{name} of another process is not finite"
+        at = f"{told} at step {trainer.global_step}{where}"
         raise FloatingPointError(f"{at}: a lower learning rate or stronger clipping of gradients may help")
 
 

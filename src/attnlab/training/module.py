@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from lightning import LightningModule
@@ -27,6 +27,8 @@ from attnlab.tasks.task import Task
 from attnlab.training.objective import Objective
 
 log = logging.getLogger(__name__)
+
+Shared = TypeVar("Shared")
 
 TRAIN_LOSS = "train/loss"
 TOWARDS = {"min": "lower", "max": "higher"}
@@ -271,6 +273,7 @@ class SequenceModule(LightningModule):
         empty = self.greedy_predictor.empty_results(self.data.examples("val"))
         if empty and self.global_rank == 0:
             self._count(empty)
+        self._fill_up()
         for name, metric in self.epoch_metrics.items():
             for measured in self.measured:
                 part = self.statistics[f"{measured}/{name}"]
@@ -279,6 +282,15 @@ class SequenceModule(LightningModule):
                     shown = measured == "val" and metric.computed_from == "predictions"
                     self.log(f"{measured}/{name}", metric.value(_total(part.compute())), prog_bar=shown)
                 part.reset()
+
+    def _fill_up(self) -> None:
+        """Count a row of zeros for each metric of which another process alone has rows: all compute a metric, or none does."""
+        known = {name: part for name, part in self.statistics.items() if isinstance(part, CatMetric)}
+        widths = {name: part.value[0].shape[1] for name, part in known.items() if part.update_called}
+        for shared in _gather(widths):
+            for name in shared.keys() - widths.keys():
+                known[name].update(torch.zeros(1, shared[name], device=self.device))
+                widths[name] = shared[name]
 
     @override
     def on_test_epoch_start(self) -> None:
@@ -295,12 +307,9 @@ class SequenceModule(LightningModule):
     def on_test_epoch_end(self) -> None:
         """Bring together the results of all processes, in the order of each set."""
         for name, results in self.results.items():
-            if torch.distributed.is_available() and torch.distributed.is_initialized():
-                shares: list[list[ExampleResult]] = [[] for _ in range(torch.distributed.get_world_size())]
-                torch.distributed.all_gather_object(shares, results)
-                results = [result for share in shares for result in share]
-            results = results + self.predictor.empty_results(self.data.examples(name))
-            self.results[name] = sorted(results, key=lambda result: result.prediction.index)
+            together = [result for share in _gather(results) for result in share]
+            together += self.predictor.empty_results(self.data.examples(name))
+            self.results[name] = sorted(together, key=lambda result: result.prediction.index)
 
 
 def collect_evidence(task: Task, examples: Examples, results: Sequence[ExampleResult], **more: Any) -> Evidence:
@@ -331,6 +340,15 @@ def monitored_metric(monitor: str, metrics: Mapping[str, Metric]) -> Metric:
     if monitor not in known:
         raise unknown_key(monitor, known, "monitor")
     return known[monitor]
+
+
+def _gather(own: Shared) -> list[Shared]:
+    """Return what each process has; where there is one, its own."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return [own]
+    shares = [own] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(shares, own)
+    return shares
 
 
 def _total(rows: Tensor | list[Tensor]) -> Any:

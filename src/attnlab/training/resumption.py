@@ -71,8 +71,13 @@ class Resumption(Callback):
         self._handlers = {}
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Go on in the midst of an epoch with the random numbers that would have come next."""
-        if self._states:
+        """Go on in the midst of an epoch with the random numbers that would have come next; of several processes, the first.
+
+        The checkpoint is the first one's, and the others would draw the same numbers.
+        """
+        if self._states and trainer.global_rank:
+            self._seed(f"step {trainer.global_step}, rank {trainer.global_rank}")
+        elif self._states:
             torch.set_rng_state(self._states["cpu"].cpu())
             for number, state in zip(range(torch.cuda.device_count()), self._states["cuda"], strict=False):
                 torch.cuda.set_rng_state(state.cpu(), number)
@@ -104,7 +109,9 @@ class Resumption(Callback):
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start an epoch's random numbers."""
-        place = f"epoch {trainer.current_epoch}, rank {trainer.global_rank}"
+        self._seed(f"epoch {trainer.current_epoch}, rank {trainer.global_rank}")
+
+    def _seed(self, place: str) -> None:
         torch.manual_seed(derive_seed(self.seed, place))
         NOISE.seed(derive_seed(self.seed, f"noise, {place}"))
 
