@@ -125,7 +125,9 @@ def test_a_gpu_is_locked_for_all_users_and_taken_where_one_may_not_look(
     before = os.umask(0o077)
     try:
         with ExitStack() as stack:
-            launch._take_gpu(stack)
+            launch._take_gpu(stack, {"placement": {"encoder": "cuda:1"}})
+            assert "CUDA_VISIBLE_DEVICES" not in os.environ
+            launch._take_gpu(stack, {})
             assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
     finally:
         os.umask(before)
@@ -140,7 +142,7 @@ def test_a_gpu_is_locked_for_all_users_and_taken_where_one_may_not_look(
 
     monkeypatch.setattr(FileLock, "acquire", refuse)
     with ExitStack() as stack:
-        launch._take_gpu(stack)
+        launch._take_gpu(stack, {})
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
 
 

@@ -223,7 +223,7 @@ def _work(
     folder = RunFolder(path)
     try:
         with ExitStack() as stack:
-            _take_gpu(stack)
+            _take_gpu(stack, config["trainer"])
             execute(settle(config), path, overrides, in_sweep=True)
     except BusyError:
         sys.exit(BUSY)
@@ -247,12 +247,12 @@ def _follow_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _take_gpu(stack: ExitStack) -> None:
-    """Where there are several GPUs, take one that no other run of this machine has taken."""
+def _take_gpu(stack: ExitStack, trainer: Mapping[str, Any]) -> None:
+    """Where there are several GPUs, take one that no other run of this machine has taken; a placement names its own."""
     import torch
 
     count = torch.cuda.device_count()
-    if count < 2:
+    if count < 2 or trainer.get("placement"):
         return
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = visible.split(",") if visible else [str(index) for index in range(count)]
