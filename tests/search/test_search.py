@@ -26,6 +26,7 @@ from attnlab.search import (
     SamplingSearch,
     Search,
 )
+from attnlab.search.search import unbatch
 from composing import VOCABULARY, composed, copy_ids, model, sentences, singles
 from conftest import options
 
@@ -447,3 +448,9 @@ def test_every_search_finds_hypotheses_of_a_given_length(name: str, bias: float)
     found = search(made, source, lengths, bos=BOS, eos=EOS, target_lengths=torch.tensor(wanted))
     assert [{len(h.tokens) for h in hypotheses} for hypotheses in found] == [{length} for length in wanted]
     assert all(h.tokens.index(EOS) == len(h.tokens) - 1 for hypotheses in found for h in hypotheses)
+
+
+def test_a_hypothesis_holds_no_more_than_its_own_weights() -> None:
+    """A view is pickled with all that it is a view of, where processes bring their results together."""
+    for weights in unbatch([torch.rand(4, 5), torch.rand(2, 5)], [torch.arange(4), torch.tensor([1, 3])]):
+        assert weights.untyped_storage().nbytes() == weights.numel() * weights.element_size()

@@ -210,7 +210,8 @@ def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:
     """
     whose = torch.cat(list(owners))
     order = whose.argsort(stable=True)
-    return list(torch.split(torch.cat(list(steps))[order].cpu(), whose.bincount().tolist()))
+    own = torch.split(torch.cat(list(steps))[order].cpu(), whose.bincount().tolist())
+    return [rows.clone() for rows in own]  # a view is sent to another process with all of the batch
 
 
 def first_tokens(bos: int | Tensor, count: int, device: torch.device) -> Tensor:

@@ -230,9 +230,9 @@ class Predictor:
                 examples.target_tokens(index),
                 own[row].tolist(),
                 right[row].tolist(),
-                weights[row, :rows, :columns],
+                weights[row, :rows, :columns].clone(),  # no view: see unbatch
                 examples.source_tokens(index),
-                {name: part[row, :rows, :columns] for name, part in by_head.items()},
+                {name: part[row, :rows, :columns].clone() for name, part in by_head.items()},
                 unknown[row].nonzero()[:, 0].tolist(),
                 self.sums_to_one,
             )
