@@ -71,6 +71,7 @@ class Attention(AttentionMechanism):
     Attributes:
         replacement: of the weights, while somebody intervenes; see :func:`attnlab.attention.interventions.intervene`.
         fused_on_cpu: whether a fused kernel is worth it on a CPU too.
+        reads_embedding: whether its query has the embedding of the token before, or the language's.
 
     Raises:
         UserError: parts that make no sense together, a query without a part, or a kernel that cannot compute this.
@@ -103,6 +104,7 @@ class Attention(AttentionMechanism):
         known = set(self.query_parts) & set(sizes)
         if not known or len(known) < len(self.query_parts):
             raise UserError(f"query names one or more of {', '.join(sizes)}, each once, not [{','.join(self.query_parts)}]")
+        self.reads_embedding = not known.isdisjoint(("embedding", "language"))
         self.carried_context_size = self.context_size if "context" in self.query_parts else 0
         self.carried_language_size = embedding_size if "language" in self.query_parts else 0
         full_query_size = sum(sizes[part] for part in self.query_parts)

@@ -185,7 +185,8 @@ class MultiHeadAttention(AttentionMechanism):
     @override
     def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> AttentionOutput:
         queries = self.projections.project_queries(query.state)
-        head_query = Query(queries.flatten(0, 1), self._repeat(query.embedding))
+        embedding = query.embedding if self.head.reads_embedding else query.embedding[..., :0]
+        head_query = Query(queries.flatten(0, 1), self._repeat(embedding))
         contexts, weights, state = self._unfold(
             self.head(head_query, self._fold_memory(memory), self._fold(state), need_weights=need_weights)
         )

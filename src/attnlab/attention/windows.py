@@ -77,6 +77,11 @@ class Global(Window):
     No parameters.
     """
 
+    @override
+    def region(self, mask: Tensor, numbers: tuple[Tensor, ...]) -> Region:
+        """Return all that has a token, without looking at positions."""
+        return Region(mask.unsqueeze(1))
+
 
 class LocalMonotonic(Window):
     """Luong's local-m: the positions from p_t - D to p_t + D, with p_t = t (Luong et al. 2015, section 3.2).

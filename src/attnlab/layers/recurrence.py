@@ -108,15 +108,14 @@ class Recurrence(nn.Module, ABC):
         step_weight = input_weight[:, self.input_size :].t()
 
         def step(index: int, step_input: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-            # unbind and split, not slices: the gradient of a slice is written into zeros of the whole
-            before = list(zip(*(part.unbind(1) for part in state), strict=True))
+            before = list(zip(*map(_split_layers, state), strict=True))
             gates = torch.addmm(known[index], step_input, step_weight)
             layers = [self._cell(gates, before[0], 0)]
             for layer in range(1, self.num_layers):
                 below = dropout(layers[-1][0], self.network.dropout, self.training)
                 gates = linear(below, *self._weights("ih", layer))
                 layers.append(self._cell(gates, before[layer], layer))
-            return layers[-1][0], tuple(torch.stack(parts, dim=1) for parts in zip(*layers, strict=True))
+            return layers[-1][0], tuple(map(_join_layers, zip(*layers, strict=True)))
 
         return step
 
@@ -132,6 +131,15 @@ class Recurrence(nn.Module, ABC):
             state: the layer's state, each part (batch, hidden_size).
             layer: from 0.
         """
+
+
+def _split_layers(part: Tensor) -> tuple[Tensor, ...]:
+    # The gradient of a slice is written into zeros of the whole, that of unbind is copied, and that of squeeze is a view.
+    return (part.squeeze(1),) if part.shape[1] == 1 else part.unbind(1)
+
+
+def _join_layers(parts: tuple[Tensor, ...]) -> Tensor:
+    return parts[0].unsqueeze(1) if len(parts) == 1 else torch.stack(parts, dim=1)
 
 
 class TanhRecurrence(Recurrence):
