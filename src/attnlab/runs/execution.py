@@ -44,7 +44,7 @@ from attnlab.runs.identity import identify
 from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.runs.resume import begin_run, decide
-from attnlab.runs.weights import write_weights
+from attnlab.runs.weights import load_weights, write_weights
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
 from attnlab.training.arithmetic import count_multiply_adds, counted_batches
@@ -55,6 +55,7 @@ from attnlab.training.memory import PeakMemory
 from attnlab.training.module import monitored_metric
 from attnlab.training.process import prepare_process
 from attnlab.training.resumption import Resumption
+from attnlab.training.sharding import shares_parameters
 
 log = logging.getLogger(__name__)
 
@@ -168,6 +169,8 @@ def _train_and_test(config: Mapping[str, Any], record: RunRecord, module: Sequen
         checkpoint = folder.path / best if best else None
         with _stopping(folder):
             trainer.test(module, datamodule=module.data, ckpt_path=checkpoint, verbose=False, weights_only=True)
+        if shares_parameters(trainer):
+            module = _bring_together(config, module, checkpoint or folder.last_checkpoint)
         if not config["trainer"].get("placement"):  # the parts of such a model may have no place on one device
             module.to(trainer.strategy.root_device)  # Lightning has brought it to the CPU
         tests = _evaluate(module, folder, write=trainer.is_global_zero)
@@ -181,6 +184,14 @@ def _train_and_test(config: Mapping[str, Any], record: RunRecord, module: Sequen
         if trainer.is_global_zero:
             folder.write_result(result)
     return result
+
+
+def _bring_together(config: Mapping[str, Any], module: SequenceModule, checkpoint: Path) -> SequenceModule:
+    """Return what a process has a share of as it is in the checkpoint, with the results that it has found."""
+    whole = build_module(config, module.task, build_model(config, module.task))
+    load_weights(checkpoint, whole.model)
+    whole.results = module.results
+    return whole
 
 
 def _open_logger(

@@ -27,6 +27,7 @@ from attnlab.hints import Range
 from attnlab.terminal import Terminal
 from attnlab.training.finite import describe_origin
 from attnlab.training.module import SequenceModule
+from attnlab.training.sharding import whole_parameters
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +223,8 @@ class LossGuard(Callback):
         if trainer.strategy.reduce_boolean_decision(is_finite):  # of all processes, none of which must go on alone
             return
         assert isinstance(module, SequenceModule)
-        where = f" ({describe_origin(module.model, self._batch)})" if self._batch is not None and not is_finite else ""
+        with whole_parameters(trainer):
+            where = f" ({describe_origin(module.model, self._batch)})" if self._batch is not None and not is_finite else ""
         told = f"{name} is {float(value)}" if not is_finite else f"{name} of another process is not finite"
         at = f"{told} at step {trainer.global_step}{where}"
         raise FloatingPointError(f"{at}: a lower learning rate or stronger clipping of gradients may help")
@@ -255,9 +257,14 @@ class Samples(Callback):
     @override
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Predict, and log the table."""
-        if trainer.sanity_checking or not trainer.is_global_zero or not self.examples:
+        if trainer.sanity_checking or not self.examples:
             return
         assert isinstance(pl_module, SequenceModule)
+        with whole_parameters(trainer):
+            if trainer.is_global_zero:
+                self._predict(trainer, pl_module)
+
+    def _predict(self, trainer: Trainer, pl_module: SequenceModule) -> None:
         examples = pl_module.data.examples("val")
         divisions = list(pl_module.task.divisions("val").values()) or [range(len(examples))]
         in_turn = (index for row in zip_longest(*divisions) for index in row if index is not None)
