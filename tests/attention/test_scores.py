@@ -1,5 +1,6 @@
 """Every score against a loop written from its equation, gradients included."""
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -239,6 +240,10 @@ MISTAKES: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], str]] = {
     ),
     "turned round": (lambda q, k: products(q, k).transpose(1, 2), r"gives torch.float32 \(2, 4, 3\)"),
     "whole numbers": (lambda q, k: products(q, k).long(), "gives torch.int64"),
+    "double precision": (lambda q, k: products(q, k).double(), "gives torch.float64"),
+    "no number": (lambda q, k: products(q, k).log(), "logits that are no finite numbers"),
+    "a wrong key": (lambda q, k: {"query": q}["keys"], r"KeyError: 'keys' \(test_scores.py, line \d+\)"),
+    "the end": (lambda q, k: sys.exit(3), "cannot score queries .* SystemExit: 3"),
     "other queries": (lambda q, k: products(q, k) + products(q, k).mean(1, keepdim=True), "changes with the other queries"),
     "other keys": (lambda q, k: products(q, k).log_softmax(-1), "changes with the other keys"),
     "the batch": (lambda q, k: products(q, k) - products(q, k).amax(0, keepdim=True), "changes with the other examples"),
@@ -253,6 +258,36 @@ def test_a_score_that_sees_what_it_must_not_is_refused_before_it_is_trained(name
         validate_score(Wrong(mistake))
     with pytest.raises(UserError, match=told):
         attention(6, 6, score=lambda query_size, memory_size: Wrong(mistake, query_size, memory_size))
+
+
+class Stuck(Score):
+    """Scores in which something does not learn."""
+
+    def __init__(self, cut: bool) -> None:
+        super().__init__(4, 4)
+        self.cut = cut
+        self.first, self.second = torch.nn.Linear(4, 4, bias=False), torch.nn.Linear(4, 4, bias=False)
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        logits = products(self.first(query), keys)
+        return logits.detach() if self.cut else logits
+
+
+@pytest.mark.parametrize(("cut", "name"), [(True, "first.weight"), (False, "second.weight")])
+def test_a_parameter_that_no_gradient_reaches_is_told(cut: bool, name: str) -> None:
+    with pytest.raises(UserError, match=f"no gradient reaches {name} of the score Stuck"):
+        validate_score(Stuck(cut))
+    stuck = Stuck(cut)
+    for parameter in stuck.parameters() if cut else stuck.second.parameters():
+        parameter.requires_grad = False
+    validate_score(stuck)
+
+
+def test_trying_a_score_draws_no_random_numbers() -> None:
+    made = part("score", "additive")(4, 4)
+    state = torch.get_rng_state()
+    validate_score(made)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_a_module_that_is_no_score_is_told() -> None:

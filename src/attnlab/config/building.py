@@ -48,7 +48,9 @@ class Factory:
         with component_errors(self.path):
             try:
                 return self.func(*self.args, *args, **taken)
-            except (TypeError, AttributeError) as error:  # such as of a method or of arguments that it lacks
+            except UserError:
+                raise
+            except Exception as error:
                 if not is_users_own(self.func):
                     raise
                 raise UserError(locate(error, self.func)) from error

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from lightning.fabric.plugins.environments.cluster_environment import ClusterEnvironment
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
@@ -13,6 +14,7 @@ from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvir
 from lightning.pytorch.accelerators import AcceleratorRegistry
 from lightning.pytorch.callbacks import Timer
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
+from torch import nn
 
 from attnlab.config import build, library_errors
 from attnlab.errors import UserError, nearest
@@ -47,10 +49,33 @@ def check_module(config: Mapping[str, Any], module: SequenceModule) -> None:
     """Refuse what can be told of a run from its model and its batches.
 
     Raises:
-        UserError: intervals of the validation or a precision that the run cannot have.
+        UserError: intervals of the validation or a precision that the run cannot have, or parameters that would not be trained.
     """
     _check_interval(config["trainer"], module)
     _check_precision(config, module.model)
+    _check_registration(module.model)
+
+
+def _check_registration(model: Seq2Seq) -> None:
+    """Refuse what a part keeps where torch does not find it: it is neither trained nor saved, and drawn anew when loaded."""
+    known = {id(found) for found in (*model.modules(), *model.parameters(), *model.buffers())}
+
+    def is_lost(value: object) -> bool:
+        tensors = value.parameters() if isinstance(value, nn.Module) else [value] if isinstance(value, torch.Tensor) else []
+        return id(value) not in known and any(tensor.requires_grad for tensor in tensors)
+
+    for name, part in model.named_modules():
+        for key, value in vars(part).items():
+            held = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple | set) else [value]
+            if key not in INTERNAL and (lost := next(filter(is_lost, held), None)) is not None:
+                raise UserError(
+                    f"{name}: the {type(lost).__name__} in {type(part).__name__}.{key} would be neither trained nor saved: use "
+                    "nn.Parameter, or nn.ModuleList and nn.ModuleDict in the place of a list and a dict"
+                )
+
+
+INTERNAL = vars(nn.Module()).keys()
+"""In what torch keeps what it knows."""
 
 
 def _check_columns(names: object, task: Task) -> None:

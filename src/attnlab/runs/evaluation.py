@@ -5,16 +5,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 
 from attnlab.config import component_errors
 from attnlab.data.examples import Examples
 from attnlab.data.symbols import without_end
+from attnlab.errors import UserError, locate
 from attnlab.evaluation.alignment import score
-from attnlab.evaluation.evidence import EXAMPLE, ExampleResult, ForcedDecoding, take_division
+from attnlab.evaluation.evidence import EXAMPLE, ExampleResult, ForcedDecoding, Prediction, take_division
 from attnlab.evaluation.measurement import Measurement, measure
-from attnlab.evaluation.metric import Occasion, Statistics
+from attnlab.evaluation.metric import Metric, Occasion, Statistics
 from attnlab.runs.files import write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
+from attnlab.source import is_users_own
 from attnlab.tasks.predictor import Predictor
 from attnlab.tasks.task import Task
 from attnlab.training.module import collect_evidence
@@ -71,11 +74,39 @@ def check_metrics(task: Task, sets: Iterable[Examples], occasion: Occasion) -> N
     Raises:
         UserError: it is not there, or does not work.
     """
+    sets = [*sets]
     facts = [{**task.facts, **examples.facts} for examples in sets]
     for name, metric in task.metrics.items():
         if metric.is_due(occasion):
             with component_errors(f"metrics.{name}"):
                 metric.check(facts)
+                if metric.computed_from == "predictions" and is_users_own(type(metric)):
+                    _try_metric(metric, task, sets[0])
+
+
+def _try_metric(metric: Metric, task: Task, examples: Examples) -> None:
+    """Let a metric measure predictions that are right.
+
+    Raises:
+        UserError: it fails, or gives what cannot be summed.
+    """
+    kind = type(metric)
+    results = []
+    for index in range(min(2, len(examples))):
+        source, target = examples.source_tokens(index), examples.target_tokens(index)
+        weights = torch.full((len(target), len(source)), 1 / max(1, len(source)))
+        found = Prediction(index, examples.references[index], target, source, weights, -1.0, -1.0)
+        results.append(ExampleResult(found, None))
+    try:
+        rows = metric.statistics(collect_evidence(task, examples, results))
+        if rows is not None:
+            float(metric.value(rows.sum(axis=0)))
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{kind.__name__} cannot measure predictions: {locate(error, metric)}") from error
+    if rows is not None and (rows.ndim != 2 or len(rows) != len(results) or not np.isfinite(rows).all()):
+        raise UserError(
+            f"{kind.__name__} gives {rows.shape} for {len(results)} examples: what each of them adds is a row of finite numbers"
+        )
 
 
 def evaluate(

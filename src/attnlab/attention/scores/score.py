@@ -49,7 +49,7 @@ class Score(Part, ABC):
 
 
 def validate_score(score: Score) -> None:
-    """Try what a score promises, on a few numbers: a logit of every query and key, by themselves.
+    """Try what a score promises, on a few numbers: a logit of every query and key, by themselves, from which it learns.
 
     What depends on other queries would see tokens that are not written yet; on other keys, padding; on other examples of the
     batch, what stands beside it by chance.
@@ -64,9 +64,12 @@ def validate_score(score: Score) -> None:
     query = torch.randn(2, 3, score.query_size, generator=draw)
     states = torch.randn(2, 4, score.memory_size, generator=draw)
     mode = score.training
-    score.eval()
-    with torch.no_grad():
-        try:
+    try:
+        with torch.enable_grad(), torch.random.fork_rng(devices=[]):
+            trained = score.train()(query, score.project_keys(states))
+            unused = _without_gradient(score, trained)
+        score.eval()
+        with torch.no_grad():
             keys = score.project_keys(states)
             logits = score(query, keys)
             parts = {
@@ -74,19 +77,31 @@ def validate_score(score: Score) -> None:
                 "keys": (score(query, keys[:, :3]), logits[..., :3]),
                 "examples of the batch": (score(query[:1], keys[:1]), logits[:1]),
             }
-        except (RuntimeError, TypeError, IndexError, AttributeError) as error:
-            raise UserError(
-                f"the score {name} cannot score queries (2, 3, {score.query_size}): {locate(error, score)}"
-            ) from error
+    except (Exception, SystemExit) as error:
+        raise UserError(f"the score {name} cannot score queries (2, 3, {score.query_size}): {locate(error, score)}") from error
     score.train(mode)
-    if logits.shape != (2, 3, 4) or not logits.is_floating_point():
-        raise UserError(
-            f"the score {name} gives {logits.dtype} {tuple(logits.shape)} for 2 examples of 3 queries and 4 keys: logits are "
-            "floating-point numbers (batch, target_len, source_len)"
-        )
+    for found in (logits, trained):
+        if found.shape != (2, 3, 4) or found.dtype != query.dtype:
+            raise UserError(
+                f"the score {name} gives {found.dtype} {tuple(found.shape)} for 2 examples of 3 queries and 4 keys: logits are "
+                "of the queries' type and (batch, target_len, source_len)"
+            )
+    if not bool(logits.isfinite().all()):
+        raise UserError(f"the score {name} gives logits that are no finite numbers for queries and keys from N(0, 1)")
+    if unused:
+        raise UserError(f"no gradient reaches {unused} of the score {name}, which would not learn")
     for others, (alone, among) in parts.items():
         if alone.shape != among.shape or not torch.allclose(alone, among, rtol=1e-3, atol=1e-4, equal_nan=True):
             raise UserError(f"the score {name} of a query and a key changes with the other {others}, which it must not see")
+
+
+def _without_gradient(score: Score, logits: Tensor) -> str | None:
+    """Return the name of a parameter that the logits do not depend on; None if there is none."""
+    learned = {name: parameter for name, parameter in score.named_parameters() if parameter.requires_grad}
+    if not learned or not logits.requires_grad:
+        return next(iter(learned), None)
+    gradients = torch.autograd.grad(logits.sum(), [*learned.values()], allow_unused=True)
+    return next((name for name, gradient in zip(learned, gradients, strict=True) if gradient is None), None)
 
 
 MEBIBYTE = 2**20

@@ -1,0 +1,96 @@
+"""Mistakes in a user's own classes are told in one line before anything is trained."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from commands import TINY, Cli, cli
+
+__all__ = ["cli"]
+
+SCORE = """
+import torch
+from torch import nn
+from attnlab.attention.scores import Score
+
+class Mine(Score):
+    def __init__(self, query_size, memory_size):
+        super().__init__(query_size, memory_size)
+        {made}
+
+    def forward(self, query, keys):
+        return query @ {layer}(keys).transpose(1, 2)
+"""
+METRIC = """
+import numpy as np
+from attnlab.evaluation.metric import Ratio
+
+class Mine(Ratio):
+    label = "mine"
+    def statistics(self, evidence):
+        return {rows}
+"""
+
+
+def told(folder: Path, cli: Cli, capsys: pytest.CaptureFixture[str], *overrides: str) -> str:
+    assert cli("train", "-cd", str(folder), *TINY, "logger=none", *overrides) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert not list(folder.glob("runs/*/*/*/*.ckpt"))
+    return line
+
+
+@pytest.mark.parametrize(
+    ("made", "layer", "message"),
+    [
+        ("self.layers = [nn.Linear(memory_size, query_size)]", "self.layers[0]", "the Linear in Mine.layers would be neither"),
+        (
+            "self.own = {'w': torch.ones(1, requires_grad=True)}",
+            "(lambda k: k * self.own['w'])",
+            "the Tensor in Mine.own would",
+        ),
+        ("self.w = torch.ones(1, requires_grad=True)", "(lambda k: k * self.w)", "the Tensor in Mine.w would be neither"),
+        ("self.layer = nn.Lin(1, 1)", "self.layer", r"AttributeError: .*'Lin' \(mine_\d+.py, line 9\)"),
+        ("self.layer = layers['one']", "self.layer", r"NameError: name 'layers' is not defined \(mine_\d+.py, line 9\)"),
+    ],
+)
+def test_a_score_that_would_not_learn_or_cannot_be_made(
+    made: str,
+    layer: str,
+    message: str,
+    cli: Cli,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = f"mine_{abs(hash(made)) % 10**8}"
+    (tmp_path / f"{module}.py").write_text(SCORE.format(made=made, layer=layer))
+    (tmp_path / "attention" / "score").mkdir(parents=True)
+    (tmp_path / "attention/score/mine.yaml").write_text(f"_target_: {module}.Mine\n_partial_: true\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    same = ["encoder.hidden_size=8", "decoder.hidden_size=16"]
+    line = told(tmp_path, cli, capsys, "attention/score=mine", *same)
+    assert re.search(message, line), line
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("[[1.0, 1.0]] * len(evidence.references)", r"AttributeError: 'list' object has no attribute 'sum'"),
+        ("np.ones((1, 2))", r"Mine gives \(1, 2\) for 2 examples"),
+        ("np.full((len(evidence.references), 2), np.nan)", r"what each of them adds is a row of finite numbers"),
+        ("np.ones((len(evidence.references), 1)) / 1", r"ValueError: not enough values to unpack"),
+        ("[p.txt for p in evidence.predictions]", r"AttributeError: 'Prediction' .*'txt' \(metric_\d+.py, line 8\)"),
+    ],
+)
+def test_a_metric_that_cannot_measure(
+    rows: str, message: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"metric_{abs(hash(rows)) % 10**8}"
+    (tmp_path / f"{module}.py").write_text(METRIC.format(rows=rows))
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics/mine.yaml").write_text(f"defaults: [translation]\nmine: {{_target_: {module}.Mine}}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    line = told(tmp_path, cli, capsys, "metrics=mine")
+    assert line.startswith("attnlab: metrics.mine: Mine ")
+    assert re.search(message, line), line
