@@ -146,10 +146,10 @@ def test_values_that_a_library_refuses_are_mistakes_and_bugs_are_not() -> None:
         build(node("Broken", partial=False, kind="value"), "trainer")
     with pytest.raises(RuntimeError, match="out of"):
         build(node("Broken", partial=False), "trainer")
-    with pytest.raises(ValueError, match="out of"):
+    with pytest.raises(UserError, match=r"^trainer: ValueError: out of luck \(test_config.py, line \d+\)$"):
         build(node("Broken"), "trainer")(kind="value")
     with pytest.raises(UserError, match=r"^trainer: out of luck$"), library_errors("trainer"):
-        build(node("Broken"), "trainer")(kind="value")
+        raise ValueError("out of\nluck")
     with pytest.raises(UserError, match=r"^model: too deep$"), component_errors("decoder"), component_errors("model"):
         raise UserError("too deep")
 
@@ -307,8 +307,10 @@ def test_what_hydra_knows_of_a_job_is_resolved(places: list[config.Place]) -> No
         ("score.sise=1", "no key 'sise' in 'score': did you mean 'size'?"),
         ("seed", "'seed' is no KEY=VALUE that Hydra reads: missing EQUAL"),
         ("seed=[", "'seed=[' is no KEY=VALUE that Hydra reads: no viable alternative"),
-        ("seed={ü: 1}", "a sign that needs quotation marks around it"),
-        ("seed=1,2", "Ambiguous value for argument 'seed=1,2'"),
+        ("seed={ü: 1}", "needs quotation marks, and the shell others around them: 'seed=\"{ü: 1}\"'"),
+        ("seed='ü', ü", "a sign that needs quotation marks around it"),
+        ("score=dot,", "several values stand without blanks between them, as in seed=1,2"),
+        ("seed=1,2", "seed=1,2 has several values: add -m to train with each of them"),
         ("score/part=x", "there is no score/part to choose in the score that is chosen: choose another score"),
         ("copy=${none}", "none"),
     ],

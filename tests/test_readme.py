@@ -136,7 +136,7 @@ def test_every_command_that_is_shown_is_one() -> None:
 def test_every_config_that_is_shown_composes(
     command: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("attention/score/distance", "metrics/mine", "logger/table", "task/addition", "data/sums")
+    options = ("attention/score/distance", "attention/distance", "metrics/mine", "logger/table", "task/addition", "data/sums")
     for name in ("myscores.py", "mymetrics.py", "mytask.py", *(f"myconf/{option}.yaml" for option in options)):
         written(name, tmp_path)
     words = shlex.split(command.removeprefix("PYTHONPATH=. "))[1:]
@@ -155,7 +155,8 @@ def test_every_tutorial_runs(command: str, cli: Cli) -> None:
 @pytest.mark.exhaustive
 def test_the_first_hour(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """All its commands in their order, with small models."""
-    for name in ("myscores.py", "myconf/attention/score/distance.yaml", "experiments/coverage.yaml"):
+    options = ("attention/score/distance", "attention/distance")
+    for name in ("myscores.py", *(f"myconf/{option}.yaml" for option in options), "experiments/coverage.yaml"):
         written(name, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "corpus").mkdir()

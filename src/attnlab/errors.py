@@ -82,6 +82,15 @@ def nearest(name: str, known: Iterable[object]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
 
 
+def missing_module(told: str) -> str:
+    """Return what helps where an error says that there is no module, after a colon; else nothing."""
+    found = re.search(r"No module named '(\w+)", told)
+    if found is None:
+        return ""
+    here = Path(f"{found[1]}.py").is_file() or Path(found[1]).is_dir()
+    return f": write PYTHONPATH={'.' if here else 'FOLDER'} before the command{'' if here else ', FOLDER being where it lies'}"
+
+
 LONGEST = 160
 """Characters of an error that are shown where another library made it."""
 

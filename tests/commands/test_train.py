@@ -220,7 +220,7 @@ MISTAKES = {
     "another task's key": (["task=pointing", "+vocabulary.max_size=3"], "no key 'vocabulary'"),
     "part left out": (["~attention"], "the config has no 'attention', which every run needs"),
     "override": (["seed"], "'seed' is no KEY=VALUE that Hydra reads"),
-    "several values": (["seed=1,2"], "Ambiguous value for argument 'seed=1,2'"),
+    "several values": (["seed=1,2"], "seed=1,2 has several values: add -m"),
     "target": (["attention.score._target_=attnlab.Nothing"], "attention.score._target_: cannot import 'attnlab.Nothing'"),
     "broken module": (["attention.score._target_=broken.Score"], "No module named 'nothing_of_that_name'"),
     "choice": (["model.tied_embeddings=perhaps"], "model.tied_embeddings must be none or target or all, not 'perhaps'"),
@@ -268,7 +268,7 @@ MISTAKES = {
     "a time between validations": (["trainer.val_check_interval=00:00:00:05"], "trainer.val_check_interval must be a number"),
     "another task's control": (["model=linear"], "takes its value from data.look_back, which this config has not"),
     "no option": (["attention=null"], "for nothing, choose none"),
-    "an unknown column": (["study.metrics=[nonsense]"], "study.metrics is a list of any of bleu"),
+    "an unknown column": (["study.metrics=[nonsense]"], "study.metrics: there is no 'nonsense', there is bleu"),
     "numbers in bfloat16": (["task=pointing", "trainer.precision=bf16-mixed"], "for which trainer.precision=bf16-mixed is too"),
     "first batches alone": (
         ["+trainer.overfit_batches=1"],

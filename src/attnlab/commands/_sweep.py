@@ -157,7 +157,9 @@ def show_results(results: "Results") -> None:
 
     console, comparison = Terminal(), results.comparison
     if comparison is None:
-        console.print(f"no run is finished; what there is: {results.page}", soft_wrap=True, highlight=False)
+        untested = results.study.count("done")
+        told = f"{untested} runs are trained and none is tested (test=false)" if untested else "no run is finished"
+        console.print(f"{told}; what there is: {results.page}", soft_wrap=True, highlight=False)
         return
     console.print(comparison.rich(console.width))
     table = results.study.folder.table_file("md").name

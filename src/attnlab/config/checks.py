@@ -12,7 +12,7 @@ from hydra.utils import get_object
 from omegaconf import DictConfig
 
 from attnlab.config.composition import resolve
-from attnlab.errors import UserError, brief, no_class, unknown_key
+from attnlab.errors import UserError, brief, missing_module, no_class, unknown_key
 from attnlab.hints import Range, fits, in_words
 
 
@@ -177,7 +177,9 @@ def _parameters(target: str, path: str) -> dict[str, Any] | None:
         parameters = dict(inspect.signature(made).parameters)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         told = str(error.__cause__ or error).partition(") Are you sure that")[0]
-        raise UserError(f"{path}._target_: cannot import {target!r} ({brief(ImportError(told))})") from error
+        raise UserError(
+            f"{path}._target_: cannot import {target!r} ({brief(ImportError(told))}){missing_module(told)}"
+        ) from error
     trainer = next((base for base in _bases(made) if (base.__module__, base.__qualname__) == TRAINER_CLASS), None)
     hints = _hints(made)
     if trainer is not None:  # a subclass passes on to it what it does not name itself

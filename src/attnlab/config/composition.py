@@ -229,7 +229,10 @@ def _parse(overrides: Sequence[str], groups: Any) -> list[ParsedOverride]:
 def _without_glob(parsed: ParsedOverride) -> str:
     if parsed.value_type is not ValueType.GLOB_CHOICE_SWEEP:
         return str(parsed.input_line)
-    return f"{parsed.get_key_element()}={','.join(parsed.sweep_string_iterator())}"
+    found = list(parsed.sweep_string_iterator())
+    if not found:
+        raise UserError(f"{parsed.input_line}: no option of {parsed.get_key_element()} is named so")
+    return f"{parsed.get_key_element()}={','.join(found)}"
 
 
 @contextmanager
@@ -265,9 +268,19 @@ def _one_line(error: BaseException) -> str:
     told = " ".join(" ".join(str(e).split()) for e in (error, cause) if e is not None and str(e))
     told = re.sub(r" (Config search path: |See https://hydra).*", "", told)
     if isinstance(error, OverrideParseException):
-        reason = re.sub(r"^LexerNoViableAltException: .*", "a sign that needs quotation marks around it", told)
-        reason = reason.removeprefix(f"Error parsing override '{error.override}' ")
+        reason = told.removeprefix(f"Error parsing override '{error.override}' ")
+        key, _, value = str(error.override).partition("=")
+        if value.endswith(","):
+            reason = "several values stand without blanks between them, as in seed=1,2"
+        elif reason.startswith("LexerNoViableAltException") and not set(value) & set("'\""):
+            reason = f"a sign in it needs quotation marks, and the shell others around them: '{key}=\"{value}\"'"
+        elif reason.startswith("LexerNoViableAltException"):
+            reason = "a sign that needs quotation marks around it"
         return f"{error.override!r} is no KEY=VALUE that Hydra reads: {reason}"
+    if several := re.match(r"Ambiguous value for argument '(.+?)'", told):
+        return f"{several[1]} has several values: add -m to train with each of them"
+    if twice := re.match(r"(\S+) appears more than once in the final defaults list", told):
+        return f"{twice[1]} is chosen more than once: options to be trained one after the other stand after -m without brackets"
     refused = re.match(r"UserError raised while resolving interpolation: (.*) full_key: ", told)
     if refused:
         return refused[1]

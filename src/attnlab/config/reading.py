@@ -8,8 +8,10 @@ from pathlib import Path
 from hydra._internal import config_loader_impl
 from hydra._internal.config_repository import ConfigRepository
 from hydra.core.object_type import ObjectType
-from hydra.plugins.config_source import ConfigResult
+from hydra.plugins.config_source import ConfigResult, ConfigSource
 from typing_extensions import override
+
+from attnlab.errors import UserError
 
 _read: dict[tuple[str | int, ...], ConfigResult | None] = {}
 
@@ -22,15 +24,22 @@ class KeptRepository(ConfigRepository):
         source = self._find_object_source(config_path, ObjectType.CONFIG)
         key: tuple[str | int, ...]
         if source is not None and source.scheme() == "file":
-            state = os.stat(Path(source.path, f"{config_path.removesuffix('.yaml')}.yaml"))
+            state = os.stat(_place(source, config_path))
             key = (source.provider, source.full_path(), config_path, state.st_mtime_ns, state.st_size, state.st_ino)
         elif source is not None and source.scheme() == "pkg":
             key = (source.provider, source.full_path(), config_path)
         else:
             return super().load_config(config_path)
         if key not in _read:
-            _read[key] = super().load_config(config_path)
+            try:
+                _read[key] = super().load_config(config_path)
+            except UnicodeDecodeError as error:
+                raise UserError(f"{_place(source, config_path)}: not UTF-8; convert it, for example with iconv") from error
         return copy.deepcopy(_read[key])
+
+
+def _place(source: ConfigSource, config_path: str) -> str:
+    return str(Path(source.path, f"{config_path.removesuffix('.yaml')}.yaml"))
 
 
 def keep_files() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config import build, validate_targets
-from attnlab.errors import UserError, brief
+from attnlab.errors import UserError, brief, missing_module
 from attnlab.evaluation.metric import Metric
 from attnlab.runs.folder import RunFolder
 
@@ -22,10 +22,9 @@ def report_damage(run: Path) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except ModuleNotFoundError as error:
-        remedy = "start the command where it lies, or add its folder to PYTHONPATH"
-        raise UserError(f"{run} needs the module {error.name}, which is not found: {remedy}") from error
     except Exception as error:
+        if help := missing_module(str(error)):  # Hydra makes another error of it
+            raise UserError(f"{run} cannot be opened ({brief(error)}){help}") from error
         told = f"{type(error).__name__}: {brief(error)}"
         raise UserError(f"{run} was made by another version of attnlab, or its config was edited: {told}") from error
 

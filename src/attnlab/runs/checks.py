@@ -88,7 +88,10 @@ def _check_columns(names: object, task: Task) -> None:
     Raises:
         UserError: no list of metrics, or one that no test measures.
     """
-    if names is not None and not (isinstance(names, list) and {*map(str, names)} <= {*task.metrics}):
+    wrong = [str(name) for name in names if str(name) not in task.metrics] if isinstance(names, list) else []
+    if wrong:
+        raise UserError(f"study.metrics: there is no {wrong[0]!r}, {nearest(wrong[0], task.metrics)}")
+    if names is not None and not isinstance(names, list):
         raise UserError(f"study.metrics is a list of any of {', '.join(task.metrics)}, not {names}")
     for name in names or ():
         if task.test_names and name in task.metrics and not task.metrics[name].is_due("test"):
