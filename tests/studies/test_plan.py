@@ -158,6 +158,8 @@ def test_a_gpu_is_locked_for_all_users_and_taken_where_one_may_not_look(
         ),
         ("a: []", [], "hydra: {sweeper: {params: {seed: [1, 2]}}}", "hydra.sweeper.params.seed: an axis is written as text"),
         ("a: []", ["seed=1,1"], "", "seed=1 would be run 2 times: an axis names a value again"),
+        ("a: []", ["seed=1,2", "seed=3"], "", "seed is given more than once, and the last would count"),
+        ("a: []", [], "hydra: {sweeper: {params: {variant: a}}}", "study.variants is that axis itself"),
         ("a: [attention=dot], b: [attention=dot]", [], "", "study.variants: a and b are one and the same: leave one out"),
     ],
 )

@@ -186,6 +186,9 @@ def plan(
     parsed = parse_overrides(overrides, everywhere)
     if any(override.key == "name" and override.is_sweep for override in parsed):
         raise UserError("name is what a whole sweep is called: it has one value")
+    for axis in {override.place for override in parsed if override.is_sweep}:
+        if sum(override.place == axis for override in parsed) > 1:
+            raise UserError(f"{axis} is given more than once, and the last would count: name all its values at once")
     single = [override.text for override in parsed if not override.is_sweep and override.key != "variant"]
     composition = compose(config_name, single, everywhere)
     settings = _settings(composition)
@@ -203,6 +206,8 @@ def plan(
         raise UserError("hydra.sweeper.params: name is what a whole study is called, and no axis: leave it out")
     swept = [override.text for override in parsed]
     beside = [override.text for override in parsed if override.place not in axes]
+    if settings["variants"] and "variant" in axes:
+        raise UserError("hydra.sweeper.params.variant: study.variants is that axis itself: leave it out")
     if settings["variants"]:
         options = scratch or folder.variant_options
         write_variants(settings["variants"], everywhere, options / "variant")
