@@ -90,15 +90,15 @@ def _try_metric(metric: Metric, task: Task, examples: Examples) -> None:
     Raises:
         UserError: it fails, or gives what cannot be summed.
     """
-    kind = type(metric)
-    results = []
-    for index in range(min(2, len(examples))):
+    kind, indices, results = type(metric), range(min(2, len(examples))), []
+    for index in indices:
         source, target = examples.source_tokens(index), examples.target_tokens(index)
         weights = torch.full((len(target), len(source)), 1 / max(1, len(source)))
         found = Prediction(index, examples.references[index], target, source, weights, -1.0, -1.0)
         results.append(ExampleResult(found, None))
+    known = {"annotations": task.annotations(examples, indices), "sources": [examples.sources[index] for index in indices]}
     try:
-        rows = metric.statistics(collect_evidence(task, examples, results))
+        rows = metric.statistics(collect_evidence(task, examples, results, **known))
         if rows is not None:
             float(metric.value(rows.sum(axis=0)))
     except (Exception, SystemExit) as error:
