@@ -1,6 +1,7 @@
 """Composing a config as Hydra does for a run, from several folders."""
 
 import copy
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -235,6 +236,22 @@ def _without_glob(parsed: ParsedOverride) -> str:
     return f"{parsed.get_key_element()}={','.join(found)}"
 
 
+def _tell_unknown(key: str, node: DictConfig, where: str) -> str:
+    """Tell of a key that a node has not; where none of the node's own is near, name one below it that is."""
+    told = str(unknown_key(key, node, where))
+    paths: dict[str, str] = {}
+
+    def walk(content: Any, path: str) -> None:
+        for name, value in content.items() if isinstance(content, dict) else ():
+            paths.setdefault(str(name), f"{path}{name}")
+            walk(value, f"{path}{name}.")
+
+    walk(OmegaConf.to_container(node, resolve=False), f"{where}." if where else "")
+    near = [key] if key in paths else difflib.get_close_matches(key, paths, n=1, cutoff=0.7)
+    start, has_no_near, _ = told.partition(": there is ")
+    return f"{start}: did you mean {paths[near[0]]!r}?" if has_no_near and near else told
+
+
 @contextmanager
 def hydra_errors() -> Iterator[None]:
     """Tell what Hydra and OmegaConf refuse in one line.
@@ -264,7 +281,7 @@ def _one_line(error: BaseException) -> str:
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
         where = (cause.full_key or "").rpartition(".")[0]
         if cause.key not in cause.parent_node:
-            return str(unknown_key(str(cause.key), cause.parent_node, where))
+            return _tell_unknown(str(cause.key), cause.parent_node, where)
     told = " ".join(" ".join(str(e).split()) for e in (error, cause) if e is not None and str(e))
     told = re.sub(r" (Config search path: |See https://hydra).*", "", told)
     if isinstance(error, OverrideParseException):
