@@ -270,7 +270,7 @@ MISTAKES = {
     "a time between validations": (["trainer.val_check_interval=00:00:00:05"], "trainer.val_check_interval must be a number"),
     "another task's control": (["model=linear"], "takes its value from data.look_back, which this config has not"),
     "no option": (["attention=null"], "for nothing, choose none"),
-    "an unknown column": (["study.metrics=[nonsense]"], "study.metrics: there is no 'nonsense', there is bleu"),
+    "an unknown column": (["study.metrics=[nonsense]"], "study.metrics: there is no 'nonsense', there is accuracy, "),
     "numbers in bfloat16": (["task=pointing", "trainer.precision=bf16-mixed"], "for which trainer.precision=bf16-mixed is too"),
     "first batches alone": (
         ["+trainer.overfit_batches=1"],
