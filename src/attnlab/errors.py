@@ -6,7 +6,8 @@ import inspect
 import io
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
 
@@ -112,3 +113,22 @@ def locate(error: BaseException, made: object) -> str:
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == own]
     place = f" ({Path(own).name}, line {lines[-1]})" if own and lines else ""
     return f"{type(error).__name__}: {brief(error)}{place}"
+
+
+@contextmanager
+def attempt(what: str, made: object) -> Iterator[None]:
+    """Tell in one line what a component raises when it is tried.
+
+    Args:
+        what: is tried, as "the score Dot".
+        made: the component.
+
+    Raises:
+        UserError: it raised something.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{what} cannot be computed: {locate(error, made)}") from error

@@ -288,8 +288,3 @@ def test_trying_a_score_draws_no_random_numbers() -> None:
     state = torch.get_rng_state()
     validate_score(made)
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_a_module_that_is_no_score_is_told() -> None:
-    with pytest.raises(UserError, match="Linear is no score: let its class inherit"):
-        attention(score=torch.nn.Linear)

@@ -14,6 +14,7 @@ from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Normalizer
 from attnlab.attention.scores import Score, score_within, validate_score
+from attnlab.attention.validation import Sizes, as_part, validate_parts
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError
 from attnlab.hints import Range
@@ -74,7 +75,8 @@ class Attention(AttentionMechanism):
         reads_embedding: whether its query has the embedding of the token before, or the language's.
 
     Raises:
-        UserError: parts that make no sense together, a query without a part, or a kernel that cannot compute this.
+        UserError: parts that make no sense together or do not keep their promises, a query without a part, or a kernel that
+            cannot compute this.
     """
 
     replacement: Replacement | None = None
@@ -97,7 +99,7 @@ class Attention(AttentionMechanism):
     ) -> None:
         super().__init__()
         self.score_memory = score_memory
-        self.keys = keys(memory_size)
+        self.keys = as_part(keys(memory_size), Keys)
         self.context_size = self.keys.value_size
         self.query_parts = (query,) if isinstance(query, str) else tuple(query)
         sizes = {"state": query_size, "embedding": embedding_size, "context": self.context_size, "language": embedding_size}
@@ -109,13 +111,13 @@ class Attention(AttentionMechanism):
         self.carried_language_size = embedding_size if "language" in self.query_parts else 0
         full_query_size = sum(sizes[part] for part in self.query_parts)
 
-        self.normalizer = normalizer(full_query_size, memory_size)
-        self.score = score(full_query_size, self.keys.key_size) if self.normalizer.reads_logits else None
+        self.normalizer = as_part(normalizer(full_query_size, memory_size), Normalizer)
+        self.score = as_part(score(full_query_size, self.keys.key_size), Score) if self.normalizer.reads_logits else None
         if self.score:
             validate_score(self.score)
-        self.window = window(full_query_size, memory_size)
+        self.window = as_part(window(full_query_size, memory_size), Window)
         projected_size = self.score.project_keys(torch.zeros(1, 1, self.keys.key_size)).shape[-1] if self.score else 0
-        self.history = history(HistorySizes(full_query_size, self.keys.value_size, projected_size))
+        self.history = as_part(history(HistorySizes(full_query_size, self.keys.value_size, projected_size)), History)
         self.sequential = bool(self.carried_context_size) or any(part.sequential for part in self.parts)
         composition = Composition(self.score, self.window, self.normalizer, self.keys, self.history)
         validate_composition(composition)
@@ -123,6 +125,7 @@ class Attention(AttentionMechanism):
         self.kernel_obstacle = "its query has the context before" if self.sequential else None
         self.kernel_obstacle = kernel_obstacle(composition) or self.kernel_obstacle
         self._check_kernel()
+        validate_parts(self, Sizes(query_size, memory_size, embedding_size))
 
     def _check_kernel(self) -> None:
         if self.kernel not in get_args(KernelName):

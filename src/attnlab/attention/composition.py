@@ -12,7 +12,7 @@ from attnlab.attention.mechanism import AttentionMechanism
 from attnlab.attention.normalizers import Normalizer, StatelessNormalizer
 from attnlab.attention.scores import Score
 from attnlab.attention.windows import Region, Window
-from attnlab.errors import UserError
+from attnlab.errors import UserError, attempt
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ class Composition:
 def _example(window: Window) -> Region:
     """Ask a window for the region of one query on one position."""
     query, mask = torch.zeros(1, 1, window.query_size), torch.ones(1, 1, dtype=torch.bool)
-    region: Region = window(query, mask, torch.zeros(1, dtype=torch.long))
+    with attempt(f"the window {type(window).__name__}", window):
+        region: Region = window(query, mask, torch.zeros(1, dtype=torch.long))
     return region
 
 

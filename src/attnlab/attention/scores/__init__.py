@@ -7,7 +7,7 @@ does the rest for one query or for all queries of a sequence at once, with the s
 from attnlab.attention.scores.location import Location
 from attnlab.attention.scores.networks import Additive, Concat, Linear, Network, NormalizedAdditive, SharedConcat
 from attnlab.attention.scores.products import Cosine, Dot, General, LearnedScaleDot, NormalizedDot, ScaledDot
-from attnlab.attention.scores.score import EqualSizes, Score, score_within, validate_score
+from attnlab.attention.scores.score import EqualSizes, Score, score_within, unlearned, validate_score
 
 __all__ = [
     "Additive",
@@ -26,5 +26,6 @@ __all__ = [
     "Score",
     "SharedConcat",
     "score_within",
+    "unlearned",
     "validate_score",
 ]

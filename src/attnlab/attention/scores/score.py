@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from attnlab.attention.mechanism import Part
@@ -55,11 +55,9 @@ def validate_score(score: Score) -> None:
     batch, what stands beside it by chance.
 
     Raises:
-        UserError: it is no score, or does not keep its promise.
+        UserError: it does not keep its promise.
     """
     name = type(score).__name__
-    if not isinstance(score, Score):
-        raise UserError(f"{name} is no score: let its class inherit from Score")
     draw = torch.Generator().manual_seed(0)
     query = torch.randn(2, 3, score.query_size, generator=draw)
     states = torch.randn(2, 4, score.memory_size, generator=draw)
@@ -67,7 +65,7 @@ def validate_score(score: Score) -> None:
     try:
         with torch.enable_grad(), torch.random.fork_rng(devices=[]):
             trained = score.train()(query, score.project_keys(states))
-            unused = _without_gradient(score, trained)
+            unused = unlearned(score, trained)
         score.eval()
         with torch.no_grad():
             keys = score.project_keys(states)
@@ -95,12 +93,12 @@ def validate_score(score: Score) -> None:
             raise UserError(f"the score {name} of a query and a key changes with the other {others}, which it must not see")
 
 
-def _without_gradient(score: Score, logits: Tensor) -> str | None:
-    """Return the name of a parameter that the logits do not depend on; None if there is none."""
-    learned = {name: parameter for name, parameter in score.named_parameters() if parameter.requires_grad}
-    if not learned or not logits.requires_grad:
+def unlearned(module: nn.Module, output: Tensor) -> str | None:
+    """Return the name of a parameter that the output of a module does not depend on; None if there is none."""
+    learned = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    if not learned or not output.requires_grad:
         return next(iter(learned), None)
-    gradients = torch.autograd.grad(logits.sum(), [*learned.values()], allow_unused=True)
+    gradients = torch.autograd.grad(output.sum(), [*learned.values()], allow_unused=True)
     return next((name for name, gradient in zip(learned, gradients, strict=True) if gradient is None), None)
 
 

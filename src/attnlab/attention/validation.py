@@ -1,0 +1,156 @@
+"""What the parts of an attention promise, tried on a few numbers before anything is trained."""
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from attnlab.attention.keys import Keys
+from attnlab.attention.mechanism import AttentionOutput, Memory, Part, Query
+from attnlab.attention.noise import NOISE
+from attnlab.attention.scores import unlearned
+from attnlab.attention.windows import Window
+from attnlab.errors import UserError, attempt
+
+if TYPE_CHECKING:
+    from attnlab.attention.attention import Attention
+
+GROUPS = ("keys", "window", "normalizer", "history")
+"""The parts, but for the score, which is tried by itself."""
+PartKind = TypeVar("PartKind", bound=Part)
+QUERIES, POSITIONS = 3, 4
+MASK = torch.tensor([[True, True, True, True], [True, True, True, False]])
+"""Of two sources, one of them a token shorter."""
+
+
+class Sizes(NamedTuple):
+    """What an attention is made for."""
+
+    query: int
+    memory: int
+    embedding: int
+
+
+def as_part(made: PartKind, kind: type) -> PartKind:
+    """Return what a factory made, if it is a part of the kind.
+
+    Raises:
+        UserError: it is not.
+    """
+    if not isinstance(made, kind):
+        raise UserError(f"{type(made).__name__} is no {kind.__name__.lower()}: let its class inherit from {kind.__name__}")
+    return made
+
+
+def validate_parts(attention: "Attention", sizes: Sizes) -> None:
+    """Try what the parts of an attention promise, and whether it answers several queries as it answers each by itself.
+
+    Raises:
+        UserError: a part that raises or does not keep its promise.
+    """
+    draw = torch.Generator().manual_seed(0)
+    query = Query(*(torch.randn(2, QUERIES, size, generator=draw) for size in (sizes.query, sizes.embedding)))
+    states = torch.randn(2, POSITIONS, sizes.memory, generator=draw)
+    mode, noise = attention.training, NOISE.state_dict()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            attention.eval()
+            with torch.no_grad():
+                _try_keys(attention.keys, states)
+                _try_window(attention.window)
+                _try_normalizer(attention, attention.memory(states, MASK))
+                _try_whole(attention, query, states)
+            attention.train()
+            with torch.enable_grad():
+                _try_learning(attention, query, states)
+    finally:
+        attention.train(mode)
+        NOISE.load_state_dict(noise)
+
+
+def _name(group: str, part: Part) -> str:
+    return f"the {group} {type(part).__name__}"
+
+
+def _try_keys(keys: Keys, states: Tensor) -> None:
+    with attempt(_name("keys", keys), keys):
+        found, other = keys(states, states)
+        shapes = [tuple(found.shape), tuple(other.shape)]
+    wanted = [(2, POSITIONS, keys.key_size), (2, POSITIONS, keys.value_size)]
+    if shapes != wanted:
+        raise UserError(
+            f"{_name('keys', keys)}: keys and values of 2 sources of {POSITIONS} positions have the shapes {shapes}, and by "
+            f"key_size and value_size {wanted}"
+        )
+
+
+def _try_window(window: Window) -> None:
+    name = _name("window", window)
+    with attempt(name, window):
+        region = window(torch.zeros(2, QUERIES, window.query_size), MASK, torch.zeros(2, dtype=torch.long))
+        allowed = region.allowed.expand(2, QUERIES, POSITIONS)
+    if allowed.dtype != torch.bool:
+        raise UserError(f"{name} allows positions by {allowed.dtype}: it must be torch.bool")
+    if bool((allowed & ~MASK.unsqueeze(1)).any()):
+        raise UserError(f"{name} allows positions where a source has no token")
+
+
+def _try_normalizer(attention: "Attention", memory: Memory) -> None:
+    normalizer, state = attention.normalizer, attention.start(memory)
+    name = _name("normalizer", normalizer)
+    queries = torch.zeros(2, 1, attention.window.query_size)
+    logits = torch.linspace(-1, 2, 2 * POSITIONS).view(2, 1, POSITIONS)
+    allowed = MASK.unsqueeze(1)
+    with attempt(name, normalizer):
+        weights, _ = normalizer.advance(logits, allowed, queries, memory, state.normalizer)
+        sums = weights.sum(-1)
+    if weights.shape != logits.shape or weights.dtype != logits.dtype:
+        raise UserError(
+            f"{name} gives {weights.dtype} {tuple(weights.shape)} for logits of {logits.dtype} {tuple(logits.shape)}: weights "
+            "have their type and shape"
+        )
+    if not bool(weights.isfinite().all()):
+        raise UserError(f"{name} gives weights that are no finite numbers")
+    if bool(weights[~allowed].any()):
+        raise UserError(f"{name} gives weight to a position that is not allowed, where it must be zero")
+    if normalizer.sums_to_one and not torch.allclose(sums, torch.ones_like(sums), atol=1e-3):
+        raise UserError(f"{name} gives weights that sum to {float(sums[0]):.3g}: let its class say sums_to_one = False")
+    if normalizer.shares and (bool((weights < 0).any()) or bool((sums > 1.001).any())):
+        raise UserError(f"{name} gives weights below zero, or of a sum above one: let its class say shares = False")
+
+
+def _try_whole(attention: "Attention", query: Query, states: Tensor) -> None:
+    def answer(query: Query, states: Tensor, mask: Tensor) -> Tensor:
+        memory = attention.memory(states, mask)
+        answered: AttentionOutput = attention(query, memory, attention.start(memory))
+        return answered.context
+
+    def rows(tensors: Query, rows: slice) -> Query:
+        return Query(*(tensor[rows] for tensor in tensors))
+
+    whole, memory, steps = answer(query, states, MASK), attention.memory(states, MASK), []
+    state = attention.start(memory)
+    for t in range(QUERIES):
+        context, _, state = attention(Query(*(part[:, t : t + 1] for part in query)), memory, state)
+        steps.append(context)
+    first, last = slice(1), slice(1, 2)
+    same = {
+        "is not the same for a sequence of queries and for one after another: a part that carries something from one to the "
+        "next says sequential = True": (torch.cat(steps, dim=1), whole),
+        "changes with the other sources of a batch": (answer(rows(query, first), states[first], MASK[first]), whole[first]),
+        "changes with the padding behind a source": (
+            answer(rows(query, last), states[last, :-1], MASK[last, :-1]),
+            whole[last],
+        ),
+    }
+    for complaint, (one, other) in same.items():
+        if one.shape != other.shape or not torch.allclose(one, other, rtol=1e-3, atol=1e-4):
+            parts = ", ".join(_name(group, getattr(attention, group)) for group in GROUPS)
+            raise UserError(f"the context that an attention computes with {parts} {complaint}")
+
+
+def _try_learning(attention: "Attention", query: Query, states: Tensor) -> None:
+    memory = attention.memory(states, MASK)
+    context, weights, _ = attention(query, memory, attention.start(memory))
+    if name := unlearned(attention, context.sum() + weights.square().sum()):
+        raise UserError(f"no gradient reaches {name} of an attention, which would not learn")

@@ -1,0 +1,158 @@
+"""Parts of one's own that do not keep their promises are refused when an attention is made of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from attnlab.attention import Memory
+from attnlab.attention.histories import History, HistorySizes
+from attnlab.attention.keys import Keys
+from attnlab.attention.noise import NOISE, draw_normal
+from attnlab.attention.normalizers import StatelessNormalizer
+from attnlab.attention.validation import Sizes, validate_parts
+from attnlab.attention.windows import Region, Window
+from attnlab.errors import UserError
+from parts import EMBEDDING, MEMORY, QUERY, attention
+
+
+class Weights(StatelessNormalizer):
+    """Weights by a function of logits and of what is allowed."""
+
+    function: Callable[[Tensor, Tensor], Tensor]
+
+    def __init__(self, query_size: int, memory_size: int) -> None:
+        super().__init__(query_size, memory_size)
+        self.scale = nn.Parameter(torch.ones(1))
+
+    @override
+    def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
+        return type(self).function(logits * self.scale, allowed)
+
+
+class Pairs(Keys):
+    """Keys and values by a function of states."""
+
+    function: Callable[[Tensor], tuple[Tensor, Tensor]]
+
+    @override
+    def forward(self, states: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        return type(self).function(states)
+
+
+class Centre(Window):
+    """Adds to logits near a learned position."""
+
+    function: Callable[[Tensor], Tensor]
+
+    def __init__(self, query_size: int, memory_size: int) -> None:
+        super().__init__(query_size, memory_size)
+        self.centre = nn.Parameter(torch.ones(1))
+
+    @override
+    def bias(self, position: Tensor, *numbers: Tensor) -> Tensor:
+        return type(self).function(position - self.centre)
+
+
+class Everywhere(Window):
+    """Looks behind the end of a source."""
+
+    @override
+    def region(self, mask: Tensor, numbers: tuple[Tensor, ...]) -> Region:
+        return Region(torch.ones_like(mask).unsqueeze(1))
+
+
+class Tally(History):
+    """Remembers the sum of the weights, and says that it does not."""
+
+    sequential = False
+
+    @override
+    def start(self, mask: Tensor) -> Tensor:
+        return torch.zeros(len(mask), 1, mask.shape[1])
+
+    @override
+    def adjust_logits(self, logits: Tensor, state: Tensor) -> Tensor:
+        return logits - state
+
+    @override
+    def advance(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
+        return state + weights.sum(1, keepdim=True)
+
+
+def softmax(logits: Tensor, allowed: Tensor) -> Tensor:
+    return logits.masked_fill(~allowed, -1e9).softmax(-1)
+
+
+def made(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
+    class Own(kind):
+        """Of one's own."""
+
+    Own.__name__, Own.function = kind.__name__, staticmethod(function)
+    return Own
+
+
+MISTAKES: dict[str, tuple[str, type, Callable[..., Any], str]] = {
+    "none": ("normalizer", Weights, softmax, ""),
+    "a wrong shape": ("normalizer", Weights, lambda e, _: e.softmax(-1).sum(-1), r"gives torch.float32 \(2, 1\) for logits"),
+    "another type": ("normalizer", Weights, lambda e, m: softmax(e, m).double(), "gives torch.float64"),
+    "no number": ("normalizer", Weights, lambda e, m: softmax(e, m) / 0, "no finite numbers"),
+    "padding": ("normalizer", Weights, lambda e, _: e.softmax(-1), "gives weight to a position that is not allowed"),
+    "a sum": ("normalizer", Weights, lambda e, m: e.sigmoid() * m, "sum to .*: let its class say sums_to_one = False"),
+    "below zero": ("normalizer", Weights, lambda e, m: 2 * softmax(e, m) - m / m.sum(-1, keepdim=True), "shares = False"),
+    "a crash": ("normalizer", Weights, lambda e, m: {"e": e}["logits"], r"KeyError: 'logits' \(test_validation.py, line"),
+    "a cut": ("normalizer", Weights, lambda e, m: softmax(e.detach(), m), "no gradient reaches normalizer.scale"),
+    "the batch": ("keys", Pairs, lambda h: (h, h - h.mean(0, keepdim=True)), "the other sources of a batch"),
+    "all positions": ("keys", Pairs, lambda h: (h, h - h.mean(1, keepdim=True)), "the padding behind a source"),
+    "a size": ("keys", Pairs, lambda h: (h[..., 1:], h), r"have the shapes \[\(2, 4, 5\), \(2, 4, 6\)\], and by key_size"),
+    "one tensor": ("keys", Pairs, lambda h: h[0, 0, 0], r"the keys Pairs cannot be computed: TypeError"),
+    "a bias": ("window", Centre, lambda distance: -distance.square(), ""),
+    "everywhere": ("window", Everywhere, softmax, "the window Everywhere allows positions where a source has no token"),
+    "no gradient": ("window", Centre, lambda distance: -distance.detach().square(), "no gradient reaches window.centre"),
+    "a window's crash": ("window", Centre, lambda distance: distance @ distance[:1], "test_validation.py, line"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_part_that_does_not_keep_its_promise_is_refused(name: str) -> None:
+    group, kind, function, told = MISTAKES[name]
+    if not told:
+        attention(**{group: made(kind, function)})
+        return
+    with pytest.raises(UserError, match=told):
+        attention(**{group: made(kind, function)})
+
+
+def test_what_carries_something_on_must_say_so() -> None:
+    with pytest.raises(
+        UserError, match="the history Tally is not the same for a sequence of queries and for one after another"
+    ):
+        attention(history=Tally)
+    attention(history=type("Tally", (Tally,), {"sequential": True}))
+
+
+@pytest.mark.parametrize("group", ["score", "keys", "window", "normalizer", "history"])
+def test_what_is_no_part_is_told(group: str) -> None:
+    class Wrong(nn.Module):
+        """No part."""
+
+        def __init__(self, *sizes: int | HistorySizes) -> None:
+            super().__init__()
+
+    with pytest.raises(UserError, match=f"Wrong is no {group}: let its class inherit from {group.title()}"):
+        attention(**{group: Wrong})
+
+
+def test_trying_parts_draws_no_random_numbers() -> None:
+    made = attention(normalizer="mocha").float()
+    NOISE.seed(1)
+    torch.manual_seed(1)
+    expected = torch.rand(3), draw_normal(torch.zeros(3))
+    NOISE.seed(1)
+    torch.manual_seed(1)
+    validate_parts(made, Sizes(QUERY, MEMORY, EMBEDDING))
+    assert not made.training
+    torch.testing.assert_close((torch.rand(3), draw_normal(torch.zeros(3))), expected, rtol=0, atol=0)
