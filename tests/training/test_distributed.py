@@ -16,6 +16,7 @@ from attnlab.attention.noise import draw_normal
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.training import module
 from attnlab.training.callbacks import LossGuard
+from attnlab.training.process import share_threads
 from attnlab.training.resumption import Resumption
 from commands import TINY
 from composing import settled
@@ -46,6 +47,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
         assert done.returncode == 0, done.stdout + done.stderr
         (found[devices],) = folder.glob(f"runs/by{devices}/*/*")
     return found
+
+
+@pytest.mark.parametrize(("processes", "threads"), [(1, 5), (2, 2), (8, 1)])
+def test_processes_share_the_threads(processes: int, threads: int) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(5)
+        share_threads(processes)
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_metric_of_which_another_process_alone_has_rows_is_computed_by_all(monkeypatch: pytest.MonkeyPatch) -> None:

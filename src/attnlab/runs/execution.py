@@ -53,7 +53,7 @@ from attnlab.training.checkpoints import WholeCheckpointIO
 from attnlab.training.loggers import RunInfo, is_first_process, plain_logger
 from attnlab.training.memory import PeakMemory
 from attnlab.training.module import monitored_metric
-from attnlab.training.process import prepare_process
+from attnlab.training.process import prepare_process, share_threads
 from attnlab.training.resumption import Resumption
 from attnlab.training.sharding import shares_parameters
 
@@ -161,6 +161,8 @@ def _train_and_test(config: Mapping[str, Any], record: RunRecord, module: Sequen
         # Here and not earlier: what building drew must not shift the dropout masks of a variant.
         seed_everything(config["seed"], workers=True, verbose=False)
         trainer = _make_trainer(config, folder, module.task, throughput, memory, logger)
+        if config["threads"] is None and trainer.strategy.root_device.type == "cpu":
+            share_threads(trainer.num_devices)
         if trainer.is_global_zero:
             folder.add_start(environment(trainer.strategy.root_device, trainer.world_size, str(trainer.precision)))
         if not record.fit:

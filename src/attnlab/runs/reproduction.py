@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_task
 from attnlab.runs.building import read_trusted_config, report_damage
@@ -64,7 +62,7 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
     config = read_trusted_config(recorded)
     config["logger"] = {"_target_": "attnlab.training.loggers.no_logger", "_partial_": True}
     if config["threads"] is None:
-        torch.set_num_threads(_first_start(recorded).get("threads", torch.get_num_threads()))
+        config["threads"] = _first_start(recorded).get("threads")
     again = RunFolder(path / REPRODUCTION)
     if again.result_file.is_file():
         shutil.rmtree(again.path)

@@ -14,3 +14,8 @@ def prepare_process() -> None:
     keep_freed_memory()
     limit_product_caches()
     torch.backends.cudnn.allow_tf32 = False
+
+
+def share_threads(processes: int) -> None:
+    """Compute with this process' share of the threads, of several that train on the processors of one machine."""
+    torch.set_num_threads(max(torch.get_num_threads() // processes, 1))
