@@ -300,3 +300,30 @@ def test_the_smallest_difference_is_one_that_gets_its_stars() -> None:
     assert found.rate <= most(1000)
     noncentral = found.smallest / math.sqrt(2 / 5)
     assert stats.nct.sf(stats.t.ppf(0.975, 8), 8, noncentral) == pytest.approx(0.8, abs=0.05)
+
+
+def test_no_difference_gets_stars_where_nothing_varies() -> None:
+    sample = Sample(np.repeat(50.0, 12), np.zeros((12, 12)), 100)
+    found = calibrate(12, 5, lambda one, other: compare_systems(sample, one, other), 100)
+    assert (found.rate, math.isnan(found.smallest)) == (0.0, True)
+
+
+def test_examples_that_add_nothing_are_none() -> None:
+    """A phenomenon of six sentences in a hundred is known as well as from these six alone."""
+    draw = np.random.default_rng(5)
+    few = [np.stack([draw.integers(0, 2, 6), np.ones(6)], axis=1).astype(float) for _ in range(4)]
+    many = [np.concatenate([np.zeros((60, 2)), rows, np.zeros((34, 2))]) for rows in few]
+    alone, among = (sample_models(ExactMatch(), models) for models in (few, many))
+    assert alone.examples == among.examples == 6
+    np.testing.assert_allclose(among.covariance, alone.covariance)
+    shares = np.stack([rows[:, 0] for rows in few])
+    np.testing.assert_allclose(alone.covariance, 100**2 * np.cov(shares) / 6)  # of means
+    assert compare_systems(alone, [0, 1], [2, 3]).parts[1].freedom == 5
+
+
+@pytest.mark.parametrize("metric", [BLEU(), ExactMatch()], ids=["smooth at nothing", "not"])
+def test_one_example_tells_nothing(metric: Metric) -> None:
+    rows = [np.ones((1, 10 if isinstance(metric, BLEU) else 2)) * (n + 1) for n in range(4)]
+    found = sample_models(metric, rows)
+    assert np.isnan(found.covariance).all()
+    assert math.isnan(compare_systems(found, [0, 1], [2, 3]).p)

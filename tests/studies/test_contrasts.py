@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from attnlab.evaluation.significance.sample import sample_models
 from attnlab.runs.files import LENGTHS, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.calibration import calibrate_study, tell_published, write_rates
-from attnlab.studies.collection import Study, collect
+from attnlab.studies.collection import Study, collect, find_variant
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.contrasts import Contrast, MeasuredVariants
+from attnlab.studies.folder import StudyFolder
 from attnlab.studies.inference import infer
 from attnlab.studies.page import page
 from attnlab.studies.table import Cell, Comparison
@@ -380,3 +382,67 @@ def test_calibrate_is_a_command(
     ):
         assert cli("calibrate", *arguments) == 2
         assert message in capsys.readouterr().err
+
+
+def test_trained_models_with_examples_of_their_own_have_an_interval_and_mixed_ones_none(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "drawn", skills=SKILLS, states={}, significance="models")
+    for variant in SKILLS:
+        for seed in (1, 2, 3):
+            run = RunFolder(folder / variant / f"seed={seed}")
+            write_lines(run.sources_file("test"), [f"{seed} {line}" for line in run.read_sources("test")])
+    tested = MeasuredVariants(collect(folder), "test", "bleu")
+    found = tested.of_models("dot", "none")
+    assert isinstance(found, Contrast)
+    variance = 0.0
+    for first, second in tested.same_seeds("dot", "none"):
+        sample = sample_models(tested.metric, [first.statistics, second.statistics])
+        variance += float(np.array([1, -1]) @ sample.covariance @ np.array([1, -1])) / 9
+    assert found.difference.variance == pytest.approx(variance)
+    assert [part.freedom for part in found.difference.parts] == [23, 23, 23]
+    assert found.difference.value == pytest.approx(np.mean([a.value - b.value for a, b in tested.same_seeds("dot", "none")]))
+
+    for variant in SKILLS:  # two seeds of three have the same examples
+        run = RunFolder(folder / variant / "seed=3")
+        write_lines(run.sources_file("test"), [f"2 {line[2:]}" for line in run.read_sources("test")])
+    assert MeasuredVariants(collect(folder), "test", "bleu").of_models("dot", "none") == "not comparable"
+
+
+def test_the_difference_that_is_shown_is_the_one_that_was_tested(
+    tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two searches of the same trainings are pairs, and a seed that one of them lacks has no say."""
+    folder = write_study(tmp_path / "beam", skills={"search.width=1": 0.8, "search.width=5": 0.9}, states={})
+    for run in map(RunFolder, folder.glob("*/seed=*")):
+        record = run.read_record()
+        assert record is not None
+        record.training = f"training of seed {record.seed}"
+        run.write_record(record)
+    shutil.rmtree(folder / "search.width=5" / "seed=3")
+    shown = contrast(collect(folder), "5", "1")
+    assert isinstance(shown, Contrast)
+    assert cli("compare", *(str(folder / f"search.width={width}") for width in (1, 5)), "--metric", "bleu") == 0
+    assert f"{shown.difference.value:+.2f}" in capsys.readouterr().out
+
+
+def test_runs_that_the_study_no_longer_has_are_told(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "less", skills=SKILLS, states={})
+    plan = StudyFolder(folder).read_plan()
+    assert plan is not None
+    assert not told(compare_variants(collect(folder)), "compared though")
+    kept = [run for run in plan.runs if run["overrides"] != ["attention=cosine"]]
+    StudyFolder(folder).write_plan(replace(plan, runs=kept))
+    assert told(compare_variants(collect(folder)), "compared though the study").endswith("does not have them: cosine")
+
+
+def test_a_baseline_without_a_value_is_told(tmp_path: Path) -> None:
+    states: dict[tuple[str, int], State] = {("attention=none", seed): "failed" for seed in (1, 2, 3)}
+    comparison = compare_variants(collect(write_study(tmp_path / "no", skills=SKILLS, states=states)))
+    assert told(comparison, "no differences on test: no finished run of none, the baseline, has BLEU")
+
+
+def test_values_choose_a_variant_if_one_alone_has_them() -> None:
+    names = {("a=1", "b=2"): "a=1 b=2", ("a=2", "b=1"): "a=2 b=1", ("a=3", "b=1"): "a=3 b=1", ("variant=x",): "x"}
+    assert find_variant("3 1", names) == find_variant("b=1 a=3", names) == "a=3 b=1"
+    assert (find_variant("x", names), find_variant("y", names), find_variant(None, names)) == ("x", None, None)
+    with pytest.raises(UserError, match="'1 2' may be a=1 b=2 or a=2 b=1: write out which"):
+        find_variant("1 2", names)

@@ -18,6 +18,7 @@ from attnlab.studies.names import Significance
 
 if TYPE_CHECKING:
     from attnlab.evaluation.metric import Metric
+    from attnlab.evaluation.significance.difference import Difference
     from attnlab.runs.evaluations import TestedSet
     from attnlab.runs.folder import RunFolder
 
@@ -26,11 +27,11 @@ Tested = Mapping[Path, Sequence["TestedSet"]]
 
 @dataclass(frozen=True)
 class Result:
-    """What a system and the baseline differ by: the p, its correction, and the interval; with what else the test tells."""
+    """What a system and the baseline differ by: the p, its correction, and the difference; with what else the test tells."""
 
     p: float
     corrected: float
-    interval: tuple[float, float]
+    difference: "Difference"
     improvement: str = "-"
 
 
@@ -82,7 +83,7 @@ def command(
     else:
         results, told = _compare_over_seeds(measure, name, tested, baseline)
     means = {str(folder): mean(float(one.measured[name]["value"]) for one in sets) for folder, sets in tested.items()}
-    _show(measure, results, means, str(baseline), title=f"{test}, against {baseline}")
+    _show(measure, results, means, title=f"{test}, against {baseline}")
     counts = {folder: len(sets) for folder, sets in tested.items()}
     if max(counts.values()) > 1:
         one_count = len({*counts.values()}) == 1
@@ -119,7 +120,7 @@ def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: P
     for system, contrast in found.items():
         probability = find_improvement(contrast, metric)
         shown = f"{probability.value:.2f} [{probability.low:.2f}, {probability.high:.2f}]" if probability else "-"
-        results[system] = Result(contrast.p, corrected[system], contrast.difference.interval(), shown)
+        results[system] = Result(contrast.p, corrected[system], contrast.difference, shown)
     fewer = "".join(
         f"; {folder} over the {found[str(folder)].seeds[0]} seeds that it has with {baseline}"
         for folder in tested
@@ -148,7 +149,7 @@ def _compare_models(metric: "Metric", name: str, tested: Tested, baseline: Path,
         str(folder): Result(
             found[str(folder)].p,
             found[str(folder)].corrected,
-            estimate_difference(sample, rows[folder], rows[baseline]).interval(),
+            estimate_difference(sample, rows[folder], rows[baseline]),
         )
         for folder in others
     }
@@ -192,7 +193,7 @@ def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
                 raise UserError(f"{metric} is not the same metric in {other.run.path}: {told}")
 
 
-def _show(metric: "Metric", found: Mapping[str, Result], means: Mapping[str, float], baseline: str, *, title: str) -> None:
+def _show(metric: "Metric", found: Mapping[str, Result], means: Mapping[str, float], *, title: str) -> None:
     from rich.table import Table
 
     from attnlab.terminal import Terminal
@@ -200,9 +201,9 @@ def _show(metric: "Metric", found: Mapping[str, Result], means: Mapping[str, flo
     table = Table("system", metric.title, "difference", "95 % interval", "p", "p, corrected", "P(A > B)", title=title)
     for name, result in found.items():
         form = f"+.{metric.digits}f"
-        low, high = (format(end, form) for end in result.interval)
-        figures = (f"{means[name]:.{metric.digits}f}", format(means[name] - means[baseline], form))
-        interval = "-" if math.isnan(result.interval[0]) else f"[{low}, {high}]"
-        p_values = ("-" if math.isnan(p) else f"{p:.4f}" for p in (result.p, result.corrected))
+        low, high = result.difference.interval()
+        figures = (f"{means[name]:.{metric.digits}f}", format(result.difference.value, form))
+        interval = f"[{low:{form}}, {high:{form}}]" if low < high else "-"
+        p_values = ("-" if math.isnan(p) else "< 0.0001" if p < 0.0001 else f"{p:.4f}" for p in (result.p, result.corrected))
         table.add_row(name, *figures, interval, *p_values, result.improvement)
     Terminal().print(table)

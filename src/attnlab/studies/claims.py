@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 FORM = "A > B, A < B, |A - B| < NUMBER or A is best, then: on TEST METRIC"
 CLAIM = re.compile(r"(?P<said>.+) on (?P<test>\S+) (?P<metric>\S+)")
-CLOSE = re.compile(r"\|(?P<one>.+) - (?P<other>.+)\| < (?P<bound>\d+\.?\d*|\.\d+)")
+CLOSE = re.compile(r"\|(?P<one>.+) - (?P<other>.+)\| < (?P<bound>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 LARGER = re.compile(r"(?P<one>.+) (?P<sign>[<>]) (?P<other>.+)")
 BEST = re.compile(r"(?P<one>.+) is best")
 
@@ -66,7 +67,11 @@ def parse_claims(claims: object) -> list[Claim]:
         return []
     if not isinstance(claims, list) or not all(isinstance(claim, str) for claim in claims):
         raise UserError(f"study.claims is a list of texts, each of the form {FORM}")
-    return [_parse(" ".join(claim.split())) for claim in claims]
+    texts = [" ".join(claim.split()) for claim in claims]
+    for text, count in Counter(texts).items():
+        if count > 1:
+            raise UserError(f"study.claims: {text!r} is there {count} times, which widens all intervals: once is enough")
+    return [*map(_parse, texts)]
 
 
 def _parse(text: str) -> Claim:
@@ -108,6 +113,8 @@ def check_claims(
                 raise UserError(f"study.claims: {claim.text!r}: no variant {label!r}: there is {'; '.join(labels)}")
         if labels and claim.other is not None and find(claim.one) == find(claim.other):
             raise UserError(f"study.claims: {claim.text!r} compares a variant with itself")
+        if len({*labels}) == 1 and claim.other is None:
+            raise UserError(f"study.claims: {claim.text!r}: there is no other variant")
 
 
 def check_measures(claim: Claim, tests: Collection[str], metrics: Mapping[str, "Metric"]) -> None:
@@ -174,7 +181,8 @@ def combine(claim: Claim, intervals: Mapping[str, Interval], strict: Mapping[str
 def _tell(claim: Claim, intervals: Mapping[str, Interval], digits: int) -> Iterator[str]:
     for other, (low, high) in intervals.items():
         shown = f"in [{', '.join(_show(bound, claim, digits) for bound in (low, high))}]"
-        yield f"{claim.one} - {other} {'has no interval, since too little varies' if math.isnan(low) else shown}"
+        none = "has no interval, since too little varies or fewer than two examples add something"
+        yield f"{claim.one} - {other} {none if math.isnan(low) else shown}"
 
 
 def _show(bound: float, claim: Claim, digits: int) -> str:

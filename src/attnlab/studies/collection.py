@@ -1,7 +1,7 @@
 """What a study's folder holds: its runs, finished or not, read from their folders alone. Nothing heavy is imported first."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -207,13 +207,30 @@ def chosen_variant(overrides: Iterable[str]) -> str:
 
 
 def find_variant(wanted: object, names: Mapping[tuple[str, ...], str]) -> str | None:
-    """Return the label of the variant that is named by it, by its overrides, or by the values of these."""
-    name = "" if wanted is None else str(wanted)
-    for overrides, label in names.items():
-        values = sorted(override.partition("=")[2] for override in label.split())
-        if name and (name == label or sorted(name.split()) in (sorted(label.split()), values, sorted(overrides))):
-            return label
+    """Return the label of the variant that is named by it, by its overrides, or by the values of these; None if there is none.
+
+    Raises:
+        UserError: values that several variants have, each for another key.
+    """
+    parts = sorted(str(wanted).split()) if wanted is not None else []
+    for form in (_parts_of_label, _parts_of_overrides, _parts_of_values):
+        if found := [label for overrides, label in names.items() if parts and form(overrides, label) == parts]:
+            if len(found) > 1:
+                raise UserError(f"{wanted!r} may be {' or '.join(found)}: write out which")
+            return found[0]
     return None
+
+
+def _parts_of_label(overrides: Sequence[str], label: str) -> list[str]:
+    return sorted(label.split())
+
+
+def _parts_of_overrides(overrides: Sequence[str], label: str) -> list[str]:
+    return sorted(overrides)
+
+
+def _parts_of_values(overrides: Sequence[str], label: str) -> list[str]:
+    return sorted(override.partition("=")[2] for override in label.split())
 
 
 def tally(states: Iterable[State]) -> str:

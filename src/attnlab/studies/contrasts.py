@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.significance import improvement, models, seeds
-from attnlab.evaluation.significance.difference import LEVEL, Difference, Part
+from attnlab.evaluation.significance.difference import LEVEL, Difference
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.evaluation.significance.sample import Sample, sample_models
 from attnlab.studies.collection import Study
@@ -118,7 +118,9 @@ class MeasuredVariants:
         pairs = self.same_seeds(one, other)
         if not pairs:
             return NO_COMMON_SEED
-        if any(first.kind != second.kind for first, second in pairs):
+        kinds = {first.kind for first, _ in pairs}
+        are_mixed = len({signature for signature, *_ in kinds}) > 1 or 1 < len(kinds) < len(pairs)
+        if are_mixed or any(first.kind != second.kind for first, second in pairs):
             return NOT_COMPARABLE
         scores = _scores(pairs)
         return Contrast(self._estimate(pairs), math.nan, (len(pairs), len(pairs)), scores, "examples")
@@ -143,10 +145,12 @@ class MeasuredVariants:
         return [(run, known[run.run.seed]) for run in self.runs.get(one, ()) if run.run.seed in known]
 
     def _estimate(self, pairs: Collection[tuple[Measured, Measured]]) -> Difference:
-        """Estimate the difference of trained models; there is no interval where not all were tested on the same examples."""
-        if len({run.kind for pair in pairs for run in pair}) > 1:
-            value = float(np.mean([first.value - second.value for first, second in pairs]))
-            return Difference(value, (Part(math.nan, math.nan),))
+        """Estimate the difference of trained models: with data by the seed, V = Σ_s V_s / n² of the n pairs' own."""
+        if len({first.kind for first, _ in pairs}) > 1:
+            each = [self._estimate([pair]) for pair in pairs]
+            value = float(np.mean([difference.value for difference in each]))
+            parts = (part for difference in each for part in difference.parts)
+            return Difference(value, tuple(part._replace(variance=part.variance / len(each) ** 2) for part in parts))
         sample, places = self._sample(next(iter(pairs))[0].kind)
         rows = ([places[id(pair[side])] for pair in pairs] for side in (0, 1))
         return models.estimate_difference(sample, *rows)

@@ -1,6 +1,7 @@
 """The folder of a study: every file that is the study's own, its name, its reader and its writer."""
 
 import json
+import os.path
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ class StudyFolder:
     @property
     def name(self) -> str:
         """What the study is called."""
-        return self.path.absolute().name
+        return os.path.basename(os.path.abspath(self.path))  # which follows no link
 
     def table_file(self, form: str, column: str = "") -> Path:
         """Return the file of the comparison, or of that of a column, as Markdown, CSV or LaTeX: "md", "csv" or "tex"."""

@@ -110,7 +110,8 @@ def _cluster(
     p_values = holm({pair: contrast.p for pair, contrast in found.items()})
     better = [pair for pair, one in found.items() if is_better(one, sets[pair.test].metric, p_values[pair])]
     apart = {test: [(pair.one, pair.other) for pair in better if pair.test == test] for test in ranked}
-    numbers = {test: clusters(labels, apart[test]) for test, labels in ranked.items() if len(labels) > 1}
+    tested = {pair.test for pair in found}
+    numbers = {test: clusters(labels, apart[test]) for test, labels in ranked.items() if test in tested}
     within = {test: [(a, b) for a, b in apart[test] if own[a] == own[b]] for test, own in numbers.items()}
     return numbers, within, len(found)
 
@@ -136,6 +137,7 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
         seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
         test = TOLD[inference.significance].format(seeds=_plural(seeds, "seed"))
         yield Note(f"{title}: difference to {study.baseline}. {test}", (title,))
+    if inference.corrected:
         yield Note(
             f"{title}: [ ] is the 95 % confidence interval of a single difference; p is Holm-corrected over all "
             f"{_plural(str(len(inference.corrected)), 'comparison')} with {study.baseline}, on every test set; * p < {LEVEL}",
@@ -207,7 +209,10 @@ def _refusals(study: Study, inference: Inference) -> Iterator[str]:
             f"{', '.join(fewer)}"
         )
     if untold := [f"{label} on {test}" for (test, label), found in made.items() if math.isnan(found.p)]:
-        yield (f"no p, since too little varies or a value is missing where one example is left out: {', '.join(untold)}")
+        yield (
+            "no p, since too little varies, fewer than two examples add something, or a value is missing where one is left "
+            f"out: {', '.join(untold)}"
+        )
 
 
 MODELS: Significance = "models"

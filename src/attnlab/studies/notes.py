@@ -33,6 +33,7 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
         *_of_alignments(study),
         *map(Note, _of_probes(study)),
         *map(Note, _of_seeds(study)),
+        *map(Note, _of_strangers(study)),
         *describe(study, inference),
         *map(Note, _of_pairs(study, inference)),
         *_of_calibration(study, inference),
@@ -99,7 +100,7 @@ def _of_limits(study: Study) -> Iterator[str]:
 
 def _of_overlap(study: Study) -> Iterator[str]:
     for test in study.tests:
-        known = {run.result.tests.get(test, {}).get("overlap", 0) for run in study.finished_runs}
+        known = {run.result.tests.get(test, {}).get("overlap") or 0 for run in study.finished_runs}
         if most := max(known):
             yield f"{most} examples of {test} are in training too: figures on them tell what was learned by heart"
 
@@ -159,6 +160,18 @@ def _of_seeds(study: Study) -> Iterator[str]:
         )
     if study.plan.baseline is not None and study.baseline is None:
         yield f"no differences: there is no variant {study.plan.baseline}, which is to be the baseline"
+    name, metric = study.ranking
+    own = study.done().get(study.baseline or "", [])
+    for test in study.tests if study.baseline is not None else ():
+        if all(run.value(test, name) is None for run in own):
+            yield f"no differences on {test}: no finished run of {study.baseline}, the baseline, has {metric.label}"
+
+
+def _of_strangers(study: Study) -> Iterator[str]:
+    """Name variants that the last command did not plan: they are compared, and corrected for, as all others are."""
+    planned = {run.folder for run in study.plan.planned_runs}
+    if told := [label for label, runs in study.done().items() if planned and not any(r.folder.place in planned for r in runs)]:
+        yield f"compared though the study, as it was last run, does not have them: {', '.join(told)}"
 
 
 def _of_equal_time(study: Study) -> Iterator[Note]:

@@ -23,7 +23,7 @@ class Calibration:
         splits: how often two groups were chosen.
         rate: share of the splits that got a star.
         smallest: difference that would get a star in 80 of 100 splits, in the metric's unit; NaN where the test has no
-        interval.
+            interval, or none in so many of them.
     """
 
     seeds: int
@@ -60,7 +60,8 @@ def calibrate(
 ) -> Calibration:
     """Measure the rate of false stars of a test with an interval, and its power, over groups of runs of one system.
 
-    A difference δ added to one group gets a star where it leaves the interval, |d + δ| > half its width.
+    A difference δ added to one group gets a star where it leaves the interval, |d + δ| > half its width; never where nothing
+    varies, and so there is no interval.
 
     Args:
         runs: how many there are.
@@ -75,9 +76,11 @@ def calibrate(
     both = np.concatenate([apart, -apart])  # whichever group is called the first
 
     def power(added: float) -> float:
-        return float(np.mean(np.abs(both + added) > np.concatenate([halves, halves])))
+        return float(np.mean((np.abs(both + added) > np.tile(halves, 2)) & (np.tile(halves, 2) > 0)))
 
-    low, high = 0.0, float(2 * (np.abs(apart) + halves).max())
+    low, high = 0.0, float(2 * (np.abs(apart) + np.nan_to_num(halves)).max())
+    if power(high) < 0.8:
+        high = math.nan
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if power(middle) >= 0.8 else (middle, high)

@@ -20,8 +20,9 @@ class Sample:
 
     Attributes:
         values: (models,) of the metric.
-        covariance: (models, models), of the values of two models when other examples are drawn for both.
-        examples: how many there are.
+        covariance: (models, models), of the values of two models when other examples are drawn for both; NaN where fewer than
+            two examples add something.
+        examples: how many add something to one of the models at least.
     """
 
     values: NDArray[np.float64]
@@ -34,7 +35,8 @@ def sample_models(metric: Metric, statistics: Sequence[Statistics]) -> Sample:
 
     With f_i the values without example i and f̄ their mean over i, the covariance is (N-1)/N Σ_i (f_i - f̄)(f_i - f̄)ᵀ. It needs
     no derivative of the metric and is the same code for all of them that are smooth. For the others it is the covariance over
-    samples of the examples with replacement, the same for all models (Efron 1979).
+    samples of the examples with replacement, the same for all models (Efron 1979). The N examples are those that add something:
+    a metric may speak of a few alone, such as the sentences that have a pronoun.
 
     Args:
         metric: of any kind.
@@ -42,7 +44,10 @@ def sample_models(metric: Metric, statistics: Sequence[Statistics]) -> Sample:
     """
     totals = [rows.sum(axis=0) for rows in statistics]
     values = np.array([metric.value(total) for total in totals])
-    examples = len(statistics[0])
+    adding = np.any([rows.any(axis=1) for rows in statistics], axis=0)
+    statistics, examples = [rows[adding] for rows in statistics], int(adding.sum())
+    if examples < 2:
+        return Sample(values, np.full((len(values), len(values)), np.nan), examples)
     if not metric.is_smooth:
         drawn = np.stack([metric.values(bootstrap(rows, SAMPLES, SEED)) for rows in statistics])
         return Sample(values, np.atleast_2d(np.cov(drawn)), examples)
