@@ -477,3 +477,9 @@ def test_a_file_that_is_no_yaml_is_told_with_its_line(tmp_path: Path) -> None:
         (tmp_path / "mine.yaml").write_text(text)
         with pytest.raises(UserError, match=rf"mine\.yaml, line \d: no YAML \({problem}"):
             compose("mine", [], [tmp_path, CONF])
+
+
+def test_defaults_that_are_no_list_are_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("defaults: train\n")
+    with pytest.raises(UserError, match=r"defaults is a list, as in defaults: \[train, _self_\]"):
+        compose("mine", [], [tmp_path, CONF])

@@ -50,10 +50,14 @@ def test_runs_that_are_unpacked_count_as_done_and_make_the_same_table(
     assert "holds results without a model" in capsys.readouterr().err
 
     shutil.rmtree(study / "attention=none" / "seed=1")
+    stopped = RunFolder(study / "attention=none" / "seed=3")
+    stopped.result_file.unlink()
+    assert stopped.state == "interrupted"
     kept = (study / "attention=none" / "seed=2" / "result.json").stat()
     assert cli("unpack", "small.tar.xz") == 0
-    assert "runs/small: 1, there before" in (told := capsys.readouterr().out)
-    assert "there before: 7" in told
+    assert "runs/small: 2, there before" in (told := capsys.readouterr().out)
+    assert "there before: 6" in told
+    assert check_files(collect(study)).count("done") == 8
     assert (study / "attention=none" / "seed=2" / "result.json").stat() == kept
 
 

@@ -215,6 +215,7 @@ def test_every_variant_is_planned_in_every_column(tmp_path: Path, monkeypatch: p
         (f"{TASKS}, variants: {{a: []}}, metrics: [loss]", r"study\.metrics .* study\.columns"),
         (f"{TASKS}, variants: {{a: []}}, claims: [copy-a < text-a on test mse]", "no metric 'mse'"),
         ("columns: {a: [], a-b: []}, variants: {b-c: [], c: []}", "two variants would have one name"),
+        (f"{TASKS}, variants: {{a: []}}, controls: {{copy: {{a: [attention=none]}}}}", "copy: a is a variant of all columns"),
     ],
 )
 def test_columns_that_make_no_matrix_are_refused(
@@ -223,3 +224,15 @@ def test_columns_that_make_no_matrix_are_refused(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=told):
         planned(tmp_path, study)
+
+
+def test_a_row_has_its_way_where_a_column_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    columns = "columns: {one: [decoder=bahdanau, model.dropout=0.1], two: [data.seed=7]}"
+    rows = "variants: {x: [decoder=luong_feeding, model.dropout=0.3], y: [attention=dot]}"
+    study = planned(tmp_path, f"{columns}, {rows}", "seed=1")
+    made = {run.folder.partition("/")[0]: study.config(run) for run in study.runs}
+    decoders = {name: config["decoder"]["_target_"].rpartition(".")[2] for name, config in made.items()}
+    assert decoders["variant=one-x"] == decoders["variant=two-x"] != decoders["variant=one-y"]
+    dropouts = [made[f"variant=one-{row}"]["model"]["dropout"] for row in "xy"]
+    assert dropouts == [0.3, 0.1]

@@ -13,6 +13,7 @@ from attnlab.config import CONF, compose, settle
 from attnlab.errors import UserError
 from attnlab.studies import launch
 from attnlab.studies.plan import Plan, plan
+from attnlab.studies.preview import check_plan
 
 STUDY = "defaults: [train, _self_]\nname: mine\nstudy: {{question: 'Which?', variants: {{{variants}}}}}\n{more}"
 
@@ -161,6 +162,12 @@ def test_a_gpu_is_locked_for_all_users_and_taken_where_one_may_not_look(
         ("a: []", ["seed=1,2", "seed=3"], "", "seed is given more than once, and the last would count"),
         ("a: []", [], "hydra: {sweeper: {params: {variant: a}}}", "study.variants is that axis itself"),
         ("a: [attention=dot], b: [attention=dot]", [], "", "study.variants: a and b are one and the same: leave one out"),
+        ("a: [attention=dot, attention=additive]", [], "", "study.variants.a: attention is set 2 times, of which one alone"),
+        ("ä: []", [], "", "'ä' is to be a folder's name: a letter, then letters"),
+        ("1: []", [], "", "study.variants: 1 is to be a folder's name"),
+        ("'nan': []", [], "", "study.variants: 'nan' is to be a folder's name"),
+        (f"{'a' * 101}: []", [], "", "no more than 100"),
+        ("", [], "", "study.variants names each with a list"),
     ],
 )
 def test_what_would_make_variants_that_are_not_what_they_are_called_is_refused(
@@ -173,3 +180,12 @@ def test_what_would_make_variants_that_are_not_what_they_are_called_is_refused(
 def test_an_axis_that_is_no_key_is_told_before_the_baseline(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no key 'atention': did you mean 'attention'"):
         planned(tmp_path, "a: [], b: [decoder=bahdanau]", "study.baseline=a", "+atention=dot,general")
+
+
+@pytest.mark.parametrize(
+    "variants",
+    ["a: [], b: [attention=additive]", "a: [model.dropout=0.1], b: [model.dropout=1e-1]"],
+)
+def test_variants_of_equal_settings_are_refused_before_anything_is_trained(variants: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="a and b are one and the same: their settings are equal"):
+        check_plan(planned(tmp_path, variants))

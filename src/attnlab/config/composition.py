@@ -25,7 +25,7 @@ from yaml import MarkedYAMLError
 
 from attnlab.config.reading import keep_files
 from attnlab.config.variants import path_part, variant_name
-from attnlab.errors import UserError, nearest, unknown_key
+from attnlab.errors import UserError, brief, nearest, unknown_key
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CONF = next(path for path in (PACKAGE / "conf", PACKAGE.parents[1] / "conf") if path.is_dir())
@@ -264,6 +264,8 @@ def hydra_errors() -> Iterator[None]:
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(_one_line(error)) from error
     except ValueError as error:
+        if str(error).startswith("Invalid defaults list"):
+            raise UserError(f"{brief(error)}: defaults is a list, as in defaults: [train, _self_]") from error
         if not str(error).startswith("Config group override"):
             raise
         raise UserError("an option of a group has a name, which null and numbers are not: for nothing, choose none") from error

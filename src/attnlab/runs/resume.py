@@ -93,7 +93,7 @@ def begin_run(folder: RunFolder, record: RunRecord, decision: Decision, *, resum
     if previous is None or decision.deed == "begin":
         if decision.reason == DAMAGED:
             log.warning("%s %s: the training starts anew", folder.path, DAMAGED)
-        if aside := _set_aside(folder, previous):
+        if aside := set_aside(folder, previous):
             log.info("%s %s: what was there is in %s now", folder.path, decision.reason, aside)
         if resume:
             _share_training(folder, record)
@@ -182,7 +182,7 @@ def find_foreign_files(folder: RunFolder) -> list[str]:
     return [] if held & {path.name for path in of_runs} else sorted(held - {*folder.files_to_keep, folder.error_file.name})
 
 
-def _set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
+def set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
     """Empty a folder; what has cost training is kept elsewhere, and it is returned where."""
     left = [path for path in folder.path.iterdir() if path.name not in folder.files_to_keep]
     worth_keeping = folder.result_file.exists() or any(path.exists() for path in _last_checkpoints(folder))

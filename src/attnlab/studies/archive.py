@@ -13,6 +13,7 @@ from attnlab.config import path_part
 from attnlab.errors import UserError, brief, refusal
 from attnlab.runs.files import replacement
 from attnlab.runs.folder import RunFolder
+from attnlab.runs.resume import set_aside
 from attnlab.studies.folder import TUNING, StudyFolder
 
 MOST_TIMES, ALWAYS = 1000, 2**26
@@ -146,16 +147,21 @@ def _check_members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.Tar
 
 
 def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list[RunFolder]]:
-    """Move runs to their study, and return those that were moved, and those that are there already."""
+    """Move runs to their study, and return those that were moved, and those that are done or at work there already; what was
+    interrupted or has failed there is set aside.
+    """
     added, known = [], []
     for run in found.runs:
         own = study.run(run.place)
-        if own.path.exists():
+        if own.state in ("done", "running"):
             known.append(own)
-        else:
-            own.path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(run.path, own.path)  # the study's folder may be a link to another disk
-            added.append(own)
+            continue
+        if own.path.exists():
+            set_aside(own, own.read_record())
+        own.path.mkdir(parents=True, exist_ok=True)
+        for path in run.path.iterdir():
+            shutil.move(path, own.path / path.name)  # the study's folder may be a link to another disk
+        added.append(own)
     plan = found.read_plan()
     if plan and not study.plan_file.exists():
         study.write_plan(plan)

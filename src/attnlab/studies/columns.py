@@ -1,12 +1,14 @@
 """A study of several tasks: every variant in every column, as one list of variants. Nothing heavy is imported."""
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnlab.errors import UserError, nearest
 
-NAME = re.compile(r"[\w.+-]+")
+NAME = re.compile(r"(?!(?:true|false|null|nan|inf)$)[A-Za-z][\w.+-]{0,99}", re.ASCII | re.IGNORECASE)
+"""What Hydra takes for the name of an option, and every file system for that of a folder."""
 Overrides = Mapping[str, list[str]]
 
 
@@ -22,14 +24,30 @@ def check_variants(node: object, key: str) -> dict[str, list[str]]:
     """
     if node is None:
         return {}
-    if not isinstance(node, Mapping) or not all(isinstance(overrides, list) for overrides in node.values()):
+    if not isinstance(node, Mapping) or not node or not all(isinstance(overrides, list) for overrides in node.values()):
         raise UserError(f"study.{key} names each with a list: NAME: [attention=dot, decoder=bahdanau]")
     for name, overrides in node.items():
-        if not NAME.fullmatch(str(name)):
-            raise UserError(f"study.{key}: {name!r} is to be a folder's name: letters, digits and _ . + - alone")
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise UserError(
+                f"study.{key}: {name!r} is to be a folder's name: a letter, then letters (A to Z), digits and _ . + - alone, "
+                "no more than 100, and not true, false, null or the like"
+            )
         if not all(isinstance(override, str) for override in overrides):
             raise UserError(f"study.{key}.{name}: each item is KEY=VALUE; one with a comma or a colon needs quotes")
+        for place, count in Counter(map(_place, overrides)).items():
+            if count > 1:
+                raise UserError(f"study.{key}.{name}: {place} is set {count} times, of which one alone would count")
     return {str(name): overrides for name, overrides in node.items()}
+
+
+def _place(override: str) -> str:
+    return override.partition("=")[0].lstrip("+~").strip()
+
+
+def _join(column: Sequence[str], row: Sequence[str]) -> list[str]:
+    """Return the overrides of a row in a column: where both set something, the row has its way."""
+    own = {*map(_place, row)}
+    return [*(override for override in column if _place(override) not in own), *row]
 
 
 def cross_columns(study: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,11 +72,15 @@ def cross_columns(study: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("tune", "match"):
         if study[key]:
             raise UserError(f"study.{key} sets values by one metric or one model, and does not go with study.columns")
-    rows = {name: study["variants"] | check_variants(controls.get(name), f"controls.{name}") for name in columns}
+    further = {name: check_variants(controls.get(name), f"controls.{name}") for name in columns}
+    for name, own in further.items():
+        if twice := sorted(own.keys() & study["variants"]):
+            raise UserError(f"study.controls.{name}: {twice[0]} is a variant of all columns: call the control otherwise")
+    rows = {name: study["variants"] | own for name, own in further.items()}
     known = {row for own in rows.values() for row in own}
     if study["baseline"] is not None and study["baseline"] not in known:
         raise UserError(f"study.baseline: there is no variant {study['baseline']!r}: there is {'; '.join(sorted(known))}")
-    crossed = {f"{name}-{row}": [*columns[name], *overrides] for name, own in rows.items() for row, overrides in own.items()}
+    crossed = {f"{name}-{row}": _join(columns[name], overrides) for name, own in rows.items() for row, overrides in own.items()}
     if len(crossed) < sum(map(len, rows.values())):
         raise UserError("study.columns: two variants would have one name: call a column or a variant otherwise")
     places = {name: {row: f"{name}-{row}" for row in own} for name, own in rows.items()}

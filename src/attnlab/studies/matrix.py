@@ -1,6 +1,5 @@
 """A study of several tasks: attentions by tasks, each column with the metric that its own task ranks by."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import mean
@@ -136,7 +135,14 @@ def _order(columns: Mapping[str, MatrixColumn], shared: set[str]) -> list[str]:
             if value in order:  # of equal values each has the mean of their ranks
                 ranks.setdefault(row, []).append(order.index(value) + (order.count(value) - 1) / 2)
     known = dict.fromkeys(row for one in columns.values() for row in one.study.variants)
-    return sorted(known, key=lambda row: (not _is_shared(row, shared), mean(ranks.get(row, [math.inf]))))
+    most = max(map(len, ranks.values()), default=0)
+
+    def place(row: str) -> tuple[bool, int, float]:
+        """Rows that have a value in fewer columns come after all others."""
+        found = ranks.get(row, [])
+        return not _is_shared(row, shared), most - len(found), mean(found or [0.0])
+
+    return sorted(known, key=place)
 
 
 def _is_shared(row: str, shared: set[str]) -> bool:

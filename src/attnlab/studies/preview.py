@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.config import variant_overrides
+from attnlab.config import variant_overrides, without_keys
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_model, build_module, build_task, task_nodes
 from attnlab.runs.checks import check_module, check_settings
@@ -67,8 +67,16 @@ def _check_configs(plan: Plan) -> None:
     Raises:
         UserError: a key that a variant does not have, a value that it cannot have, or a metric that cannot decide.
     """
-    first = {run.variant: run for run in reversed(plan.runs)}
+    first: dict[tuple[str, ...], RunPlan] = {}
+    for run in plan.runs:
+        first.setdefault(run.variant, run)
     configs = {variant: plan.config(run) for variant, run in first.items()}
+    labels = dict(zip((run.variant for run in plan.runs), plan.labels, strict=True))
+    alike: dict[str, str] = {}
+    for variant, config in configs.items():
+        settings = json.dumps(without_keys(config, {"name", "study"}), sort_keys=True, default=str)
+        if (other := alike.setdefault(settings, labels[variant])) != labels[variant]:
+            raise UserError(f"{other} and {labels[variant]} are one and the same: their settings are equal; leave one out")
     if plan.trials is None:
         return
     tuned = plan.settings["tune"]["trials"][0]

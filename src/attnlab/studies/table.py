@@ -163,7 +163,9 @@ class Comparison:
         ]
         for row in self.rows:
             cells = (f"\\textbf{{{_tex(row[i].brief)}}}" if row[i].best else _tex(row[i].brief) for i in self.brief)
-            lines.append(" & ".join(cells) + " \\\\")
+            line = " & ".join(cells)
+            # After the end of a row LaTeX takes a bracket for an option of that end, and a star for a form of it.
+            lines.append(f"{'{}' if line.startswith(('[', '*')) else ''}{line} \\\\")
         lines += [
             "\\bottomrule",
             "\\end{tabular}",

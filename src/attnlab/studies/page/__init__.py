@@ -13,6 +13,7 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from attnlab.studies.collection import Study, tally
 from attnlab.studies.comparability import has_data_by_seed
+from attnlab.studies.matrix import split_columns
 from attnlab.studies.notes import differs_in_code
 from attnlab.studies.page import charts, contents
 from attnlab.studies.table import Comparison
@@ -68,7 +69,7 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         recipes=contents.recipes(study),
         differences=contents.differences(study) if not study.plan.columns else ([], {}),
         settings=contents.shared_settings(study) if not study.plan.columns else {},
-        columns={name: study.folder.column_page_file(name).name for name in study.plan.columns or {}},
+        columns={name: study.folder.column_page_file(name).name for name in split_columns(study)},
         facts=facts,
         mixed=[fact.name for fact in facts if len(fact.values) > 1 and not _differs_on_purpose(study, fact.name)],
         data={
