@@ -13,7 +13,7 @@ import torch
 
 from attnlab.errors import UserError
 from attnlab.training.process import prepare_process
-from benchmarks import commands, corpus, decoding, memory, processes, training
+from benchmarks import commands, corpus, decoding, memory, processes, trained, training
 from benchmarks.figures import Figure
 from benchmarks.records import BUSY, DEVICES, HERE, append, describe, write_page
 from benchmarks.setting import Setting
@@ -21,6 +21,7 @@ from benchmarks.setting import Setting
 PARTS = {
     "training": training.PART,
     "decoding": decoding.PART,
+    "trained": trained.PART,
     "processes": processes.PART,
     "start": commands.START,
     "memory": memory.PART,
@@ -53,7 +54,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     usual = Setting()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", help=f"parts, with commas between them: {', '.join(PARTS)}")
-    parser.add_argument("--long", action="store_true", help="also `make test` and `make demo`")
+    parser.add_argument("--long", action="store_true", help="also what takes long: trained models, `make test` and `make demo`")
     parser.add_argument("--data", help="folder of Multi30k; without it the embedded corpus")
     parser.add_argument("--device", choices=list(DEVICES), default=usual.device)
     parser.add_argument("--rounds", type=int, default=usual.rounds, help="of which the median is taken")

@@ -28,6 +28,8 @@ BOUND = Quantity(
 )
 SHARE = Quantity("share, beam", "attnlab's share of the rate of 1024 x 1024, beam of 5, float32", "%")
 
+NO_BFLOAT16 = "this CPU has no products in bfloat16, and attnlab translate refuses it here"
+
 
 def our_search(setting: Setting, dtype: torch.dtype) -> Contestant:
     """Return what translates the first sentences of the first test set, every translation of one length."""
@@ -62,7 +64,7 @@ def measure(setting: Setting) -> Iterator[Figure]:
     if reason := absence():
         failures[THEIRS.name] = reason
     if setting.device == "cpu" and not CPU_HAS_BFLOAT16:
-        failures[COARSE.name] = "this CPU has no products in bfloat16, and attnlab translate refuses it here"
+        failures[COARSE.name] = NO_BFLOAT16
         del contestants[COARSE.name]
     fixed = f"untrained weights, every translation {LENGTH} tokens long"
     note = ""

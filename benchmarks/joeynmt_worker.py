@@ -1,8 +1,9 @@
 """Trains or translates with JoeyNMT for each line that it reads; run by the Python of JoeyNMT's own environment.
 
-    joeynmt_worker.py train|decode CONFIG
+    joeynmt_worker.py train|decode|trained CONFIG
 
-JoeyNMT's own loop trains, and its own search translates; this file only says when.
+JoeyNMT's own loop trains, and its own search translates; this file only says when. ``trained`` trains for all epochs of the
+config at the first line, and translates at every other.
 """
 
 import json
@@ -54,19 +55,22 @@ def main() -> None:
     common = {"device": args.device, "n_gpu": args.n_gpu, "num_workers": 0, "autocast": args.autocast}
     answer(answers, parameters=parameters)
     wait()
-    if mode == "train":
+    if mode != "decode":
+        kind = PausingTrainManager if mode == "train" else TrainManager
         dev_args = set_validation_args(args.test)
-        manager = PausingTrainManager(
+        manager = kind(
             rank=0, model=model, model_dir=args.model_dir, seed=args.seed, train_args=args.train, dev_args=dev_args, **common
         )
         manager.answers = answers
         manager.train_and_validate(train_data=train_data, valid_data=dev_data)
+        answer(answers, steps=manager.stats.steps)
+        wait()
     while True:
         started = time.perf_counter()
         # Of what predict returns the fourth are the translations as tokens.
         found = predict(model=model, data=test_data, rank=0, compute_loss=False, args=args.test, **common)[3]
         seconds = time.perf_counter() - started
-        answer(answers, rate=len(found) / seconds, length=sum(map(len, found)) / len(found))
+        answer(answers, rate=len(found) / seconds, length=sum(map(len, found)) / len(found), tokens=found)
         wait()
 
 

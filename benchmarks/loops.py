@@ -1,7 +1,7 @@
 """Training loops: Lightning's, a plain one of any model, and that of the tutorials, a sentence and a token at a time."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice, pairwise
 from typing import Any
@@ -16,6 +16,7 @@ from attnlab.config import build
 from attnlab.data.batches import Batch
 from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
+from attnlab.training import SequenceModule
 from attnlab.training.callbacks import LossGuard, Throughput
 from benchmarks.figures import Contestant, rate
 from benchmarks.setting import Setting, count_targets
@@ -51,16 +52,22 @@ class Clock(Callback):
 def lightning_loop(setting: Setting, precision: str) -> Contestant:
     """Return what trains through Lightning's Trainer, with what a run has beside each batch."""
     module = setting.module()
-    own = {"precision": precision, "max_epochs": 1, "limit_train_batches": setting.batches, "limit_val_batches": 0}
-    own |= {"enable_checkpointing": False, "enable_progress_bar": False, "logger": False}
 
     def train() -> float:
         clock = Clock(setting)
-        trainer = build(setting.config["trainer"], "trainer")(**own, callbacks=[clock, Throughput(), LossGuard()])
-        trainer.fit(module, datamodule=module.data)
+        fit(module, setting, [clock, Throughput(), LossGuard()], precision=precision, limit_train_batches=setting.batches)
         return clock.tokens / clock.seconds
 
     return train
+
+
+def fit(
+    module: SequenceModule, setting: Setting, callbacks: Sequence[Callback] = (), *, max_epochs: int = 1, **own: Any
+) -> None:
+    """Train by Lightning's Trainer, without validation, logger and checkpoints."""
+    off = {"limit_val_batches": 0, "enable_checkpointing": False, "enable_progress_bar": False, "logger": False}
+    trainer = build(setting.config["trainer"], "trainer")(**off, **own, max_epochs=max_epochs, callbacks=list(callbacks))
+    trainer.fit(module, datamodule=module.data)
 
 
 def plain_loop(setting: Setting, model: nn.Module, loss: Loss, precision: str) -> Contestant:

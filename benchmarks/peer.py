@@ -29,13 +29,18 @@ def absence() -> str | None:
 class JoeyNMT:
     """JoeyNMT, which trains or translates whenever it is asked to; a context.
 
+    Args:
+        setting: of the benchmark.
+        epochs: after which it ends to train. None: it never does, and what it translates untrained is of one length at most.
+
     Attributes:
         parameters: of its model.
         answer: its last one.
     """
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, epochs: int | None = None) -> None:
         self.setting = setting
+        self.epochs = epochs
         self.parameters = 0
         self.answer: dict[str, Any] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="attnlab-joeynmt-")
@@ -43,8 +48,8 @@ class JoeyNMT:
 
     def __enter__(self) -> Self:
         folder = Path(self._folder.name)
-        write_corpus(self.setting.task, folder, self.setting.sentences)
-        (folder / "config.yaml").write_text(yaml.safe_dump(config(self.setting, folder)))
+        write_corpus(self.setting.task, folder, None if self.epochs else self.setting.sentences)
+        (folder / "config.yaml").write_text(yaml.safe_dump(config(self.setting, folder, self.epochs)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,7 +58,7 @@ class JoeyNMT:
         self._folder.cleanup()
 
     def start(self, mode: str) -> Worker:
-        """Start JoeyNMT, to train or to translate.
+        """Start JoeyNMT, to train, to translate, or to translate what it has trained.
 
         Raises:
             RuntimeError: it ended.
@@ -75,8 +80,8 @@ class JoeyNMT:
         return float(self.answer["rate"])
 
 
-def write_corpus(task: Translation, folder: Path, sentences: int) -> None:
-    """Write all splits as tokens with spaces between them, and the vocabularies."""
+def write_corpus(task: Translation, folder: Path, sentences: int | None) -> None:
+    """Write all splits, of the test the first sentences, as tokens with spaces between them, and the vocabularies."""
     for split, name in (("train", "train"), ("val", "dev"), (task.test_names[0], "test")):
         pairs = [pair for pair in zip(*task.examples(split).tokens, strict=True) if all(pair)]
         pairs = pairs[:sentences] if name == "test" else pairs
@@ -87,7 +92,7 @@ def write_corpus(task: Translation, folder: Path, sentences: int) -> None:
         (folder / f"vocabulary.{language}").write_text("\n".join(vocabulary.tokens[RESERVED:]) + "\n", encoding="utf-8")
 
 
-def config(setting: Setting, folder: Path) -> dict[str, Any]:
+def config(setting: Setting, folder: Path, epochs: int | None = None) -> dict[str, Any]:
     """Return JoeyNMT's config of the same model and training."""
     ours = setting.config
     model, optimizer, batch_size = ours["model"], ours["optimizer"], ours["batches"]["size"]
@@ -119,7 +124,7 @@ def config(setting: Setting, folder: Path) -> dict[str, Any]:
             "learning_rate_min": 0.0,
             "scheduling": "exponential",  # one is demanded; this one changes nothing
             "decrease_factor": 1.0,
-            "epochs": 1_000_000,
+            "epochs": epochs or 1_000_000,
             "logging_freq": setting.batches,
             "validation_freq": setting.batches * 1_000_000,
             "overwrite": True,
@@ -129,7 +134,7 @@ def config(setting: Setting, folder: Path) -> dict[str, Any]:
             "batch_type": "sentence",
             "beam_size": ours["search"]["width"],
             "beam_alpha": 1.0,
-            "max_output_length": LENGTH,
+            "max_output_length": None if epochs else LENGTH,
             "eval_metrics": [],
         },
         "model": {
