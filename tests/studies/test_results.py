@@ -109,13 +109,14 @@ def test_without_pandas_a_line_says_what_to_install(tmp_path: Path, monkeypatch:
     [
         ([], {}, "name a study"),
         (["nothing"], {}, "no study 'nothing'"),
+        ([["attention=dot"]], {}, r"\['attention=dot'\] is no text: name a study and each override by itself"),
         (["attention=nothing"], {}, "no option 'nothing' of attention"),
         (["model.embeding_size=2"], {}, "no key .embeding_size. in .model."),
         (["attention=dot"], {"config_dir": "nowhere"}, "config_dir: there is no folder nowhere"),
     ],
 )
 def test_a_mistake_is_one_line_without_what_hydra_raised(
-    words: list[str], options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: list[Any], options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=message) as caught:

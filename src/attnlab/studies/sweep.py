@@ -41,6 +41,8 @@ def study(*words: str, config_dir: str | Path | None = None, keep_results: bool 
             raise UserError("call attnlab.study below \"if __name__ == '__main__':\", for every run imports this script")
         if not words:
             raise UserError("name a study, or give the overrides of a sweep: attnlab.study('name=mine', 'attention=none,dot')")
+        if wrong := [word for word in words if not isinstance(word, str)]:
+            raise UserError(f"{wrong[0]!r} is no text: name a study and each override by itself, ('scores', 'seed=1,2')")
         if config_dir is not None and not Path(config_dir).is_dir():
             raise UserError(f"config_dir: there is no folder {config_dir}")
         is_sweep = is_override(words[0])
