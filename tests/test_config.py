@@ -171,6 +171,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "missing": (node("Window", size="???"), "attention.size has no default: add attention.size=VALUE"),
     "missing in a list": (attention(parts=[node("Window", size="???")]), "attention.parts.0.size has no default"),
     "target": ({"_target_": "attnlab.Nothing"}, "attention._target_: cannot import 'attnlab.Nothing'"),
+    "class": ({"_target_": "attnlab.attention.windows.Globol"}, "is not a package): did you mean 'Global'?"),
     "no target": ({"_target_": None}, "attention._target_: cannot import None"),
 }
 

@@ -84,7 +84,11 @@ def nearest(name: str, known: Iterable[object]) -> str:
 
 
 def missing_module(told: str) -> str:
-    """Return what helps where an error says that there is no module, after a colon; else nothing."""
+    """Return what helps where an error says that there is no module or, in one, no such name, after a colon; else nothing."""
+    if within := re.search(r"No module named '([\w.]+)'; '([\w.]+)' is not a package", told):
+        module = sys.modules.get(within[2])
+        known = [name for name, value in vars(module).items() if inspect.isclass(value)] if module else []
+        return f": {nearest(within[1].removeprefix(f'{within[2]}.'), known)}"
     found = re.search(r"No module named '(\w+)", told)
     if found is None:
         return ""

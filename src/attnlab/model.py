@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from attnlab.attention import AttentionFactory, Part
 from attnlab.decoders import Decoder, DecoderOutput, DecoderState
 from attnlab.encoders import Encoder, EncoderOutput
+from attnlab.encoders.validation import validate_encoder
 from attnlab.errors import UserError
 from attnlab.heads import Head, TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
@@ -83,6 +84,7 @@ class Seq2Seq(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.memory_dropout = nn.Dropout(memory_dropout)
         initialize(self, seed)
+        validate_encoder(self.encoder, self.source_frontend.size)
         self._tie(tied_embeddings)
 
     def _check_source(self) -> None:

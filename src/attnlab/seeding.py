@@ -5,6 +5,8 @@ import hashlib
 import torch
 from torch import nn
 
+from attnlab.errors import UserError
+
 
 def derive_seed(seed: int, name: str) -> int:
     """Return a 63-bit seed for ``name``, independent of every other name's."""
@@ -21,7 +23,7 @@ def initialize(model: nn.Module, seed: int) -> None:
     their own ``reset_parameters``; a parent after its children. The global generator is left as it was.
 
     Raises:
-        TypeError: a module owns parameters but has no ``reset_parameters`` to draw them with.
+        UserError: a module owns parameters but has no ``reset_parameters`` to draw them with.
     """
     modules = list(model.named_modules())
     drawn = {name for name, module in modules if hasattr(module, "reset_parameters")}
@@ -32,4 +34,7 @@ def initialize(model: nn.Module, seed: int) -> None:
                 torch.manual_seed(derive_seed(seed, name if by_itself in drawn else by_itself))
                 module.reset_parameters()
         elif next(module.parameters(recurse=False), None) is not None:
-            raise TypeError(f"{type(module).__name__} ({name}) owns parameters but has no reset_parameters()")
+            raise UserError(
+                f"{type(module).__name__} ({name}) has parameters of its own, but no method reset_parameters(self) that draws "
+                "them from torch's generator: add it"
+            )

@@ -12,7 +12,7 @@ from attnlab.evaluation.evidence import ForcedDecoding
 from attnlab.runs import evaluation
 from attnlab.runs.evaluation import REPORTED, choose_shifts
 from attnlab.tasks.translation import alignment
-from commands import Cli, cli, runs
+from commands import TINY, Cli, cli, runs
 
 __all__ = ["cli", "runs"]
 
@@ -198,3 +198,10 @@ def test_every_head_is_read_in_its_own_way(
     monkeypatch.setattr(evaluation, "choose_shifts", lambda *_, heads: {})
     assert cli(*command) == 0
     assert "has no sure links" in capsys.readouterr().err
+
+
+def test_a_run_without_an_attention_aligns_nothing(files: list[str], cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("train", *TINY, "attention=none", "logger=none", "name=bare") == 0
+    (run,) = Path("runs/bare").glob("*/*")
+    assert cli("align", str(run), *files) == 2
+    assert "has no attention that could align" in capsys.readouterr().err

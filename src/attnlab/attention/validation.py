@@ -39,6 +39,8 @@ def as_part(made: PartKind, kind: type) -> PartKind:
     """
     if not isinstance(made, kind):
         raise UserError(f"{type(made).__name__} is no {kind.__name__.lower()}: let its class inherit from {kind.__name__}")
+    if "_modules" not in vars(made):
+        raise UserError(f"{type(made).__name__} is not prepared: call super().__init__ with its sizes first in its own")
     return made
 
 
@@ -59,6 +61,7 @@ def validate_parts(attention: "Attention", sizes: Sizes) -> None:
                 _try_keys(attention.keys, states)
                 _try_window(attention.window)
                 _try_normalizer(attention, attention.memory(states, MASK))
+                _try_history(attention, attention.memory(states, MASK))
                 _try_whole(attention, query, states)
             attention.train()
             with torch.enable_grad():
@@ -73,15 +76,21 @@ def _name(group: str, part: Part) -> str:
 
 
 def _try_keys(keys: Keys, states: Tensor) -> None:
-    with attempt(_name("keys", keys), keys):
-        found, other = keys(states, states)
-        shapes = [tuple(found.shape), tuple(other.shape)]
+    name = _name("keys", keys)
+    with attempt(name, keys):
+        pair = keys(states, states)
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise UserError(f"{name} give {type(pair).__name__}: forward returns two tensors, keys and values")
+    with attempt(name, keys):
+        shapes = [tuple(part.shape) for part in pair]
     wanted = [(2, POSITIONS, keys.key_size), (2, POSITIONS, keys.value_size)]
     if shapes != wanted:
         raise UserError(
-            f"{_name('keys', keys)}: keys and values of 2 sources of {POSITIONS} positions have the shapes {shapes}, and by "
+            f"{name}: keys and values of 2 sources of {POSITIONS} positions have the shapes {shapes}, and by "
             f"key_size and value_size {wanted}"
         )
+    if not all(bool(part.isfinite().all()) for part in pair):
+        raise UserError(f"{name} give keys or values that are no finite numbers")
 
 
 def _try_window(window: Window) -> None:
@@ -93,6 +102,11 @@ def _try_window(window: Window) -> None:
         raise UserError(f"{name} allows positions by {allowed.dtype}: it must be torch.bool")
     if bool((allowed & ~MASK.unsqueeze(1)).any()):
         raise UserError(f"{name} allows positions where a source has no token")
+    if not bool(allowed.any(-1).all()):
+        raise UserError(f"{name} allows no position to some queries of a source that has tokens")
+    for what, numbers in (("a bias", region.bias), ("a prior", region.prior)):
+        if numbers is not None and not bool(numbers.isfinite().all()):
+            raise UserError(f"{name} gives {what} that is no finite number")
 
 
 def _try_normalizer(attention: "Attention", memory: Memory) -> None:
@@ -119,6 +133,33 @@ def _try_normalizer(attention: "Attention", memory: Memory) -> None:
         raise UserError(f"{name} gives weights below zero, or of a sum above one: let its class say shares = False")
 
 
+def _try_history(attention: "Attention", memory: Memory) -> None:
+    """Let a history follow two target tokens."""
+    history, state = attention.history, attention.start(memory).history
+    name, queries = _name("history", history), torch.zeros(2, 1, attention.window.query_size)
+    logits = torch.linspace(-1, 2, 2 * POSITIONS).view(2, 1, POSITIONS)
+    weights = logits.masked_fill(~MASK.unsqueeze(1), -torch.inf).softmax(-1)
+    for _ in range(2):
+        with attempt(name, history):
+            changed = {"keys": (history.adjust_keys(memory.keys, state), memory.keys)}
+            changed["logits"] = (history.adjust_logits(logits, state), logits)
+            shapes = {what: (tuple(after.shape), tuple(before.shape)) for what, (after, before) in changed.items()}
+            are_finite = all(bool(after.isfinite().all()) for after, _ in changed.values())
+            state = history.advance(state, logits, weights, queries, memory)
+        for what, (after, before) in shapes.items():
+            if after != before:
+                raise UserError(f"{name} makes {what} {after} of {what} {before}: their shape stays")
+        if not are_finite:
+            raise UserError(f"{name} makes keys or logits that are no finite numbers")
+
+
+def _name_own(attention: "Attention") -> tuple[str, Part]:
+    """Return what an attention is called that is made of some parts, and the first of them that is not attnlab's."""
+    parts = {group: getattr(attention, group) for group in GROUPS}
+    own = {group: part for group, part in parts.items() if not type(part).__module__.startswith("attnlab.")} or parts
+    return f"an attention with {', '.join(_name(group, part) for group, part in own.items())}", next(iter(own.values()))
+
+
 def _try_whole(attention: "Attention", query: Query, states: Tensor) -> None:
     def answer(query: Query, states: Tensor, mask: Tensor) -> Tensor:
         memory = attention.memory(states, mask)
@@ -128,29 +169,33 @@ def _try_whole(attention: "Attention", query: Query, states: Tensor) -> None:
     def rows(tensors: Query, rows: slice) -> Query:
         return Query(*(tensor[rows] for tensor in tensors))
 
-    whole, memory, steps = answer(query, states, MASK), attention.memory(states, MASK), []
-    state = attention.start(memory)
-    for t in range(QUERIES):
-        context, _, state = attention(Query(*(part[:, t : t + 1] for part in query)), memory, state)
-        steps.append(context)
+    name, own = _name_own(attention)
     first, last = slice(1), slice(1, 2)
-    same = {
-        "is not the same for a sequence of queries and for one after another: a part that carries something from one to the "
-        "next says sequential = True": (torch.cat(steps, dim=1), whole),
-        "changes with the other sources of a batch": (answer(rows(query, first), states[first], MASK[first]), whole[first]),
-        "changes with the padding behind a source": (
-            answer(rows(query, last), states[last, :-1], MASK[last, :-1]),
-            whole[last],
-        ),
-    }
+    with attempt(name, own):
+        whole, memory, steps = answer(query, states, MASK), attention.memory(states, MASK), []
+        state = attention.start(memory)
+        for t in range(QUERIES):
+            context, _, state = attention(Query(*(part[:, t : t + 1] for part in query)), memory, state)
+            steps.append(context)
+        same = {
+            "is not the same for a sequence of queries and for one after another: a part looks at other queries, or carries "
+            "something from one to the next without saying sequential = True": (torch.cat(steps, dim=1), whole),
+            "changes with the other sources of a batch": (answer(rows(query, first), states[first], MASK[first]), whole[first]),
+            "changes with the padding behind a source": (
+                answer(rows(query, last), states[last, :-1], MASK[last, :-1]),
+                whole[last],
+            ),
+        }
+    if not bool(whole.isfinite().all()):
+        raise UserError(f"the context that {name} computes is no finite number")
     for complaint, (one, other) in same.items():
         if one.shape != other.shape or not torch.allclose(one, other, rtol=1e-3, atol=1e-4):
-            parts = ", ".join(_name(group, getattr(attention, group)) for group in GROUPS)
-            raise UserError(f"the context that an attention computes with {parts} {complaint}")
+            raise UserError(f"the context that {name} computes {complaint}")
 
 
 def _try_learning(attention: "Attention", query: Query, states: Tensor) -> None:
-    memory = attention.memory(states, MASK)
-    context, weights, _ = attention(query, memory, attention.start(memory))
+    with attempt(*_name_own(attention)):
+        memory = attention.memory(states, MASK)
+        context, weights, _ = attention(query, memory, attention.start(memory))
     if name := unlearned(attention, context.sum() + weights.square().sum()):
         raise UserError(f"no gradient reaches {name} of an attention, which would not learn")

@@ -46,7 +46,7 @@ def command(runs: tuple[Path, ...], source: Path | None, output: Path | None, ch
     by_level = [task.scale.restore(found[..., place]) for place in range(len(levels))]
     with open_output(output) as out:
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([*([] if table.times is None else ["time"]), *columns])
+        writer.writerow([*([] if table.times is None else [table.clock]), *columns])
         for step in range(window.horizon):
             time = [] if table.times is None else [str(table.times[window.look_back + step].replace(tzinfo=table.offset))]
             numbers = [f"{own[step, place]:.6g}" for place in range(len(names)) for own in by_level]

@@ -35,6 +35,8 @@ def find_file(path: Path, remedy: str) -> Path:
     for candidate in (path, path.with_name(f"{path.name}.gz")):
         if candidate.is_file():
             return candidate
+    if path.exists():
+        raise UserError(f"{path} is {'a folder' if path.is_dir() else 'no plain file'}: {remedy}")
     raise UserError(f"no file {path} (or {path.name}.gz): {remedy}")
 
 

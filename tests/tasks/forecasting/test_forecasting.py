@@ -234,6 +234,7 @@ def test_an_attention_on_the_lags_has_no_error() -> None:
         (["data=copy"], "data: a Forecasting task reads SeriesSource, not Copy: choose another data or task"),
         (["data=ett"], "data.path has no default: add data.path=VALUE"),
         (["data=csv", "data.path=gone.csv"], "no file gone.csv: name the file of the series"),
+        (["data=csv", "data.path=."], r"\. is no file: name the file of the series"),
         (["data.lags=[25]"], "data: the lag 25 is longer than look_back=24: raise look_back"),
         (["data.look_bakc=3"], "look_back"),
         (["head/criterion=quantiles", "head.criterion.levels=[0.1,0.9]"], "levels [0.1, 0.9] have no median"),
@@ -351,7 +352,7 @@ def test_the_next_rows_are_forecast_in_the_units_of_the_data(
     (run,) = tmp_path.glob("runs/train/*/*")
     capsys.readouterr()
     assert cli("forecast", str(run), "--input", "past.csv") == 0
-    expected = ["time,load", "2020-03-01 00:00:00,100", "2020-03-02 00:00:00,107", "2020-03-03 00:00:00,100"]
+    expected = ["day,load", "2020-03-01 00:00:00,100", "2020-03-02 00:00:00,107", "2020-03-03 00:00:00,100"]
     assert capsys.readouterr().out.splitlines() == expected
     (tmp_path / "gap.csv").write_text("\n".join(["day,load,wind", *(row.rsplit(",", 1)[0] for row in [*rows[:57], rows[59]])]))
     assert cli("forecast", str(run), "--input", "gap.csv") == 0

@@ -111,6 +111,8 @@ def test_a_lag_that_lies_in_the_forecast_itself_has_no_link() -> None:
         ),
         ("time,a,a\n2020-01-01,1,2\n", {}, "the column 'a' is there twice"),
         ("1,2\n3,4\n", {"time": None}, "line 1: numbers, and no names of columns"),
+        ("2,2020-01-01\n3,2020-01-02\n", {}, r"line 1: a time and numbers, .* quotation marks, '\"1\"'"),
+        ("time;a\n2020-01-01;1\n", {}, "values are separated by ';': write commas between them"),
         ("time,a\n", {}, "holds no row"),
         ("time\n2020-01-01\n", {}, "holds no column to be forecast"),
         ("time,a\nyesterday,1\n", {}, "line 2: 'yesterday' is no time such as 2016-07-01"),

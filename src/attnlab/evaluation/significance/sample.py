@@ -36,7 +36,7 @@ def sample_models(metric: Metric, statistics: Sequence[Statistics]) -> Sample:
     With f_i the values without example i and f̄ their mean over i, the covariance is (N-1)/N Σ_i (f_i - f̄)(f_i - f̄)ᵀ. It needs
     no derivative of the metric and is the same code for all of them that are smooth. For the others it is the covariance over
     samples of the examples with replacement, the same for all models (Efron 1979). The N examples are those that add something:
-    a metric may speak of a few alone, such as the sentences that have a pronoun.
+    a metric may speak of a few alone.
 
     Args:
         metric: of any kind.

@@ -32,6 +32,7 @@ class Table:
         values: (rows, columns), float64, in the data's own units.
         times: of each row, as the clocks of the place have them; None where they are not known.
         offset: of the last time from UTC, where the file tells it.
+        clock: what the column of the times is called.
     """
 
     names: tuple[str, ...]
@@ -39,6 +40,7 @@ class Table:
     values: NDArray[np.float64]
     times: tuple[datetime, ...] | None = None
     offset: tzinfo | None = None
+    clock: str = "time"
 
     def choose(self, names: Sequence[str], num_targets: int) -> "Table":
         """Return the table of these columns, in this order.
@@ -104,6 +106,14 @@ def read_table(
     if header and all(_is_number(name) for name in names):
         remedy = "a line of names, or set header to false" if targets is None else f"a line with {','.join(targets)} and so on"
         raise UserError(f"{path}, line {first}: numbers, and no names of columns: add {remedy}")
+    if len(names) == 1 and (sign := next((sign for sign in ";\t|" if sign in names[0]), None)):
+        raise UserError(f"{path}: values are separated by {sign!r}: write commas between them, and points in decimals")
+    if header and time not in names and all(_is_number(name) or _is_time(name) for name in names):
+        number = next(place for place, name in enumerate(names) if not _is_number(name))
+        raise UserError(
+            f"{path}, line {first}: a time and numbers, and no names of columns: add a line of names, or set header to false "
+            f"and time to the number of its column in two kinds of quotation marks, '\"{number}\"'"
+        )
     rows, names = (rows[1:], names) if header else (rows, [str(number) for number in range(len(names))])
     for number, cells in rows:
         if len(cells) != len(names):
@@ -127,7 +137,7 @@ def read_table(
         return table
     times = _times(rows, names.index(time), path)
     # Hours and weekdays are those of the place.
-    return replace(table, times=tuple(known.replace(tzinfo=None) for known in times), offset=times[-1].tzinfo)
+    return replace(table, times=tuple(known.replace(tzinfo=None) for known in times), offset=times[-1].tzinfo, clock=time)
 
 
 def step_between(times: Sequence[datetime]) -> timedelta:
@@ -219,7 +229,9 @@ def read_file(path: Path) -> bytes:
     """
     found = expand_home(path)
     if not found.is_file():
-        raise UserError(f"no file {path}: name the file of the series")
+        raise UserError(
+            f"{path} is no file: name that of the series" if found.exists() else f"no file {path}: name the file of the series"
+        )
     return read_bytes(found)
 
 

@@ -107,6 +107,7 @@ class TableFile(SeriesSource):
         table = self.read(self.content(), Path(self.path), targets=self.targets, covariates=self.covariates)
         ends = self.ends(table)
         self._warn_of_gaps(table)
+        self._warn_of_constants(table, ends[0])
         return Series(table if self.calendar else replace(table, times=None), ends)
 
     @override
@@ -114,6 +115,16 @@ class TableFile(SeriesSource):
         self, content: bytes, path: Path, *, targets: Sequence[str] | None = None, covariates: Sequence[str] = ()
     ) -> Table:
         return read_table(content, path, time=self.time, targets=targets, covariates=covariates, header=self.header)
+
+    def _warn_of_constants(self, table: Table, end: int) -> None:
+        constant = [name for name, values in zip(table.names, table.values[:end].T, strict=True) if np.ptp(values) == 0]
+        if constant:
+            log.warning(
+                "%s: the same in every row of training: %s; where such a column is forecast, it makes errors smaller in the "
+                "mean: name the targets without it",
+                self.path,
+                ", ".join(constant),
+            )
 
     def _warn_of_gaps(self, table: Table) -> None:
         times = table.times or ()

@@ -84,7 +84,8 @@ class Babi(Stories):
             stories = train.get(task, [])
             if len(stories) < 2 or task not in test:
                 place = self.root or f"{self.base_url}{ARCHIVE}"
-                raise UserError(f"{place} has no stories of task {task} for training and test: leave it out of tasks")
+                lacks = "no story for the test" if task not in test else f"{len(stories)} for training, where two are needed"
+                raise UserError(f"{place} has of task {task} {lacks}: leave it out of tasks")
             held_out = min(len(stories) - 1, max(1, round(self.val_share * len(stories))))
             random.Random(derive_seed(self.seed, f"babi, task {task}")).shuffle(stories)
             for split, part in (("val", stories[:held_out]), ("train", stories[held_out:]), ("test", test[task])):

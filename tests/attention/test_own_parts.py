@@ -65,6 +65,14 @@ class Everywhere(Window):
         return Region(torch.ones_like(mask).unsqueeze(1))
 
 
+class Nowhere(Window):
+    """Looks at nothing."""
+
+    @override
+    def is_near(self, position: Tensor, *numbers: Tensor) -> Tensor:
+        return (position < 0).view(1, 1, -1)
+
+
 class Tally(History):
     """Remembers the sum of the weights, and says that it does not."""
 
@@ -81,6 +89,17 @@ class Tally(History):
     @override
     def advance(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
         return state + weights.sum(1, keepdim=True)
+
+
+class Remembered(Tally):
+    """Changes logits by a function of them and of the sum of the weights."""
+
+    sequential = True
+    function: Callable[[Tensor, Any], Tensor]
+
+    @override
+    def adjust_logits(self, logits: Tensor, state: Tensor) -> Tensor:
+        return type(self).function(logits, state)
 
 
 def softmax(logits: Tensor, allowed: Tensor) -> Tensor:
@@ -103,16 +122,23 @@ MISTAKES: dict[str, tuple[str, type, Callable[..., Any], str]] = {
     "padding": ("normalizer", Weights, lambda e, _: e.softmax(-1), "gives weight to a position that is not allowed"),
     "a sum": ("normalizer", Weights, lambda e, m: e.sigmoid() * m, "sum to .*: let its class say sums_to_one = False"),
     "below zero": ("normalizer", Weights, lambda e, m: 2 * softmax(e, m) - m / m.sum(-1, keepdim=True), "shares = False"),
-    "a crash": ("normalizer", Weights, lambda e, m: {"e": e}["logits"], r"KeyError: 'logits' \(test_validation.py, line"),
+    "the future": ("normalizer", Weights, lambda e, m: softmax(e + e.mean(1, keepdim=True), m), "looks at other queries"),
+    "a crash": ("normalizer", Weights, lambda e, m: {"e": e}["logits"], r"KeyError: 'logits' \(test_own_parts.py, line"),
     "a cut": ("normalizer", Weights, lambda e, m: softmax(e.detach(), m), "no gradient reaches normalizer.scale"),
     "the batch": ("keys", Pairs, lambda h: (h, h - h.mean(0, keepdim=True)), "the other sources of a batch"),
     "all positions": ("keys", Pairs, lambda h: (h, h - h.mean(1, keepdim=True)), "the padding behind a source"),
     "a size": ("keys", Pairs, lambda h: (h[..., 1:], h), r"have the shapes \[\(2, 4, 5\), \(2, 4, 6\)\], and by key_size"),
-    "one tensor": ("keys", Pairs, lambda h: h[0, 0, 0], r"the keys Pairs cannot be computed: TypeError"),
+    "one tensor": ("keys", Pairs, lambda h: h, "the keys Pairs give Tensor: forward returns two tensors, keys and values"),
+    "no keys": ("keys", Pairs, lambda h: (h / 0, h), "the keys Pairs give keys or values that are no finite"),
     "a bias": ("window", Centre, lambda distance: -distance.square(), ""),
+    "no bias": ("window", Centre, lambda distance: distance.sqrt(), "the window Centre gives a bias that is no finite number"),
+    "nowhere": ("window", Nowhere, softmax, "the window Nowhere allows no position to some queries"),
+    "a shape": ("history", Remembered, lambda logits, state: logits[..., 0], r"makes logits \(2, 1\) of logits \(2, 1, 4\)"),
+    "no logits": ("history", Remembered, lambda logits, state: logits / 0, "makes keys or logits that are no finite numbers"),
+    "a state lost": ("history", Remembered, lambda logits, state: logits - state.lost, "test_own_parts.py, line"),
     "everywhere": ("window", Everywhere, softmax, "the window Everywhere allows positions where a source has no token"),
     "no gradient": ("window", Centre, lambda distance: -distance.detach().square(), "no gradient reaches window.centre"),
-    "a window's crash": ("window", Centre, lambda distance: distance @ distance[:1], "test_validation.py, line"),
+    "a window's crash": ("window", Centre, lambda distance: distance @ distance[:1], "test_own_parts.py, line"),
 }
 
 
@@ -128,7 +154,7 @@ def test_a_part_that_does_not_keep_its_promise_is_refused(name: str) -> None:
 
 def test_what_carries_something_on_must_say_so() -> None:
     with pytest.raises(
-        UserError, match="the history Tally is not the same for a sequence of queries and for one after another"
+        UserError, match="with the history Tally computes is not the same for a sequence of queries and for one after another"
     ):
         attention(history=Tally)
     attention(history=type("Tally", (Tally,), {"sequential": True}))
@@ -144,6 +170,19 @@ def test_what_is_no_part_is_told(group: str) -> None:
 
     with pytest.raises(UserError, match=f"Wrong is no {group}: let its class inherit from {group.title()}"):
         attention(**{group: Wrong})
+
+
+def test_a_part_that_is_not_prepared_is_told() -> None:
+    class Unprepared(StatelessNormalizer):
+        def __init__(self, query_size: int, memory_size: int) -> None:
+            self.size = query_size
+
+        @override
+        def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
+            return softmax(logits, allowed)
+
+    with pytest.raises(UserError, match="Unprepared is not prepared: call super"):
+        attention(normalizer=Unprepared)
 
 
 def test_trying_parts_draws_no_random_numbers() -> None:
