@@ -134,7 +134,7 @@ def config(setting: Setting, folder: Path, epochs: int | None = None) -> dict[st
             "batch_type": "sentence",
             "beam_size": ours["search"]["width"],
             "beam_alpha": 1.0,
-            "max_output_length": None if epochs else LENGTH,
+            "max_output_length": -1 if epochs else LENGTH,  # JoeyNMT's own limit
             "eval_metrics": [],
         },
         "model": {
