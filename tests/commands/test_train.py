@@ -217,6 +217,10 @@ MISTAKES = {
     "key": (["model.embeding_size=3"], "no key 'embeding_size' in 'model': did you mean 'embedding_size'?"),
     "added key": (["+model.heads=3"], "no key 'heads' in 'model'"),
     "added top key": (["+epochs=3"], "no key 'epochs'"),
+    "key of an empty node": (
+        ["data=text", "data.tests.mine=test"],
+        "data.tests has no keys yet: +data.tests.mine=VALUE adds one",
+    ),
     "key further below": (["lr=0.1"], "no key 'lr': did you mean 'optimizer.lr'?"),
     "nearly a key below": (["epochs=3"], "no key 'epochs': did you mean 'trainer.max_epochs'?"),
     "another task's key": (["task=pointing", "+vocabulary.max_size=3"], "no key 'vocabulary'"),

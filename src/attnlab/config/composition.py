@@ -238,6 +238,8 @@ def _without_glob(parsed: ParsedOverride) -> str:
 
 def _tell_unknown(key: str, node: DictConfig, where: str) -> str:
     """Tell of a key that a node has not; where none of the node's own is near, name one below it that is."""
+    if where and not node:
+        return f"{where} has no keys yet: +{where}.{key}=VALUE adds one"
     told = str(unknown_key(key, node, where))
     paths: dict[str, str] = {}
 
