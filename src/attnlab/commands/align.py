@@ -200,11 +200,11 @@ def _align(
     from attnlab.runs.evaluation import split_by_head
     from attnlab.tasks.translation.alignment import link_words
 
-    if not all(model.decoder.attention.context_size for model in predictor.models):
-        raise UserError(f"{run} has no attention that could align")
     forced = split_by_head(predictor.force(pairs.sources, pairs.targets, heads=heads))
     if any(" " in token.strip() for decodings in forced.values() for one in decodings for token in one.source):
         raise UserError(f"the task {predictor.task.name} has no words to align: the model of {run} looks at several at once")
+    if not all(model.decoder.attention.context_size for model in predictor.models):
+        raise UserError(f"{run} has no attention that could align")
     shifts = dict.fromkeys(forced, int(shift)) if shift is not None else _choose_shifts(predictor, run, list(forced))
     words = pairs.words
     return {

@@ -137,7 +137,9 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
             f"{path.replace('.', '/')}=OPTION, or name its class by {path}._target_"
         )
     if not fits(value, hint) or (isinstance(value, float) and not math.isfinite(value)):
-        raise UserError(f"{path} must be {in_words(hint)}, not {value!r}")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and fits(str(value), hint)
+        remedy = f""": a number that is meant as text has two kinds of quotation marks, '"{value}"'""" if is_number else ""
+        raise UserError(f"{path} must be {in_words(hint)}, not {value!r}{remedy}")
     for pattern, limited in LIMITED:
         kind, numbers = get_args(limited)
         if pattern.search(path) and fits(value, kind) and value not in numbers:

@@ -233,8 +233,12 @@ def test_an_attention_on_the_lags_has_no_error() -> None:
     [
         (["data=copy"], "data: a Forecasting task reads SeriesSource, not Copy: choose another data or task"),
         (["data=ett"], "data.path has no default: add data.path=VALUE"),
+        (
+            ["data=csv", "data.path=gone.csv", "data.time=0"],
+            "data.time must be text or null, not 0: a number that is meant as text has two kinds of quotation marks, '\"0\"'",
+        ),
         (["data=csv", "data.path=gone.csv"], "no file gone.csv: name the file of the series"),
-        (["data=csv", "data.path=."], r"\. is no file: name the file of the series"),
+        (["data=csv", "data.path=."], "data: . is no file: name that of the series"),
         (["data.lags=[25]"], "data: the lag 25 is longer than look_back=24: raise look_back"),
         (["data.look_bakc=3"], "look_back"),
         (["head/criterion=quantiles", "head.criterion.levels=[0.1,0.9]"], "levels [0.1, 0.9] have no median"),
