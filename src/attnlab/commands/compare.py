@@ -201,9 +201,9 @@ def _show(metric: "Metric", found: Mapping[str, Result], means: Mapping[str, flo
     table = Table("system", metric.title, "difference", "95 % interval", "p", "p, corrected", "P(A > B)", title=title)
     for name, result in found.items():
         form = f"+.{metric.digits}f"
-        low, high = result.difference.interval()
+        low, high = result.difference.shown_interval()
         figures = (f"{means[name]:.{metric.digits}f}", format(result.difference.value, form))
-        interval = f"[{low:{form}}, {high:{form}}]" if low < high else "-"
+        interval = "-" if math.isnan(low) else f"[{low:{form}}, {high:{form}}]"
         p_values = ("-" if math.isnan(p) else "< 0.0001" if p < 0.0001 else f"{p:.4f}" for p in (result.p, result.corrected))
         table.add_row(name, *figures, interval, *p_values, result.improvement)
     Terminal().print(table)

@@ -232,11 +232,11 @@ def _inferred(study: Study, test: str, inference: Inference) -> list[Column]:
 
 
 def _difference(found: Contrast, p: float, digits: int) -> Cell:
-    low, high = found.difference.interval()
+    low, high = found.difference.shown_interval()
     value = found.difference.value
     shown = f"{value:+.{digits}f}{'*' if p < LEVEL else ''}"
     told = "" if math.isnan(p) else f" (p {'< 0.001' if p < 0.001 else f'{p:.3f}'})"
-    interval = "" if not low < high else f" [{low:+.{digits}f}, {high:+.{digits}f}]"
+    interval = "" if math.isnan(low) else f" [{low:+.{digits}f}, {high:+.{digits}f}]"
     more = {} if math.isnan(p) else {"p": p}
     return Cell(
         f"{shown}{interval}{told}", value, more=more | ({"low": low, "high": high} if interval else {}), short=shown + told

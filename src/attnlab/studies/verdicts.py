@@ -1,9 +1,8 @@
 """What the runs of a study say of its claims."""
 
-import math
 from dataclasses import replace
 
-from attnlab.evaluation.significance.difference import LEVEL, Difference
+from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.studies.claims import UNDECIDED, Claim, Verdict, combine, parse_claims
 from attnlab.studies.collection import Study, find_variant
 from attnlab.studies.contrasts import CONTRASTS, Contrast, MeasuredVariants
@@ -14,12 +13,6 @@ def judge_claims(study: Study) -> list[Verdict]:
     """Judge each claim by confidence intervals of the study's test, corrected for the number of claims (Bonferroni)."""
     claims = parse_claims(list(study.plan.claims))
     return [_judge(study, claim, LEVEL / len(claims)) for claim in claims]
-
-
-def _interval(difference: Difference, confidence: float) -> tuple[float, float]:
-    """Return a confidence interval, NaN where nothing varies: that all values are one does not tell what others would be."""
-    low, high = difference.interval(confidence)
-    return (low, high) if low < high else (math.nan, math.nan)
 
 
 def _judge(study: Study, claim: Claim, level: float) -> Verdict:
@@ -47,7 +40,7 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     if claim.other is None and tested.metric.sign < 0:
         claim = replace(claim, low=-claim.high, high=0.0)
     intervals, strict = (
-        {other: _interval(difference, 1 - level / share) for other, difference in differences.items()}
+        {other: difference.shown_interval(1 - level / share) for other, difference in differences.items()}
         for share in (1, len(differences))
     )
     verdict = combine(claim, intervals, strict, tested.metric.digits)

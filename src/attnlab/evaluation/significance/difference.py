@@ -56,6 +56,11 @@ class Difference:
         half = self.half_width(confidence)
         return self.value - half, self.value + half
 
+    def shown_interval(self, confidence: float = 1 - LEVEL) -> tuple[float, float]:
+        """Return the confidence interval; NaN where nothing varies, for equal values do not tell what others would be."""
+        low, high = self.interval(confidence)
+        return (low, high) if low < high else (math.nan, math.nan)
+
     def half_width(self, confidence: float = 1 - LEVEL) -> float:
         """Return c √V."""
         return _critical(self.parts, self.variance, (1 - confidence) / 2) * math.sqrt(self.variance)
