@@ -1,13 +1,14 @@
-"""The LSTM that steps through packed sequences, against torch's own, to the last bit."""
+"""The LSTM that steps through packed sequences, against torch's own, to the last bit; cells, against plain loops."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from attnlab.layers.networks import LSTM
+from attnlab.layers.networks import LSTM, gru_cell, lstm_cell
 
 
 class Case(NamedTuple):
@@ -50,3 +51,42 @@ def test_states_and_gradients_are_those_of_torch(case: Case) -> None:
     (expected, tensors), (outputs, own) = (learn(network, case, data, lengths) for network in networks)
     for one, other in zip([*outputs, *own], [*expected, *tensors], strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("cell", "gates"), [(lstm_cell, 4), (gru_cell, 3)], ids=["lstm", "gru"])
+def test_cells_are_their_equations(cell: Callable[..., Any], gates: int, device: torch.device) -> None:
+    torch.manual_seed(0)
+    parts = [torch.randn(7, size, dtype=torch.float64, requires_grad=True) for size in (5 * gates, 5 * gates, 5)]
+    moved = [part.to(device) for part in parts]
+    found = cell(*moved) if gates == 4 else (cell(*moved),)
+    expected = plain_lstm(*parts) if gates == 4 else (plain_gru(*parts),)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs)
+        gradients = [
+            torch.autograd.grad(states.sin().sum(), parts, retain_graph=True, allow_unused=True) for states in (ours, theirs)
+        ]
+        torch.testing.assert_close(*gradients)
+
+
+def plain_lstm(gates: Tensor, recurrent: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """A unit at a time."""
+    rows, units = cell.shape
+    hidden, new = torch.empty_like(cell), torch.empty_like(cell)
+    for row in range(rows):
+        for unit in range(units):
+            i, f, g, o = (gates[row, unit + k * units] + recurrent[row, unit + k * units] for k in range(4))
+            new[row, unit] = f.sigmoid() * cell[row, unit] + i.sigmoid() * g.tanh()
+            hidden[row, unit] = o.sigmoid() * new[row, unit].tanh()
+    return hidden, new
+
+
+def plain_gru(gates: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
+    """A unit at a time."""
+    rows, units = hidden.shape
+    new = torch.empty_like(hidden)
+    for row in range(rows):
+        for unit in range(units):
+            r, z = ((gates[row, unit + k * units] + recurrent[row, unit + k * units]).sigmoid() for k in range(2))
+            n = (gates[row, unit + 2 * units] + r * recurrent[row, unit + 2 * units]).tanh()
+            new[row, unit] = (1 - z) * n + z * hidden[row, unit]
+    return new

@@ -15,7 +15,7 @@ from torch.nn.functional import dropout, linear
 from typing_extensions import override
 
 from attnlab.errors import UserError
-from attnlab.layers.networks import GRU, LSTM, RNN
+from attnlab.layers.networks import GRU, LSTM, RNN, gru_cell, lstm_cell
 
 RecurrentState = tuple[Tensor, ...]
 """(h,) or (h, c), each (batch, layers, hidden_size)."""
@@ -154,19 +154,14 @@ class TanhRecurrence(Recurrence):
 class GRURecurrence(Recurrence):
     """Gated recurrent unit (Cho et al. 2014, in the form of ``torch.nn.GRU``: the reset gate acts after U h).
 
-    r, z = σ(W x + b + U h + b'); n = tanh(W_n x + b_n + r ∘ (U_n h + b'_n)); h' = (1 - z) ∘ n + z ∘ h.
+    The equation is :func:`~attnlab.layers.networks.gru_cell`'s.
     """
 
     network_class = GRU
 
     def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
         (hidden,) = state
-        sizes = [2 * self.hidden_size, self.hidden_size]
-        input_gates, input_candidate = torch.split(gates, sizes, dim=1)
-        gates, candidate = torch.split(linear(hidden, *self._weights("hh", layer)), sizes, dim=1)
-        reset, update = torch.sigmoid(input_gates + gates).chunk(2, dim=1)
-        candidate = torch.tanh(torch.addcmul(input_candidate, reset, candidate))
-        return (candidate + update * (hidden - candidate),)  # torch.lerp refuses the mixed types of autocast
+        return (gru_cell(gates, linear(hidden, *self._weights("hh", layer)), hidden),)
 
 
 class ResetFirstGRURecurrence(GRURecurrence):
@@ -200,7 +195,7 @@ class ResetFirstGRURecurrence(GRURecurrence):
 class LSTMRecurrence(Recurrence):
     """Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gates; as ``torch.nn.LSTM``).
 
-    i, f, o = σ(W x + b + U h + b'); g = tanh(W_g x + b_g + U_g h + b'_g); c' = f ∘ c + i ∘ g; h' = o ∘ tanh(c').
+    The equation is :func:`~attnlab.layers.networks.lstm_cell`'s.
     """
 
     network_class = LSTM
@@ -208,7 +203,4 @@ class LSTMRecurrence(Recurrence):
 
     def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
         hidden, cell = state
-        gates = gates + linear(hidden, *self._weights("hh", layer))
-        in_gate, forget, candidate, out = gates.chunk(4, dim=1)
-        cell = torch.addcmul(torch.sigmoid(forget) * cell, torch.sigmoid(in_gate), torch.tanh(candidate))
-        return torch.sigmoid(out) * torch.tanh(cell), cell
+        return lstm_cell(gates, linear(hidden, *self._weights("hh", layer)), cell)
