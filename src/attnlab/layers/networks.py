@@ -13,9 +13,7 @@ CPU_HAS_BFLOAT16: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def lstm_cell(gates: Tensor, recurrent: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Return h' and c' of a long short-term memory.
-
-    i, f, g, o = W x + b + U h + b'; c' = σ(f) ∘ c + σ(i) ∘ tanh(g); h' = σ(o) ∘ tanh(c').
+    """Return h' and c' of ``torch.nn.LSTM``, whose four gates lie in the order i, f, g, o.
 
     Args:
         gates: W x + b (batch, 4 · hidden_size).
@@ -31,9 +29,7 @@ def lstm_cell(gates: Tensor, recurrent: Tensor, cell: Tensor) -> tuple[Tensor, T
 
 
 def gru_cell(gates: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
-    """Return h' of a gated recurrent unit whose reset gate acts after U h.
-
-    r, z = σ(W x + b + U h + b'); n = tanh(W_n x + b_n + r ∘ (U_n h + b'_n)); h' = (1 - z) ∘ n + z ∘ h.
+    """Return h' of ``torch.nn.GRU``, whose gates lie in the order r, z, n.
 
     Args:
         gates: W x + b (batch, 3 · hidden_size).

@@ -154,7 +154,7 @@ class TanhRecurrence(Recurrence):
 class GRURecurrence(Recurrence):
     """Gated recurrent unit (Cho et al. 2014, in the form of ``torch.nn.GRU``: the reset gate acts after U h).
 
-    The equation is :func:`~attnlab.layers.networks.gru_cell`'s.
+    r, z = σ(W x + b + U h + b'); n = tanh(W_n x + b_n + r ∘ (U_n h + b'_n)); h' = (1 - z) ∘ n + z ∘ h.
     """
 
     network_class = GRU
@@ -195,7 +195,7 @@ class ResetFirstGRURecurrence(GRURecurrence):
 class LSTMRecurrence(Recurrence):
     """Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gates; as ``torch.nn.LSTM``).
 
-    The equation is :func:`~attnlab.layers.networks.lstm_cell`'s.
+    i, f, o = σ(W x + b + U h + b'); g = tanh(W_g x + b_g + U_g h + b'_g); c' = f ∘ c + i ∘ g; h' = o ∘ tanh(c').
     """
 
     network_class = LSTM
