@@ -55,9 +55,11 @@ class TestedSet:
         """Return what each example adds to a metric.
 
         Raises:
-            UserError: it was not measured.
+            UserError: it was not measured, or an example adds no finite number to it.
         """
-        if metric not in self.statistics or metric not in self.measured:
+        if metric in self.measured and metric not in self.statistics:
+            raise UserError(f"{self.run.path}: of {metric}, not every example has a finite value: nothing can be tested by it")
+        if metric not in self.measured:
             raise UserError(f"{self.run.path} has no metric {metric!r} of it: there is {', '.join(self.measured) or 'none'}")
         return self.statistics[metric]
 

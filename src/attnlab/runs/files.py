@@ -39,7 +39,7 @@ LENGTHS = "source_length"
 
 def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
     """Return what each example adds to each metric, by the metric's name, and ``source_length`` and ``example``;
-    empty where there is no file.
+    empty where there is no file. A metric to which an example adds NaN or infinity is left out: it has no sum to be tested by.
 
     Raises:
         UserError: the file is damaged.
@@ -52,7 +52,8 @@ def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
         found: dict[str, list[NDArray[Any]]] = {}
         for name, column in zip(names.tolist(), (*counts, *values), strict=True):
             found.setdefault(name, []).append(column)
-        statistics = {name: np.array(columns, dtype=np.float64).T.copy() for name, columns in found.items()}
+        tables = ((name, np.array(columns, dtype=np.float64).T.copy()) for name, columns in found.items())
+        statistics = {name: rows for name, rows in tables if np.isfinite(rows).all()}
         return {**statistics, **{name: statistics[name][:, 0] for name in (LENGTHS, EXAMPLE)}}
     except Exception as error:  # of damaged bytes zipfile raises almost anything
         raise UserError(f"{path} is damaged ({brief(error)})") from error
