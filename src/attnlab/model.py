@@ -8,12 +8,13 @@ from torch import Tensor, nn
 
 from attnlab.attention import AttentionFactory, Part
 from attnlab.decoders import Decoder, DecoderOutput, DecoderState
+from attnlab.decoders.validation import validate_decoder
 from attnlab.encoders import Encoder, EncoderOutput
-from attnlab.encoders.validation import validate_encoder
+from attnlab.encoders.validation import POSITIONS, validate_encoder
 from attnlab.errors import UserError
 from attnlab.heads import Head, TargetSpace
+from attnlab.heads.validation import validate_head
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
-from attnlab.layers.trees import select
 from attnlab.seeding import initialize
 
 
@@ -84,7 +85,8 @@ class Seq2Seq(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.memory_dropout = nn.Dropout(memory_dropout)
         initialize(self, seed)
-        validate_encoder(self.encoder, self.source_frontend.size)
+        encoded = validate_encoder(self.encoder, self.source_frontend.size, POSITIONS + self.decoder.tied_entities)
+        validate_head(self.head, encoded, validate_decoder(self.decoder, encoded, self.target_frontend.size))
         self._tie(tied_embeddings)
 
     def _check_source(self) -> None:
@@ -195,11 +197,7 @@ class Seq2Seq(nn.Module):
         if chosen is None:
             scores: Tensor = self.head(decoded, memory.head, self.dropout)
             return scores
-        # Every chosen position becomes a sequence of one token; what the head does not read is not gathered for nothing.
-        read = {name: getattr(decoded, name)[chosen].unsqueeze(1) for name in self.head.reads}
-        own = select(memory.head, chosen.nonzero()[:, 0])
-        scores = self.head(decoded._replace(**read), own, self.dropout)
-        return scores.squeeze(1)
+        return self.head.score_chosen(decoded, memory.head, self.dropout, chosen)
 
     def step(self, tokens: Tensor, memory: SourceMemory, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
         """Advance a search by one token a hypothesis.

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionOutput, Memory, Part, Query
-from attnlab.attention.noise import NOISE
 from attnlab.attention.scores import unlearned
+from attnlab.attention.trial import are_close, aside
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError, attempt
 
@@ -53,22 +53,15 @@ def validate_parts(attention: "Attention", sizes: Sizes) -> None:
     draw = torch.Generator().manual_seed(0)
     query = Query(*(torch.randn(2, QUERIES, size, generator=draw) for size in (sizes.query, sizes.embedding)))
     states = torch.randn(2, POSITIONS, sizes.memory, generator=draw)
-    mode, noise = attention.training, NOISE.state_dict()
-    try:
-        with torch.random.fork_rng(devices=[]):
-            attention.eval()
-            with torch.no_grad():
-                _try_keys(attention.keys, states)
-                _try_window(attention.window)
-                _try_normalizer(attention, attention.memory(states, MASK))
-                _try_history(attention, attention.memory(states, MASK))
-                _try_whole(attention, query, states)
-            attention.train()
-            with torch.enable_grad():
-                _try_learning(attention, query, states)
-    finally:
-        attention.train(mode)
-        NOISE.load_state_dict(noise)
+    with aside(attention):
+        _try_keys(attention.keys, states)
+        _try_window(attention.window)
+        _try_normalizer(attention, attention.memory(states, MASK))
+        _try_history(attention, attention.memory(states, MASK))
+        _try_whole(attention, query, states)
+        attention.train()
+        with torch.enable_grad():
+            _try_learning(attention, query, states)
 
 
 def _name(group: str, part: Part) -> str:
@@ -189,7 +182,7 @@ def _try_whole(attention: "Attention", query: Query, states: Tensor) -> None:
     if not bool(whole.isfinite().all()):
         raise UserError(f"the context that {name} computes is no finite number")
     for complaint, (one, other) in same.items():
-        if one.shape != other.shape or not torch.allclose(one, other, rtol=1e-3, atol=1e-4):
+        if not are_close(one, other):
             raise UserError(f"the context that {name} computes {complaint}")
 
 

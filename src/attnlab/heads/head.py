@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.encoders import EncoderOutput
+from attnlab.layers.trees import select
 
 
 class TargetSpace(NamedTuple):
@@ -85,6 +86,21 @@ class Head(nn.Module, ABC):
             given: what would be read there in teacher forcing (batch, …), for all that the model does not write itself.
         """
         return scores.argmax(-1)
+
+    def score_chosen(self, decoded: DecoderOutput, memory: Any, dropout: nn.Module, chosen: Tensor) -> Tensor:
+        """Return the scores (positions, tokens) that :meth:`forward` gives of some positions, since a head costs most of all.
+
+        Args:
+            decoded: what the decoder made of the tokens before.
+            memory: from :meth:`prepare`.
+            dropout: to be applied to the readouts.
+            chosen: boolean (batch, target_len).
+        """
+        # Every chosen position becomes a sequence of one token; what the head does not read is not gathered for nothing.
+        read = {name: getattr(decoded, name)[chosen].unsqueeze(1) for name in self.reads}
+        own = select(memory, chosen.nonzero()[:, 0])
+        scores: Tensor = self(decoded._replace(**read), own, dropout)
+        return scores.squeeze(1)
 
     @abstractmethod
     def forward(self, decoded: DecoderOutput, memory: Any, dropout: nn.Module) -> Tensor:
