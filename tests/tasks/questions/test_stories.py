@@ -171,6 +171,13 @@ class TestBabi:
         with pytest.raises(UserError, match=r"'shall a b\?' is worded as no task of bAbI"):
             Babi(str(tmp_path), questions="1k").load()
 
+    def test_questions_of_the_other_collection_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "qa1_name_train.txt").write_text(TWO * 333 + "1 Mary left.\n2 Where is Mary? \toutside\t1\n")
+        (tmp_path / "qa1_name_test.txt").write_text(TWO)
+        assert Babi(str(tmp_path), tasks=[1], questions="1k").load()
+        with pytest.raises(UserError, match=r"has 1,000 questions of task 1 for training: set questions=1k"):
+            Babi(str(tmp_path), tasks=[1]).load()
+
     def test_a_download_that_fails_says_what_to_do(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path))
         with pytest.raises(UserError, match=r"cannot download .*unpack bAbI's archive elsewhere and name as root its folder"):

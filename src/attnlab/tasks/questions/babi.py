@@ -24,6 +24,8 @@ ARCHIVE = "babi.tar.gz"
 CHECKSUMS = {ARCHIVE: "f7f0bee187efca0d81c3daac1b162cda4eb7f9505dee5ad6846eabbed3dbf92e"}
 """SHA-256 of the archive, which holds the publisher's folders of 1,000 and of 10,000 questions a task."""
 FOLDERS = {"1k": "en", "10k": "en-10k"}
+COUNTS = {"1k": 1_000, "10k": 10_000}
+"""Questions of each task in training."""
 TASKS = range(1, 21)
 REMEDY = "unpack bAbI's archive elsewhere and name as root its folder with qa1_single-supporting-fact_train.txt and the others"
 
@@ -43,7 +45,8 @@ class Babi(Stories):
         base_url: where the archive is downloaded from.
 
     Raises:
-        UserError: a task that there is not; from reading, a file that is missing, damaged or cannot be downloaded.
+        UserError: a task that there is not; from reading, a file that is missing, damaged or cannot be downloaded, or as many
+            questions as the other collection has.
     """
 
     def __init__(
@@ -86,11 +89,18 @@ class Babi(Stories):
                 place = self.root or f"{self.base_url}{ARCHIVE}"
                 lacks = "no story for the test" if task not in test else f"{len(stories)} for training, where two are needed"
                 raise UserError(f"{place} has of task {task} {lacks}: leave it out of tasks")
+            self._check_count(task, sum(map(len, stories)))
             held_out = min(len(stories) - 1, max(1, round(self.val_share * len(stories))))
             random.Random(derive_seed(self.seed, f"babi, task {task}")).shuffle(stories)
             for split, part in (("val", stories[:held_out]), ("train", stories[held_out:]), ("test", test[task])):
                 found[split] += [question._replace(task=task) for story in part for question in story]
         return found
+
+    def _check_count(self, task: int, count: int) -> None:
+        """Refuse a folder of the other collection: what a run says of its data would not be so."""
+        other = next((name for name, number in COUNTS.items() if number == count), self.questions)
+        if other != self.questions:
+            raise UserError(f"{self.root} has {count:,} questions of task {task} for training: set questions={other}")
 
     def _stories(self, split: str) -> dict[int, list[list[Question]]]:
         """Return the stories of every task that is asked for."""
