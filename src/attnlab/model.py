@@ -10,7 +10,7 @@ from attnlab.attention import AttentionFactory, Part
 from attnlab.decoders import Decoder, DecoderOutput, DecoderState
 from attnlab.decoders.validation import validate_decoder
 from attnlab.encoders import Encoder, EncoderOutput
-from attnlab.encoders.validation import POSITIONS, validate_encoder
+from attnlab.encoders.validation import LENGTHS, validate_encoder
 from attnlab.errors import UserError
 from attnlab.heads import Head, TargetSpace
 from attnlab.heads.validation import validate_head
@@ -85,9 +85,15 @@ class Seq2Seq(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.memory_dropout = nn.Dropout(memory_dropout)
         initialize(self, seed)
-        encoded = validate_encoder(self.encoder, self.source_frontend.size, POSITIONS + self.decoder.tied_entities)
-        validate_head(self.head, encoded, validate_decoder(self.decoder, encoded, self.target_frontend.size))
+        self._try_parts()
         self._tie(tied_embeddings)
+
+    def _try_parts(self) -> None:
+        parts = self.encoder, self.decoder, self.head
+        only = next((part.source_length for part in parts if part.source_length), None)
+        first, second = (length + self.decoder.tied_entities for length in LENGTHS)
+        encoded = validate_encoder(self.encoder, self.source_frontend.size, (only or first, only or second))
+        validate_head(self.head, encoded, validate_decoder(self.decoder, encoded, self.target_frontend.size))
 
     def _check_source(self) -> None:
         if not self.decoder.reads_source and not self.head.writes_positions:

@@ -53,6 +53,24 @@ MISTAKES: dict[str, tuple[ParallelEncoder, str]] = {
 }
 
 
+class OneLength(ParallelEncoder):
+    """A linear layer over all positions."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.source_length, self.layer = 6, nn.Linear(6, 6)
+
+    @override
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
+        return self._output(self.layer(embeddings.transpose(1, 2)).transpose(1, 2), token_mask(embeddings, lengths))
+
+
+def test_a_part_of_one_length_is_tried_with_sources_of_it() -> None:
+    validate_encoder(OneLength(4), 4, (6, 6))
+    with pytest.raises(UserError, match=r"OneLength cannot be computed: RuntimeError: mat1 and mat2"):
+        validate_encoder(OneLength(4), 4)
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_an_encoder_that_does_not_keep_its_promise_is_refused(name: str) -> None:
     encoder, told = MISTAKES[name]

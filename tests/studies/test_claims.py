@@ -99,6 +99,20 @@ def test_a_mistake_is_told_before_anything_is_trained(claims: str, message: str,
     assert "\n" not in str(error.value)
 
 
+def test_a_claim_is_about_one_column(tmp_path: Path) -> None:
+    columns = (
+        "columns: {one: [batches.size=8], two: [batches.size=16]}, variants: {none: [attention=none], dot: [attention=dot]}"
+    )
+    for claim, refused in (("one-dot > two-dot", True), ("one-dot > one-none", False), ("two-dot is best", False)):
+        (tmp_path / "mine.yaml").write_text(
+            "defaults: [train, _self_]\nname: mine\nhydra: {sweeper: {params: {seed: '1'}}}\n"
+            f"study: {{question: 'Which?', {columns}, claims: ['{claim} on test bleu']}}\n"
+        )
+        message = "'one-dot > two-dot on test bleu': one and two are two columns, which are not compared"
+        with pytest.raises(UserError, match=message) if refused else nullcontext():
+            plan(tmp_path, "mine", [], [CONF], command=["attnlab"], scratch=tmp_path / "scratch")
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [

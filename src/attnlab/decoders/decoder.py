@@ -54,11 +54,13 @@ class Decoder(nn.Module, ABC):
         readout_size: size of what the head reads.
         reads_targets: whether it reads the tokens that were written before, beside what its attention does.
         tied_entities: elements at the beginning of every source that it takes for parts of its own, and does not read.
+        source_length: how long every source must be, or None where it may have any length.
     """
 
     attention: AttentionMechanism
     reads_targets: ClassVar[bool] = True
     tied_entities: int = 0
+    source_length: int | None = None
 
     def __init__(self, encoder: Encoder, hidden_size: int) -> None:
         super().__init__()

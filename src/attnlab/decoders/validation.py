@@ -20,7 +20,7 @@ def validate_decoder(decoder: Decoder, encoded: EncoderOutput, size: int) -> Dec
 
     Args:
         decoder: as it was made.
-        encoded: two sources, the second of them an element shorter.
+        encoded: two sources, the second of them no longer than the first.
         size: of a target embedding.
 
     Returns:
@@ -34,10 +34,11 @@ def validate_decoder(decoder: Decoder, encoded: EncoderOutput, size: int) -> Dec
     with aside(decoder), attempt(name, decoder):
         output = _read(decoder, embeddings, encoded)
         _check_form(name, decoder, output, encoded)
+        padding = int((~encoded.mask[1]).sum())
         found = {
             "the tokens come one after another, as in a search": _read_stepwise(decoder, embeddings, encoded),
             "a source is alone in its batch": _read(decoder, embeddings[:1], _cut(encoded, 0, 0)),
-            "there is no padding behind a source": _read(decoder, embeddings[1:], _cut(encoded, 1, 1)),
+            "there is no padding behind a source": _read(decoder, embeddings[1:], _cut(encoded, 1, padding)),
         }
     rows = (slice(None), slice(1), slice(1, 2))
     for (when, one), own in zip(found.items(), rows, strict=True):

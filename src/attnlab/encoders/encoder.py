@@ -33,7 +33,10 @@ class Encoder(nn.Module, ABC):
         hidden_size: size of one direction of the final state.
         num_layers: layers in the final state.
         num_directions: directions in the final state.
+        source_length: how long every source must be, or None where it may have any length.
     """
+
+    source_length: int | None = None
 
     output_size: int
     hidden_size: int

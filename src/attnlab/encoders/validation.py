@@ -7,17 +7,17 @@ from attnlab.attention.trial import are_close, aside
 from attnlab.encoders.encoder import Encoder, EncoderOutput
 from attnlab.errors import UserError, attempt
 
-POSITIONS = 4
-"""Of the longer of two sources."""
+LENGTHS = 4, 3
+"""Of two sources."""
 
 
-def validate_encoder(encoder: Encoder, size: int, positions: int = POSITIONS) -> EncoderOutput:
+def validate_encoder(encoder: Encoder, size: int, lengths: tuple[int, int] = LENGTHS) -> EncoderOutput:
     """Try what an encoder promises: states of its sizes, which depend on their own source alone.
 
     Args:
         encoder: as it was made.
         size: of an embedding.
-        positions: of the longer of two sources; the other has one less.
+        lengths: of two sources, the longer first.
 
     Returns:
         What it makes of them.
@@ -26,15 +26,16 @@ def validate_encoder(encoder: Encoder, size: int, positions: int = POSITIONS) ->
         UserError: it raises, or does not keep its promise.
     """
     name = f"the encoder {type(encoder).__name__}"
-    embeddings = torch.randn(2, positions, size, generator=torch.Generator().manual_seed(0))
-    lengths = torch.tensor([positions, positions - 1])
+    longest, length = lengths
+    embeddings = torch.randn(2, longest, size, generator=torch.Generator().manual_seed(0))
     with aside(encoder), attempt(name, encoder):
-        output: EncoderOutput = encoder(embeddings, lengths)
-        _check_form(name, encoder, output, positions)
-        alone, shorter = encoder(embeddings[:1], lengths[:1]), encoder(embeddings[1:, :-1], lengths[1:])
+        output: EncoderOutput = encoder(embeddings, torch.tensor(lengths))
+        _check_form(name, encoder, output, lengths)
+        alone = encoder(embeddings[:1], torch.tensor([longest]))
+        shorter = encoder(embeddings[1:, :length], torch.tensor([length]))
     sources = {
         "with the other sources of a batch": (alone.states, output.states[:1]),
-        "with the padding behind a source": (shorter.states, output.states[1:, :-1]),
+        "with the padding behind a source": (shorter.states, output.states[1:, :length]),
     }
     for what, (one, other) in sources.items():
         if not are_close(one, other):
@@ -44,22 +45,22 @@ def validate_encoder(encoder: Encoder, size: int, positions: int = POSITIONS) ->
     return output
 
 
-def _check_form(name: str, encoder: Encoder, output: object, positions: int) -> None:
+def _check_form(name: str, encoder: Encoder, output: object, lengths: tuple[int, int]) -> None:
     if not isinstance(output, EncoderOutput):
         raise UserError(f"{name} gives {type(output).__name__}: forward returns an EncoderOutput")
     sizes = encoder.num_layers, encoder.num_directions, encoder.hidden_size
-    wanted = {"states": (2, positions, encoder.output_size), "mask": (2, positions), "final": (2, *sizes)}
+    wanted = {"states": (2, lengths[0], encoder.output_size), "mask": (2, lengths[0]), "final": (2, *sizes)}
     found = {"states": [output.states], "mask": [output.mask], "final": [*output.final]}
     for part, tensors in found.items():
         for tensor in tensors:
             if tensor.shape != wanted[part]:
                 raise UserError(
-                    f"{name} gives {part} {tuple(tensor.shape)} for 2 sources of {positions} and {positions - 1} elements, "
+                    f"{name} gives {part} {tuple(tensor.shape)} for 2 sources of {lengths[0]} and {lengths[1]} elements, "
                     f"where its sizes say {wanted[part]}"
                 )
             if not bool(tensor.isfinite().all()):
                 raise UserError(f"{name} gives {part} that are no finite numbers for embeddings from N(0, 1)")
-    if not torch.equal(output.mask.cpu(), torch.arange(positions) < torch.tensor([[positions], [positions - 1]])):
+    if not torch.equal(output.mask.cpu(), torch.arange(lengths[0]) < torch.tensor(lengths).unsqueeze(1)):
         raise UserError(f"{name} gives a mask that is not true where a source has an element, and there alone")
 
 

@@ -37,6 +37,7 @@ class Head(nn.Module, ABC):
         writes_positions: whether a token beyond the targets' own is a position of the source.
         writes_values: whether it writes numbers, and no token.
         reads: fields of the decoder's output that the scores are made from.
+        source_length: how long every source must be, or None where it may have any length.
     """
 
     needs_copy_ids: ClassVar[bool] = False
@@ -44,6 +45,7 @@ class Head(nn.Module, ABC):
     writes_positions: ClassVar[bool] = False
     writes_values: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ("readouts",)
+    source_length: int | None = None
 
     def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace) -> None:
         super().__init__()

@@ -92,7 +92,11 @@ def _parse(text: str) -> Claim:
 
 
 def check_claims(
-    claims: Sequence[Claim], metrics: Collection[str], find: Callable[[str], str | None], labels: Collection[str]
+    claims: Sequence[Claim],
+    metrics: Collection[str],
+    find: Callable[[str], str | None],
+    labels: Collection[str],
+    columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Refuse claims about what the study does not have.
 
@@ -101,10 +105,12 @@ def check_claims(
         metrics: names of those that are measured.
         find: finds the label of a variant; None where there is no such variant.
         labels: of all variants; empty where they are not known, or are not all there on purpose.
+        columns: of a study of several tasks, the variants of each by their rows.
 
     Raises:
-        UserError: a variant or a metric that there is not, or two variants that are one.
+        UserError: a variant or a metric that there is not, two variants that are one, or that are of two columns.
     """
+    column = {label: name for name, rows in (columns or {}).items() for label in rows.values()}
     for claim in claims:
         if claim.metric not in metrics:
             raise UserError(f"study.claims: {claim.text!r}: no metric {claim.metric!r}: {nearest(claim.metric, metrics)}")
@@ -113,6 +119,12 @@ def check_claims(
                 raise UserError(f"study.claims: {claim.text!r}: no variant {label!r}: there is {'; '.join(labels)}")
         if labels and claim.other is not None and find(claim.one) == find(claim.other):
             raise UserError(f"study.claims: {claim.text!r} compares a variant with itself")
+        places = [column.get(str(find(label))) for label in claim.labels]
+        if labels and len({*places}) > 1:
+            raise UserError(
+                f"study.claims: {claim.text!r}: {' and '.join(map(str, places))} are two columns, which are not compared: "
+                "claim something within one of them"
+            )
         if len({*labels}) == 1 and claim.other is None:
             raise UserError(f"study.claims: {claim.text!r}: there is no other variant")
 

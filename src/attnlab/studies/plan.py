@@ -386,7 +386,7 @@ def _check_claims(planned: Plan, metrics: Iterable[str], labels: Mapping[tuple[s
     if claims and planned.settings["columns"]:
         first = {run.variant: run for run in reversed(planned.runs)}
         metrics = {name for run in first.values() for name in planned.config(run)["metrics"]}
-    check_claims(claims, [*metrics], lambda label: find_variant(label, labels), list(labels.values()))
+    check_claims(claims, [*metrics], lambda one: find_variant(one, labels), [*labels.values()], planned.settings["columns"])
 
 
 def _labels(planned: Plan) -> dict[tuple[str, ...], str]:

@@ -110,6 +110,7 @@ class RepeatHead(ControlHead):
         super().__init__(decoder, embedding_size, targets, criterion=criterion)
         if period > look_back:
             raise UserError(f"a period of {period} rows is longer than the {look_back} that are read: read more, or shorten it")
+        self.source_length = look_back
         self.horizon = horizon
         self.period = period
         self.idle = nn.Parameter(torch.zeros(()))
@@ -150,6 +151,7 @@ class LinearHead(ControlHead):
         horizon: Rows,
     ) -> None:
         super().__init__(decoder, embedding_size, targets, criterion=criterion)
+        self.source_length = look_back
         self.over_time = nn.Linear(look_back, horizon * len(criterion.levels))
 
     @override
