@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from attnlab.data.batches import Batch, BatchLoader, BatchOptions, BucketSampler, LengthSampler, TrainingLoader
 from attnlab.data.examples import Examples
+from attnlab.errors import UserError
 
 
 class SequenceDataModule(LightningDataModule):
@@ -49,8 +50,18 @@ class SequenceDataModule(LightningDataModule):
 
     @override
     def val_dataloader(self) -> DataLoader[Batch]:
-        """Return the validation batches."""
-        return self.evaluation_loader(self.examples("val"))
+        """Return the validation batches.
+
+        Raises:
+            UserError: fewer examples than processes, each of which Lightning wants to validate something.
+        """
+        examples = self.examples("val")
+        if (count := int((examples.source.lengths > 1).sum())) < self._world_size:
+            raise UserError(
+                f"validation has fewer examples ({count}) than there are processes ({self._world_size}), each of which needs "
+                "one: hold out more, or train in fewer processes"
+            )
+        return self.evaluation_loader(examples)
 
     @override
     def test_dataloader(self) -> list[DataLoader[Batch]]:

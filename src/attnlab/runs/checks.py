@@ -192,3 +192,4 @@ def silence_lightning() -> None:
     warnings.filterwarnings("ignore", ".*smaller than the logging interval.*")
     warnings.filterwarnings("ignore", ".*across ranks is zero.*")  # a trial of a tuning has no test set
     warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning's own use of torch
+    warnings.filterwarnings("ignore", "RNN module weights are not part.*")  # which torch cannot change where they are bfloat16

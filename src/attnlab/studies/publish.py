@@ -3,16 +3,14 @@
 import hashlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import wandb
-from matplotlib.figure import Figure
-
-from attnlab.evaluation import plots
 from attnlab.studies.collection import Study
 from attnlab.studies.lengths import measure_runs_by_length
 from attnlab.studies.table import Comparison
-from attnlab.training.loggers import wandb_session
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def publish(study: Study, comparison: Comparison) -> bool:
@@ -25,6 +23,11 @@ def publish(study: Study, comparison: Comparison) -> bool:
     logger = next((one for one in loggers if str(one.get("_target_", "")).endswith(".wandb_logger")), None)
     if logger is None:
         return False
+    import wandb  # a second, and Matplotlib half of one
+
+    from attnlab.evaluation import plots
+    from attnlab.training.loggers import wandb_session
+
     # Weights & Biases would take the texts of spreads for other columns than the numbers; the text is what is read there.
     data: list[list[Any]] = [[cell.text for cell in row] for row in comparison.rows]
     drawn = {} if study.plan.columns else figures(study)  # of several tasks there is no common curve
@@ -48,8 +51,10 @@ def publish(study: Study, comparison: Comparison) -> bool:
     return True
 
 
-def figures(study: Study) -> dict[str, Figure]:
+def figures(study: Study) -> "dict[str, Figure]":
     """Draw the learning curves, and the metric that ranks by source length, of the first finished run of each variant."""
+    from attnlab.evaluation import plots
+
     first = {label: runs[0] for label, runs in study.done().items()}
     drawn = (
         {"curves": plots.plot_curves({label: run.curve for label, run in first.items()}, study.monitor)}

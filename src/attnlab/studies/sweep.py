@@ -205,6 +205,6 @@ def log_results(results: Results) -> bool:
     """Log a comparison where its runs were logged, and tell whether they were."""
     if results.comparison is None:
         return False
-    from attnlab.studies.publish import publish  # not before: Weights & Biases and Matplotlib are imported with it
+    from attnlab.studies.publish import publish  # not before: NumPy is imported with it
 
     return publish(results.study, results.comparison)
