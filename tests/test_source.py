@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnlab import source
-from attnlab.source import PACKAGE, foreign_files, hash_code, hash_package
+from attnlab.source import PACKAGE, foreign_files, hash_code, read_package
 
 CODE = '''"""A module."""
 import math
@@ -64,7 +64,7 @@ def test_the_package_counts_as_it_was_when_it_was_imported(tmp_path: Path, monke
     package.mkdir()
     foreign.mkdir()
     monkeypatch.setattr(source, "PACKAGE", package)
-    hash_package.cache_clear()
+    read_package.cache_clear()
     try:
         before, own = hashed(package, CODE), hash_code([package])
         late = hashed(foreign, CODE)
@@ -73,15 +73,15 @@ def test_the_package_counts_as_it_was_when_it_was_imported(tmp_path: Path, monke
         assert hash_code([package]) == own
         assert hashed(foreign, CODE.replace("2.0", "3.0")) != late
     finally:
-        hash_package.cache_clear()
+        read_package.cache_clear()
 
 
 @pytest.mark.exhaustive
-def test_what_a_sweeps_runs_are_forked_from_has_imported_and_hashed_all_of_their_code(tmp_path: Path) -> None:
+def test_what_a_sweeps_runs_are_forked_from_has_imported_and_read_all_of_their_code(tmp_path: Path) -> None:
     """And has not let spaCy ask for GPUs."""
     (tmp_path / "cupy.py").write_text("raise SystemExit('asked for GPUs')")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import attnlab.runs.preload as p, attnlab.source as s; "
-    code += "assert s.hash_package.cache_info().currsize == 1 and 'cupy' not in sys.modules; "
+    code += "assert s.read_package.cache_info().currsize == 1 and 'cupy' not in sys.modules; "
     code += "names = p.run_modules(); assert len(names) > 90 and set(names) <= set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -19,18 +19,18 @@ nothing about another kind."""
 def hash_code(places: Iterable[Path]) -> str:
     """Return a hash of all Python files in some places, each a file or a folder; what they are called counts too.
 
-    The package's own files count as they were when they were first hashed. In a folder of the package, those in a folder
+    The package's own files count as they were when they were first read. In a folder of the package, those in a folder
     :data:`GENERATORS` do not count, unless they are given themselves: :func:`foreign_files` finds those that are used.
     """
     lines: set[str] = set()
     for place in (place.resolve() for place in places):
         if place.is_relative_to(PACKAGE):
-            known = hash_package()
+            known = read_package()
             own = [place] if place in known else [file for file in known if file.is_relative_to(place) and not _is_one_of(file)]
-            lines |= {f"{file.relative_to(PACKAGE).as_posix()} {known[file]}\n" for file in own}
+            lines |= {f"{file.relative_to(PACKAGE).as_posix()} {_hash_source(known[file])}\n" for file in own}
         else:
             files = [place] if place.is_file() else place.rglob("*.py")
-            lines |= {f"{file.name} {_hash_file(file)}\n" for file in files}
+            lines |= {f"{file.name} {_hash_source(file.read_bytes())}\n" for file in files}
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()[:16]
 
 
@@ -39,13 +39,14 @@ def _is_one_of(file: Path) -> bool:
 
 
 @cache
-def hash_package() -> Mapping[Path, str]:
-    """Hash every file of the package, once in a process and those forked from it: what runs is what was imported then."""
-    return {file: _hash_file(file) for file in PACKAGE.rglob("*.py")}
+def read_package() -> Mapping[Path, bytes]:
+    """Read every file of the package, once in a process and those forked from it: what runs is what was imported then."""
+    return {file: file.read_bytes() for file in PACKAGE.rglob("*.py")}
 
 
-def _hash_file(file: Path) -> str:
-    return hashlib.sha256(_write(ast.parse(file.read_bytes())).encode()).hexdigest()
+@cache
+def _hash_source(content: bytes) -> str:
+    return hashlib.sha256(_write(ast.parse(content)).encode()).hexdigest()
 
 
 def _write(node: ast.AST) -> str:

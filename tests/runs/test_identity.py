@@ -66,9 +66,9 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
 def test_code_of_the_package_that_decides_numbers_counts(module: str, counts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     path = source.PACKAGE / module
     assert path.is_file()
-    before, edited = identified(), {**source.hash_package(), path: "edited"}
+    before, edited = identified(), {**source.read_package(), path: b"edited"}
     for module in (source, identity):
-        monkeypatch.setattr(module, "hash_package", lambda: edited)
+        monkeypatch.setattr(module, "read_package", lambda: edited)
     after = identified.__wrapped__()
     assert (after.id != before.id) == (after.code != before.code) == counts
     assert after.settings == before.settings
@@ -92,9 +92,9 @@ def test_a_generator_counts_where_it_is_used(module: str, counts: bool, monkeypa
     assert path.is_file()
     hulls = ("task=pointing", "data=convex_hull")
     fingerprint = build_task(settled(*hulls)).fingerprint
-    before, edited = identified(*hulls), {**source.hash_package(), path: "edited"}
+    before, edited = identified(*hulls), {**source.read_package(), path: b"edited"}
     for room in (source, identity):
-        monkeypatch.setattr(room, "hash_package", lambda: edited)
+        monkeypatch.setattr(room, "read_package", lambda: edited)
     after = identified.__wrapped__(*hulls)
     assert (after.code != before.code) == (after.recipe != before.recipe) == counts
     assert (build_task(settled(*hulls)).fingerprint != fingerprint) == counts

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import attnlab
 from attnlab.config import WITHOUT_EFFECT, targets, without_keys
 from attnlab.runs.record import metric_name
-from attnlab.source import PACKAGE, foreign_files, hash_code, hash_package
+from attnlab.source import PACKAGE, foreign_files, hash_code, read_package
 from attnlab.tasks.task import Task
 
 ROOMS = ("attention", "layers", "encoders", "decoders", "heads", "search", "data", "evaluation", "training")
@@ -28,7 +28,7 @@ IDLE = (
 )
 """Modules and folders of these rooms that decide no number of a run."""
 
-hash_package()  # now: what is edited later is not what this process has imported
+read_package()  # now: what is edited later is not what this process has imported
 
 
 class Identity(NamedTuple):
@@ -87,7 +87,7 @@ def hash_run_code(config: Mapping[str, Any], task: Task) -> str:
 
 def run_modules() -> list[str]:
     """Return the names of the package's modules that decide the numbers of any run, those of every task included."""
-    files = _run_files() | {file for file in hash_package() if file.is_relative_to(PACKAGE / "tasks")}
+    files = _run_files() | {file for file in read_package() if file.is_relative_to(PACKAGE / "tasks")}
     names = (".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts) for file in files)
     return sorted(name.removesuffix(".__init__") for name in names)
 
@@ -95,5 +95,5 @@ def run_modules() -> list[str]:
 def _run_files() -> set[Path]:
     places, idle = ([PACKAGE / name for name in names] for names in ((*ROOMS, *MODULES), IDLE))
     return {
-        file for file in hash_package() if any(map(file.is_relative_to, places)) and not any(map(file.is_relative_to, idle))
+        file for file in read_package() if any(map(file.is_relative_to, places)) and not any(map(file.is_relative_to, idle))
     }
