@@ -56,6 +56,7 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
         ("runs/execution.py", True),
         ("runs/evaluation.py", True),
         ("training/loggers.py", False),
+        ("decoders/validation.py", False),
         ("evaluation/plots.py", False),
         ("tasks/pointing/generators/sort.py", False),
         ("studies/comparison.py", False),

@@ -36,12 +36,11 @@ class Encoder(nn.Module, ABC):
         source_length: how long every source must be, or None where it may have any length.
     """
 
-    source_length: int | None = None
-
     output_size: int
     hidden_size: int
     num_layers: int
     num_directions: int
+    source_length: int | None = None
 
     @abstractmethod
     def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:

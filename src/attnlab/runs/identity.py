@@ -20,6 +20,11 @@ MODULES = ["model.py", "seeding.py", "tasks/task.py", "tasks/predictor.py"]
 MODULES += ["runs/assembly.py", "runs/execution.py", "runs/evaluation.py"]
 IDLE = (
     "attention/interventions.py",
+    "attention/trial.py",
+    "attention/validation.py",
+    "encoders/validation.py",
+    "decoders/validation.py",
+    "heads/validation.py",
     "evaluation/heatmaps.py",
     "evaluation/plots.py",
     "evaluation/significance",
