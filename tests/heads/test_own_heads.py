@@ -91,6 +91,19 @@ def test_a_head_that_does_not_keep_its_promise_is_refused(name: str) -> None:
         validate_head(make(), encoded(), decoded())
 
 
+class Bare(Own):
+    """Has no parameter, as a head that points by a product has none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.projection = nn.ZeroPad1d((0, TOKENS - SIZE))  # type: ignore[assignment]
+
+
+def test_a_head_may_have_no_parameter() -> None:
+    assert not list(Bare().parameters())
+    validate_head(Bare(), encoded(), decoded())
+
+
 def test_a_head_that_keeps_it_is_left_as_it_was() -> None:
     head = Own()
     validate_head(head, encoded(), decoded())

@@ -37,6 +37,8 @@ def validate_head(head: Head, encoded: EncoderOutput, decoded: DecoderOutput) ->
             )
         head.train()
         with torch.enable_grad():
+            # A head without parameters teaches the parts before it.
+            decoded = decoded._replace(**{part: getattr(decoded, part).clone().requires_grad_() for part in head.reads})
             learned = head.score_chosen(decoded, head.prepare(encoded, _copy_ids(head, encoded)), nn.Identity(), chosen)
             loss = head.loss(learned, _labels(head, learned))
     if loss.shape or not bool(loss.isfinite()):
