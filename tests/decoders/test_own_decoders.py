@@ -11,8 +11,7 @@ from typing_extensions import override
 from attnlab.attention import Memory, NoAttention
 from attnlab.decoders import Decoder, DecoderOutput, DecoderState
 from attnlab.decoders.validation import validate_decoder
-from attnlab.encoders import EncoderOutput
-from attnlab.encoders.encoder import Encoder
+from attnlab.encoders import EmbeddingEncoder, EncoderOutput
 from attnlab.errors import UserError
 
 SIZE = 4
@@ -24,17 +23,6 @@ Read = Callable[[Tensor, Tensor, Tensor], Tensor]
 def encoded() -> EncoderOutput:
     states = torch.randn(2, 4, SIZE, generator=torch.Generator().manual_seed(1))
     return EncoderOutput(states, MASK, (states[:, :1, None],))
-
-
-class Sizes(Encoder):
-    """An encoder that is asked for its sizes alone."""
-
-    output_size = hidden_size = SIZE
-    num_layers = num_directions = 1
-
-    @override
-    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
-        raise NotImplementedError
 
 
 def mean(source: EncoderOutput) -> Tensor:
@@ -49,7 +37,7 @@ class Own(Decoder):
     """States by a function of embeddings, a summary of the source, and the state before."""
 
     def __init__(self, read: Read = running, summary: Summary = mean, *, feeds_back: bool = True) -> None:
-        super().__init__(Sizes(), SIZE)
+        super().__init__(EmbeddingEncoder(SIZE), SIZE)
         self.attention = NoAttention(SIZE, SIZE, SIZE)
         self.read, self.summary, self.feeds_back = read, summary, feeds_back
 

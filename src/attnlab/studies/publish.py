@@ -23,7 +23,7 @@ def publish(study: Study, comparison: Comparison) -> bool:
     logger = next((one for one in loggers if str(one.get("_target_", "")).endswith(".wandb_logger")), None)
     if logger is None:
         return False
-    import wandb  # a second, and Matplotlib half of one
+    import wandb  # not before: runs that log elsewhere need neither this nor Matplotlib
 
     from attnlab.evaluation import plots
     from attnlab.training.loggers import wandb_session
