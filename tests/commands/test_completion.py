@@ -59,7 +59,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("train -cd options attention=ow", ["attention=own"]),
         ("train attention=ow", []),
         ("study min", ["mine"]),
-        ("study scores/", ["scores/full", "scores/long", "scores/small", "scores/temperature"]),
+        ("study scores/", ["scores/full", "scores/long", "scores/small", "scores/small_temperature", "scores/temperature"]),
         ("study mine ext", ["extra="]),
         ("study mine --dry", ["--dry-run"]),
         ("study nothing ext", []),
