@@ -150,7 +150,8 @@ def from_weights(
     """Link every target word to the source word that its tokens look at most; to none where two share the largest weight.
 
     The tokens of a source word add up their weights; those of a target word are averaged. The end symbol, and any token outside
-    the words, is left out.
+    the words, is left out. Where all tokens of the source words have one weight there is no link either, for the word of most
+    tokens would be looked at most.
 
     Args:
         weights: (target tokens with the end symbol, source tokens with the end symbol); row t was computed to write token t.
@@ -164,9 +165,14 @@ def from_weights(
     if not rows or not source or not weights.numel():
         return set()
     words, first, end = (np.array(column) for column in zip(*rows, strict=True))
-    looked = _merge(_merge(weights, first, end, dim=0, average=True), *np.array(source).T, dim=1).numpy()
+    spans = np.array(source)
+    by_token = _merge(weights, first, end, dim=0, average=True)
+    looked = _merge(by_token, *spans.T, dim=1).numpy()
     largest = looked.max(axis=1)
     clear = ((looked == largest[:, None]).sum(axis=1) == 1) & (largest > 0)
+    if (spans[:, 0] < spans[:, 1]).sum() > 1:
+        of_words = np.concatenate([np.arange(*span) for span in spans])
+        clear &= np.ptp(by_token.numpy()[:, of_words], axis=1) > 0
     return set(zip(looked.argmax(axis=1)[clear].tolist(), words[clear].tolist(), strict=True))
 
 
