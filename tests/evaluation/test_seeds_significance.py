@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.integrate import quad
 
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.metrics import ExactMatch, Loss
@@ -97,6 +98,37 @@ def test_the_level_holds_whichever_varies_more_seeds_or_examples(seeds: int, bet
     assert stars / times <= most(times)
 
 
+@pytest.mark.parametrize("freedom", [2, 4, 8])
+@pytest.mark.parametrize("level", [0.05, 0.01, 0.001, 0.0002])
+@pytest.mark.parametrize("examples", [0.0, 0.05, 0.25, 1.0, 4.0])
+def test_the_level_holds_where_holms_correction_asks_for_a_small_one(freedom: int, level: float, examples: float) -> None:
+    """With a variance of one between seeds, which they estimate, and one of examples that is known, by an integral."""
+
+    def rate(exponent: float) -> float:
+        chance = math.exp(-exponent)  # of an estimate as small
+        estimate = float(stats.chi2.ppf(chance, freedom)) / freedom
+        half = Difference(0.0, (Part(estimate, freedom), Part(examples, 1e6))).half_width(1 - level)
+        return chance * 2 * float(stats.norm.sf(half / math.sqrt(1 + examples)))
+
+    assert quad(rate, 0, 40, limit=200)[0] <= 1.005 * level
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.999, 0.9999])
+def test_more_variance_makes_no_interval_narrower(confidence: float) -> None:
+    for freedom in (1, 2, 4, 8):
+        differences = [Difference(0.0, (Part(1.0, freedom), Part(examples, 149))) for examples in np.arange(0, 3, 0.1)]
+        widths = [difference.half_width(confidence) for difference in differences]
+        assert widths == sorted(widths)
+
+
+@pytest.mark.parametrize("freedom", [1.0, 2.0, 2.0041, 2.3, 2.6, 4.0, 999.0])
+@pytest.mark.parametrize("ratio", [0.0, 0.01, 0.53, 2.0, 9.0, 30.0])
+def test_of_one_part_p_is_students(freedom: float, ratio: float) -> None:
+    assert Difference(3 * ratio, (Part(9.0, freedom),)).p == pytest.approx(
+        max(2 * stats.t.sf(ratio, freedom), 2e-100), rel=1e-6
+    )
+
+
 @pytest.mark.parametrize(("fewer", "more"), [(2, 5), (2, 10), (3, 10), (5, 10)])
 @pytest.mark.parametrize("apart", [1 / 3, 1.0, 3.0])
 def test_a_few_seeds_beside_many_are_not_trusted_too_much(fewer: int, more: int, apart: float) -> None:
@@ -132,9 +164,8 @@ def test_a_difference_is_what_the_variance_components_say() -> None:
     assert found.parts[0] == pytest.approx((sum(variances), freedom))
     assert found.parts[1] == pytest.approx((examples, 39))
     assert examples > 0
-    variance = sum(variances) + examples
-    critical = (sum(variances) * stats.t.ppf(0.975, freedom) + examples * stats.t.ppf(0.975, 39)) / variance
-    assert found.interval() == pytest.approx((apart.mean() - critical * variance**0.5, apart.mean() + critical * variance**0.5))
+    half = math.sqrt(sum(variances) * stats.t.ppf(0.975, freedom) ** 2 + examples * stats.t.ppf(0.975, 39) ** 2)
+    assert found.interval() == pytest.approx((apart.mean() - half, apart.mean() + half))
     assert min(map(abs, found.interval(1 - found.p))) == pytest.approx(0, abs=1e-6)
 
 

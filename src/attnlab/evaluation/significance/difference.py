@@ -1,7 +1,6 @@
 """A difference of two systems with what it may be off by: interval and p-value."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +12,8 @@ ROUNDING = 1e-10
 """Differences of values that differ by less, relative to these, are one: sums in another order are rounded otherwise."""
 STEPS = 40
 """Bisections of the logarithm of a p-value."""
+LEAST = -230.0
+"""Of the logarithm of half a p-value: below e^-250 ``stdtrit`` gives infinities and NaN."""
 
 
 class Part(NamedTuple):
@@ -31,9 +32,10 @@ class Part(NamedTuple):
 class Difference:
     """The difference of two systems, d, whose variance V = Σ_k V_k has several sources.
 
-    Its confidence interval is d ± c √V. The critical value c is the mean of the parts' critical values of Student's t,
-    weighted by their variances (Cochran and Cox 1957), c = Σ_k V_k t(ν_k) / V: unlike Satterthwaite's, it holds its level
-    with three runs beside a thousand examples, whichever of both varies more. p is the level at which the interval reaches 0.
+    Its confidence interval is d ± √(Σ_k V_k t(ν_k)²), t being the critical values of Student's t (Banerjee 1960): unlike
+    Satterthwaite's, it holds its level with three runs beside a thousand examples, whichever of both varies more, at any level;
+    the mean of the critical values weighted by V_k (Cochran and Cox 1957) does not at the small ones that Holm's correction
+    asks for, where it would also be narrower the more examples vary. p is the level at which the interval reaches 0.
 
     Where nothing varies and d is not 0, nothing shows how far others would lie apart: there is no interval and no p.
 
@@ -62,8 +64,14 @@ class Difference:
         return (low, high) if low < high else (math.nan, math.nan)
 
     def half_width(self, confidence: float = 1 - LEVEL) -> float:
-        """Return c √V."""
-        return _critical(self.parts, self.variance, (1 - confidence) / 2) * math.sqrt(self.variance)
+        """Return half of the interval."""
+        return self._half_width((1 - confidence) / 2)
+
+    def _half_width(self, tail: float) -> float:
+        """Return what a difference of nothing exceeds with some probability, to one side."""
+        if not self.variance > 0:
+            return self.variance
+        return math.sqrt(sum(part.variance * float(stdtrit(part.freedom, tail)) ** 2 for part in self.parts if part.variance))
 
     @property
     def p(self) -> float:
@@ -73,19 +81,11 @@ class Difference:
             return math.nan
         if not variance:
             return 1.0
-        ratio = abs(self.value) / math.sqrt(variance)
-        low, high = -700.0, math.log(0.5)  # of the logarithm of p / 2
+        low, high = LEAST, math.log(0.5)  # of the logarithm of p / 2
         for _ in range(STEPS):
             middle = (low + high) / 2
-            if _critical(self.parts, variance, math.exp(middle)) > ratio:
+            if self._half_width(math.exp(middle)) > abs(self.value):
                 low = middle
             else:
                 high = middle
         return min(1.0, 2 * math.exp(high))
-
-
-def _critical(parts: Sequence[Part], variance: float, tail: float) -> float:
-    """Return what Student's t exceeds with some probability, averaged over the parts."""
-    if not variance > 0:
-        return math.nan if math.isnan(variance) else 0.0
-    return -sum(part.variance * float(stdtrit(part.freedom, tail)) for part in parts if part.variance) / variance
