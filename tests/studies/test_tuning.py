@@ -143,6 +143,11 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "grid": ({"trials": 3, "keys": {"optimizer.lr": [0.1, 0.2]}}, "have 2 combinations: lower it"),
     "place": ({"trials": 1, "keys": {"seed": [5]}}, "decides where a run lies"),
     "idle": ({"trials": 1, "keys": {"logger.project": ["a"]}}, "decides where a run lies, or no figure"),
+    "search": (
+        {"trials": 1, "keys": {"search.width": [1, 5]}},
+        "validated by a greedy search, so that search.width",
+    ),
+    "penalty": ({"trials": 1, "keys": {"search/length_penalty": ["gnmt"]}}, "or tune one of search.max_length_factor, search."),
 }
 
 

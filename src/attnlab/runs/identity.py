@@ -5,12 +5,14 @@ import inspect
 import json
 import pkgutil
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import attnlab
 from attnlab.config import WITHOUT_EFFECT, targets, without_keys
 from attnlab.runs.record import metric_name
+from attnlab.search import Search
 from attnlab.source import PACKAGE, foreign_files, hash_code, read_package
 from attnlab.tasks.task import Task
 
@@ -61,7 +63,10 @@ def identify(config: Mapping[str, Any], task: Task) -> Identity:
         id=_hash(config, fingerprint, code),
         settings=_hash(config, task.content),
         training=_hash(
-            {**config, "metrics": _watched_metrics(config)}, fingerprint, code, leave_out=("search", "name", "test")
+            {**config, "metrics": _watched_metrics(config), "search": _limits(config)},
+            fingerprint,
+            code,
+            leave_out=("name", "test"),
         ),
         recipe=_hash(config, fingerprint, code, leave_out=("seed", "name")),
         code=code,
@@ -72,6 +77,12 @@ def _watched_metrics(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the nodes of the metrics that choose the checkpoint, stop the training or lower the learning rate."""
     watched = {metric_name(part["monitor"]) for part in (config, config["scheduler"]) if part and part.get("monitor")}
     return {name: node for name, node in config["metrics"].items() if name in watched}
+
+
+def _limits(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits of hypotheses, which hold in validation too; of a search nothing else decides a training."""
+    search = config.get("search") or {}
+    return {limit.name: search.get(limit.name, limit.default) for limit in fields(Search)}
 
 
 def _hash(config: Mapping[str, Any], *facts: str, leave_out: Collection[str] = ()) -> str:

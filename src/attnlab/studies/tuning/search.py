@@ -1,6 +1,7 @@
 """What a study tunes before its runs, and the trials that are made of every variant. Nothing heavy is imported first."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,9 +129,24 @@ def parse_tuning(node: object) -> Tuning | None:
     return tuning
 
 
+def _check_limit(key: str, name: str) -> None:
+    from dataclasses import fields
+
+    from attnlab.search import Search
+
+    limits = [f"search.{limit.name}" for limit in fields(Search)]
+    if key not in limits:
+        raise UserError(
+            f"{name}: trials are validated by a greedy search, so that {key} changes no score of theirs: make it a variant, or "
+            f"tune one of {', '.join(limits)}"
+        )
+
+
 def _space(key: str, space: object) -> Interval | list[Value]:
     name = f"study.tune.keys.{key}"
     check_settable(key, name)
+    if re.match(r"search([./]|$)", key):
+        _check_limit(key, name)
     if isinstance(space, list):
         if not space or not all(isinstance(value, Value) for value in space):
             raise UserError(f"{name}: a list of values has one or more, each a number, a text, true or false, not {space}")
