@@ -3,6 +3,7 @@
 import fcntl
 import json
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -51,19 +52,26 @@ def test_a_process_of_another_host_that_died_is_waited_for_once(pair: tuple[RunL
         assert time.monotonic() - begun < 1.0, "of this host the system knows who is alive"
 
 
+@pytest.mark.parametrize("left", [None, '{"host": "elsewhere", "process": 1, "sign": 3}'], ids=["nothing", "a dead one's sign"])
 def test_of_two_hosts_that_begin_at_the_same_moment_one_does(
-    pair: tuple[RunLock, RunLock], monkeypatch: pytest.MonkeyPatch
+    left: str | None, pair: tuple[RunLock, RunLock], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, _ = pair
-    unlink = Path.unlink
+    """Both have looked before either writes its sign."""
+    here, there = pair
+    if left:
+        here.holder_file.write_text(left)
+    look = here._find_dead
+    with ExitStack() as other:
 
-    def lose(path: Path, missing_ok: bool = False) -> None:
-        unlink(path, missing_ok=missing_ok)
-        path.write_text('{"host": "there", "process": 1, "sign": 0}')
+        def look_and_lose() -> bytes:
+            seen = look()
+            other.enter_context(there.hold())
+            return seen
 
-    monkeypatch.setattr(Path, "unlink", lose)
-    with pytest.raises(BusyError, match="a process on there"), here.hold():
-        pass
+        monkeypatch.setattr(here, "_find_dead", look_and_lose)
+        with pytest.raises(BusyError, match="a process on there"), here.hold():
+            pass
+        assert there.holder_file.is_file(), "whoever is refused takes nothing away"
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"sign": 1}'])

@@ -79,8 +79,7 @@ class RunLock:
             lacks = error.errno in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
             raise UserError(_without_locks(folder) if lacks else f"cannot write {folder}: {error.strerror}") from error
         try:
-            self._wait_for_other_host()
-            with self._signs_of_life():
+            with self._signs_of_life(self._find_dead()):
                 yield
         finally:
             lock.release()
@@ -93,15 +92,15 @@ class RunLock:
             return None
         return None if host == self.host else str(host)
 
-    def _wait_for_other_host(self) -> None:
-        """Return once the process of another host gives no more signs of life.
+    def _find_dead(self) -> bytes:
+        """Return the last sign of a process that is dead; that of another host is waited for to change.
 
         Raises:
             BusyError: it does.
         """
-        if (host := self._other_host()) is None:
-            return
-        seen = self._sign()
+        seen, host = self._sign(), self._other_host()
+        if host is None:
+            return seen
         # Its clock may be another one: what counts is whether anything changes here.
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
@@ -109,7 +108,8 @@ class RunLock:
             if (sign := self._sign()) != seen:
                 if sign:
                     raise BusyError(f"a process on {host} works on {self.path.parent}")
-                return
+                return sign
+        return seen
 
     def _sign(self) -> bytes:
         try:
@@ -118,7 +118,7 @@ class RunLock:
             return b""
 
     @contextmanager
-    def _signs_of_life(self) -> Iterator[None]:
+    def _signs_of_life(self, dead: bytes) -> Iterator[None]:
         ended = Event()
 
         def write() -> None:
@@ -130,7 +130,8 @@ class RunLock:
 
         writer = Thread(target=write, name="signs of life", daemon=True)
         try:
-            self.holder_file.unlink(missing_ok=True)  # of a process that died
+            if self._sign() == dead:  # and not that of a host that was faster
+                self.holder_file.unlink(missing_ok=True)
             with self.holder_file.open("x", encoding="utf-8") as file:  # of two hosts at the same moment one succeeds
                 file.write(self._sign_of_life(0))
         except FileExistsError:
