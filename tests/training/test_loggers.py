@@ -22,6 +22,12 @@ def test_a_second_start_leaves_the_curve_of_the_first(tmp_path: Path) -> None:
     ]
 
 
+def test_a_table_has_the_measures_of_the_tests(cli: Cli, tmp_path: Path) -> None:
+    assert cli("train", *TINY, "logger=csv") == 0
+    (file,) = tmp_path.glob("runs/train/*/seed=1/csv/metrics.csv")
+    assert {"val/bleu", "test/bleu", "parameters"} <= set(file.read_text().splitlines()[0].split(","))
+
+
 def test_tensorboard_has_curves_hyperparameters_and_heatmaps(cli: Cli, tmp_path: Path) -> None:
     assert cli("train", *TINY, "logger=tensorboard", "attention=dot") == 0
     (folder,) = tmp_path.glob("runs/train/*/seed=1/tensorboard")

@@ -160,7 +160,11 @@ def csv_logger(run: RunInfo) -> Iterator[Logger]:
     if written.is_file() and is_first_process():  # which Lightning would remove
         names = (f"{written.stem}.{number}{written.suffix}" for number in count(1))
         written.rename(next(path for name in names if not (path := written.with_name(name)).exists()))
-    yield CSVLogger(run.folder, name="csv", version="")
+    logger = CSVLogger(run.folder, name="csv", version="")
+    try:
+        yield logger
+    finally:
+        logger.save()  # Lightning's does when a stage ends, after which the measures of the tests come
 
 
 @contextmanager
