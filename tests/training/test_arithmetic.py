@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnlab.attention import Attention
 from attnlab.data.batches import Batch
 from attnlab.training.arithmetic import count_multiply_adds, flop_counter
 from composing import VOCABULARY, model, sentences
@@ -25,6 +26,16 @@ def test_products_of_every_kind_are_counted() -> None:
         found.append(counter.get_total_flops() // 2)
     parts = [2 * 5 * 3 * 4, 2 * 5 * 4 * 4 * (3 + 4), 2 * (2 * 3 * 5 * 6 * 4), 2 * 5 * 3]
     assert found == [sum(parts[: count + 1]) for count in range(4)]
+
+
+def test_what_flex_attention_computes_is_counted_as_its_parts_are() -> None:
+    source, lengths = sentences(SOURCE)
+    target, target_lengths = sentences(TARGET)
+    batch = Batch(source, lengths, target, target_lengths, target[:, 1:], torch.arange(3), None, None)
+    overrides = ["attention=scaled_dot", "decoder=transformer", "decoder.heads=2"]
+    made = {name: model(*overrides, f"attention.kernel={name}", dtype=torch.float32).eval() for name in ("eager", "flex")}
+    assert count_multiply_adds(made["flex"], [batch]) == count_multiply_adds(made["eager"], [batch]) > 0
+    assert {part.kernel for part in made["flex"].modules() if isinstance(part, Attention)} == {"flex"}
 
 
 @pytest.mark.parametrize("attention", ["none", "dot"])
