@@ -329,6 +329,8 @@ def test_dropout_of_the_memory_thins_what_the_decoder_reads_in_training_alone(
         (["attention=mocha", "attention/score@attention.normalizer.selection=location"], 100),
         (["encoder=history", f"encoder.{LIMITED}"], 7),
         (["encoder=dual_stage", "encoder.max_length=8"], 8),
+        (["encoder=dual_stage", "encoder.max_length=3"], 3),
+        (["attention/score=location", "attention.score.max_length=2"], 2),
         (["head=pointing", "attention/score@head.score=general", f"head.{LIMITED}", "attention=location"], 7),
         (["attention=multihead", "attention/score=general", f"attention.{LIMITED}"], 7),
     ],

@@ -46,7 +46,8 @@ class Seq2Seq(nn.Module):
         head: makes the head from (decoder, size of a target vector, targets).
         embedding_size: asked of both frontends.
         dropout: on the vectors of both sides and on the readout, a probability.
-        memory_dropout: on the encoder's states, before decoder and attention read them, a probability.
+        memory_dropout: on the encoder's states, before decoder and attention read them, a probability; the last states,
+            by which a bridge starts the decoder, are not among them.
         tied_embeddings: what shares one matrix: nothing, the target embedding and the head ("target": Press and Wolf 2017), or
             the source embedding too ("all", which needs one vocabulary for both).
 
@@ -92,7 +93,8 @@ class Seq2Seq(nn.Module):
         parts = self.encoder, self.decoder, self.head
         only = next((part.source_length for part in parts if part.source_length), None)
         first, second = (length + self.decoder.tied_entities for length in LENGTHS)
-        encoded = validate_encoder(self.encoder, self.source_frontend.size, (only or first, only or second))
+        longest = only or min(first, self.max_source_length or first)
+        encoded = validate_encoder(self.encoder, self.source_frontend.size, (longest, only or min(second, longest - 1)))
         validate_head(self.head, encoded, validate_decoder(self.decoder, encoded, self.target_frontend.size))
 
     def _check_source(self) -> None:

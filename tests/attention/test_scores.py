@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import dropout, rrelu
 
 from attnlab.attention import Query
-from attnlab.attention.scores import Score, score_within, validate_score
+from attnlab.attention.scores import Network, Score, score_within, validate_score
 from attnlab.errors import UserError
 from conftest import options
 from parts import agree, attention, inputs, parameters, part, score
@@ -136,6 +137,27 @@ def test_a_limit_of_memory_changes_neither_scores_nor_gradients_but_what_is_kept
         limited, less = within(rows)
         agree(limited, whole, [query, states, *made.parameters()])
         assert less < most if made.pair_size else less == most
+
+
+@pytest.mark.parametrize("activation", ["dropout", "rrelu"])
+def test_a_limit_of_memory_leaves_the_gradients_of_a_score_that_draws(activation: str) -> None:
+    """The logits are linear in the last weights w: w · ∂(Σ e)/∂w = Σ e, if both are of the same draw."""
+
+    class Drawing(nn.Module):
+        def forward(self, hidden: Tensor) -> Tensor:
+            return dropout(hidden, 0.5) if activation == "dropout" else rrelu(hidden, training=True)
+
+    made = Network(4, 4, hidden_sizes=(6,), activation=Drawing).double()
+    query, _, states = inputs(target=6, query=4, memory=4)
+    logits = score_within(made, query, made.project_keys(states), 0)
+    (last,) = (weight for name, weight in made.named_parameters() if weight.shape == (1, 6))
+    logits.sum().backward()
+    torch.testing.assert_close((last * last.grad).sum(), logits.sum())
+
+
+@pytest.mark.parametrize("longest", [2, 3, 5])
+def test_a_score_of_few_positions_is_tried_with_as_many(longest: int) -> None:
+    validate_score(part("score", "location", max_length=longest)(4, 4))
 
 
 def test_options_of_scores_are_in_their_equations() -> None:

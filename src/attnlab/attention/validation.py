@@ -19,8 +19,6 @@ GROUPS = ("keys", "window", "normalizer", "history")
 """The parts, but for the score, which is tried by itself."""
 PartKind = TypeVar("PartKind", bound=Part)
 QUERIES, POSITIONS = 3, 4
-MASK = torch.tensor([[True, True, True, True], [True, True, True, False]])
-"""Of two sources, one of them a token shorter."""
 
 
 class Sizes(NamedTuple):
@@ -52,16 +50,20 @@ def validate_parts(attention: "Attention", sizes: Sizes) -> None:
     """
     draw = torch.Generator().manual_seed(0)
     query = Query(*(torch.randn(2, QUERIES, size, generator=draw) for size in (sizes.query, sizes.embedding)))
-    states = torch.randn(2, POSITIONS, sizes.memory, generator=draw)
+    limits = (part.max_length for part in attention.modules() if isinstance(part, Part))
+    positions = min(limit or POSITIONS for limit in (POSITIONS, *limits))
+    states = torch.randn(2, positions, sizes.memory, generator=draw)
+    mask = torch.ones(2, positions, dtype=torch.bool)
+    mask[1, -1] = False  # one source is a token shorter
     with aside(attention):
         _try_keys(attention.keys, states)
-        _try_window(attention.window)
-        _try_normalizer(attention, attention.memory(states, MASK))
-        _try_history(attention, attention.memory(states, MASK))
-        _try_whole(attention, query, states)
+        _try_window(attention.window, mask)
+        _try_normalizer(attention, attention.memory(states, mask))
+        _try_history(attention, attention.memory(states, mask))
+        _try_whole(attention, query, states, mask)
         attention.train()
         with torch.enable_grad():
-            _try_learning(attention, query, states)
+            _try_learning(attention, query, states, mask)
 
 
 def _name(group: str, part: Part) -> str:
@@ -76,24 +78,25 @@ def _try_keys(keys: Keys, states: Tensor) -> None:
         raise UserError(f"{name} give {type(pair).__name__}: forward returns two tensors, keys and values")
     with attempt(name, keys):
         shapes = [tuple(part.shape) for part in pair]
-    wanted = [(2, POSITIONS, keys.key_size), (2, POSITIONS, keys.value_size)]
+    positions = states.shape[1]
+    wanted = [(2, positions, keys.key_size), (2, positions, keys.value_size)]
     if shapes != wanted:
         raise UserError(
-            f"{name}: keys and values of 2 sources of {POSITIONS} positions have the shapes {shapes}, and by "
+            f"{name}: keys and values of 2 sources of {positions} positions have the shapes {shapes}, and by "
             f"key_size and value_size {wanted}"
         )
     if not all(bool(part.isfinite().all()) for part in pair):
         raise UserError(f"{name} give keys or values that are no finite numbers")
 
 
-def _try_window(window: Window) -> None:
+def _try_window(window: Window, mask: Tensor) -> None:
     name = _name("window", window)
     with attempt(name, window):
-        region = window(torch.zeros(2, QUERIES, window.query_size), MASK, torch.zeros(2, dtype=torch.long))
-        allowed = region.allowed.expand(2, QUERIES, POSITIONS)
+        region = window(torch.zeros(2, QUERIES, window.query_size), mask, torch.zeros(2, dtype=torch.long))
+        allowed = region.allowed.expand(2, QUERIES, mask.shape[1])
     if allowed.dtype != torch.bool:
         raise UserError(f"{name} allows positions by {allowed.dtype}: it must be torch.bool")
-    if bool((allowed & ~MASK.unsqueeze(1)).any()):
+    if bool((allowed & ~mask.unsqueeze(1)).any()):
         raise UserError(f"{name} allows positions where a source has no token")
     if not bool(allowed.any(-1).all()):
         raise UserError(f"{name} allows no position to some queries of a source that has tokens")
@@ -106,8 +109,8 @@ def _try_normalizer(attention: "Attention", memory: Memory) -> None:
     normalizer, state = attention.normalizer, attention.start(memory)
     name = _name("normalizer", normalizer)
     queries = torch.zeros(2, 1, attention.window.query_size)
-    logits = torch.linspace(-1, 2, 2 * POSITIONS).view(2, 1, POSITIONS)
-    allowed = MASK.unsqueeze(1)
+    allowed = memory.mask.unsqueeze(1)
+    logits = torch.linspace(-1, 2, allowed.numel()).view_as(allowed)
     with attempt(name, normalizer):
         weights, _ = normalizer.advance(logits, allowed, queries, memory, state.normalizer)
         sums = weights.sum(-1)
@@ -130,8 +133,9 @@ def _try_history(attention: "Attention", memory: Memory) -> None:
     """Let a history follow two target tokens."""
     history, state = attention.history, attention.start(memory).history
     name, queries = _name("history", history), torch.zeros(2, 1, attention.window.query_size)
-    logits = torch.linspace(-1, 2, 2 * POSITIONS).view(2, 1, POSITIONS)
-    weights = logits.masked_fill(~MASK.unsqueeze(1), -torch.inf).softmax(-1)
+    allowed = memory.mask.unsqueeze(1)
+    logits = torch.linspace(-1, 2, allowed.numel()).view_as(allowed)
+    weights = logits.masked_fill(~allowed, -torch.inf).softmax(-1)
     for _ in range(2):
         with attempt(name, history):
             changed = {"keys": (history.adjust_keys(memory.keys, state), memory.keys)}
@@ -153,7 +157,7 @@ def _name_own(attention: "Attention") -> tuple[str, Part]:
     return f"an attention with {', '.join(_name(group, part) for group, part in own.items())}", next(iter(own.values()))
 
 
-def _try_whole(attention: "Attention", query: Query, states: Tensor) -> None:
+def _try_whole(attention: "Attention", query: Query, states: Tensor, mask: Tensor) -> None:
     def answer(query: Query, states: Tensor, mask: Tensor) -> Tensor:
         memory = attention.memory(states, mask)
         answered: AttentionOutput = attention(query, memory, attention.start(memory))
@@ -165,7 +169,7 @@ def _try_whole(attention: "Attention", query: Query, states: Tensor) -> None:
     name, own = _name_own(attention)
     first, last = slice(1), slice(1, 2)
     with attempt(name, own):
-        whole, memory, steps = answer(query, states, MASK), attention.memory(states, MASK), []
+        whole, memory, steps = answer(query, states, mask), attention.memory(states, mask), []
         state = attention.start(memory)
         for t in range(QUERIES):
             context, _, state = attention(Query(*(part[:, t : t + 1] for part in query)), memory, state)
@@ -173,9 +177,9 @@ def _try_whole(attention: "Attention", query: Query, states: Tensor) -> None:
         same = {
             "is not the same for a sequence of queries and for one after another: a part looks at other queries, or carries "
             "something from one to the next without saying sequential = True": (torch.cat(steps, dim=1), whole),
-            "changes with the other sources of a batch": (answer(rows(query, first), states[first], MASK[first]), whole[first]),
+            "changes with the other sources of a batch": (answer(rows(query, first), states[first], mask[first]), whole[first]),
             "changes with the padding behind a source": (
-                answer(rows(query, last), states[last, :-1], MASK[last, :-1]),
+                answer(rows(query, last), states[last, :-1], mask[last, :-1]),
                 whole[last],
             ),
         }
@@ -186,9 +190,9 @@ def _try_whole(attention: "Attention", query: Query, states: Tensor) -> None:
             raise UserError(f"the context that {name} computes {complaint}")
 
 
-def _try_learning(attention: "Attention", query: Query, states: Tensor) -> None:
+def _try_learning(attention: "Attention", query: Query, states: Tensor, mask: Tensor) -> None:
     with attempt(*_name_own(attention)):
-        memory = attention.memory(states, MASK)
+        memory = attention.memory(states, mask)
         context, weights, _ = attention(query, memory, attention.start(memory))
     if name := unlearned(attention, context.sum() + weights.square().sum()):
         raise UserError(f"no gradient reaches {name} of an attention, which would not learn")

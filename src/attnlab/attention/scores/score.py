@@ -60,7 +60,8 @@ def validate_score(score: Score) -> None:
     name = type(score).__name__
     draw = torch.Generator().manual_seed(0)
     query = torch.randn(2, 3, score.query_size, generator=draw)
-    states = torch.randn(2, 4, score.memory_size, generator=draw)
+    positions = min(4, score.max_length or 4)
+    states = torch.randn(2, positions, score.memory_size, generator=draw)
     mode = score.training
     try:
         with torch.enable_grad(), torch.random.fork_rng(devices=[]):
@@ -72,17 +73,17 @@ def validate_score(score: Score) -> None:
             logits = score(query, keys)
             parts = {
                 "queries": (score(query[:, :1], keys), logits[:, :1]),
-                "keys": (score(query, keys[:, :3]), logits[..., :3]),
+                "keys": (score(query, keys[:, :-1]), logits[..., :-1]),
                 "examples of the batch": (score(query[:1], keys[:1]), logits[:1]),
             }
     except (Exception, SystemExit) as error:
         raise UserError(f"the score {name} cannot score queries (2, 3, {score.query_size}): {locate(error, score)}") from error
     score.train(mode)
     for found in (logits, trained):
-        if found.shape != (2, 3, 4) or found.dtype != query.dtype:
+        if found.shape != (2, 3, positions) or found.dtype != query.dtype:
             raise UserError(
-                f"the score {name} gives {found.dtype} {tuple(found.shape)} for 2 examples of 3 queries and 4 keys: logits are "
-                "of the queries' type and (batch, target_len, source_len)"
+                f"the score {name} gives {found.dtype} {tuple(found.shape)} for 2 examples of 3 queries and {positions} keys: "
+                "logits are of the queries' type and (batch, target_len, source_len)"
             )
     if not bool(logits.isfinite().all()):
         raise UserError(f"the score {name} gives logits that are no finite numbers for queries and keys from N(0, 1)")
@@ -126,8 +127,7 @@ def score_within(score: Score, query: Tensor, keys: Tensor, mebibytes: float) ->
         logits: Tensor = score(query, keys)
         return logits
     parts = torch.split(query, rows, dim=1)
-    # Nothing is drawn at random, so that no state of a generator has to be kept.
-    return torch.cat([checkpoint(score, part, keys, use_reentrant=False, preserve_rng_state=False) for part in parts], dim=1)
+    return torch.cat([checkpoint(score, part, keys, use_reentrant=False) for part in parts], dim=1)
 
 
 class EqualSizes(Score, ABC):
