@@ -501,6 +501,20 @@ def test_a_run_without_checkpoints_of_its_own_is_tested_on_lightnings(cli: Cli, 
     assert (path.parent / json.loads(path.read_text())["fit"]["checkpoint"]).parent.name == "checkpoints"
 
 
+@pytest.mark.exhaustive
+def test_a_run_that_chooses_no_checkpoint_is_tested_again_by_its_last(cli: Cli, tmp_path: Path) -> None:
+    command = ["train", *SMALL_RUN, "~callbacks.checkpoint", "name=last"]
+    assert cli(*command) == 0
+    (folder,) = (path.parent for path in tmp_path.glob("runs/last/*/*/run.json"))
+    curve, (found,) = (folder / "metrics.jsonl").read_bytes(), results(tmp_path)
+    for name in ("result.json", "digests.json"):  # as after a kill within the tests
+        (folder / name).unlink()
+    assert cli(*command) == 0
+    (again,) = results(tmp_path)
+    assert again["tests"] == found["tests"]
+    assert (folder / "metrics.jsonl").read_bytes() == curve, "nothing is trained again"
+
+
 def test_the_wheel_works_from_any_folder(tmp_path: Path) -> None:
     build = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run([sys.executable, *build], check=True, capture_output=True)

@@ -32,7 +32,7 @@ def begin(folder: RunFolder, record: RunRecord, *, resume: bool = True, keep_res
 
 
 def save(checkpoint: Path, epoch: int = 0) -> None:
-    WholeCheckpointIO().save_checkpoint({"epoch": epoch, "weights": torch.zeros(9)}, checkpoint)
+    WholeCheckpointIO(checkpoint).save_checkpoint({"epoch": epoch, "weights": torch.zeros(9)}, checkpoint)
 
 
 def damage(path: Path) -> None:

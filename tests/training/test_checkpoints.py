@@ -124,7 +124,8 @@ def test_a_training_that_goes_on_comes_to_what_it_would_have_come_to(
 def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "last.ckpt"
     for number in (1, 2):
-        WholeCheckpointIO().save_checkpoint({"number": torch.tensor(number)}, path)
+        WholeCheckpointIO(path).save_checkpoint({"number": torch.tensor(number)}, path)
+        WholeCheckpointIO(path).save_checkpoint({"number": torch.tensor(number)}, tmp_path / "best.ckpt")
     assert int(torch.load(path)["number"]) == 2
     assert int(torch.load(earlier_checkpoint(path))["number"]) == 1
 
@@ -133,9 +134,9 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Pat
 
     monkeypatch.setattr("attnlab.training.checkpoints.torch.save", full)
     with pytest.raises(UserError, match=r"cannot write .*last\.ckpt: No space left on device"):
-        WholeCheckpointIO().save_checkpoint({}, path)
+        WholeCheckpointIO(path).save_checkpoint({}, path)
     assert int(torch.load(path)["number"]) == 2
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["last.ckpt", "last.earlier.ckpt"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["best.ckpt", "last.ckpt", "last.earlier.ckpt"]
 
 
 def test_one_flipped_bit_is_seen(tmp_path: Path) -> None:

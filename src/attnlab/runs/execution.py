@@ -228,7 +228,7 @@ def _make_trainer(
             logger=logger,
             callbacks=[*build_callbacks(config, folder, task), *own],
             default_root_dir=folder.path,
-            plugins=[WholeCheckpointIO(), *cluster_plugins()],
+            plugins=[WholeCheckpointIO(folder.last_checkpoint), *cluster_plugins()],
         )
     return trainer
 
@@ -260,8 +260,9 @@ def _fit(
     with _stopping(folder), memory_errors(lambda: module.shape, remedy):
         trainer.fit(module, datamodule=module.data, ckpt_path=last, weights_only=True)
     kept = next((c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)), None)  # type: ignore[attr-defined]
-    checkpoint = _locate(Path(kept.best_model_path), folder) if kept and kept.best_model_path else None
-    if kept and not checkpoint:
+    chosen = Path(kept.best_model_path) if kept and kept.best_model_path else folder.last_checkpoint
+    checkpoint = _locate(chosen, folder) if chosen != folder.last_checkpoint or chosen.is_file() else None
+    if kept and not kept.best_model_path:
         raise UserError(
             "the training ended before its first validation, which chooses the checkpoint: raise trainer.max_time, or validate "
             "earlier (trainer.val_check_interval)"

@@ -148,8 +148,14 @@ class LastCheckpoint(Checkpoint):
 class WholeCheckpointIO(TorchCheckpointIO):
     """Writes a checkpoint beside its file and renames it, so that a file with its name is whole.
 
-    The one that it takes the place of stays, under another name; see :func:`earlier_checkpoint`.
+    Args:
+        last: the checkpoint that a training goes on from: the one that it takes the place of stays, under another name; see
+            :func:`earlier_checkpoint`.
     """
+
+    def __init__(self, last: Path) -> None:
+        super().__init__()
+        self.last = last
 
     @override
     def save_checkpoint(self, checkpoint: dict[str, Any], path: _PATH, storage_options: Any | None = None) -> None:
@@ -166,7 +172,7 @@ class WholeCheckpointIO(TorchCheckpointIO):
                 torch.save(checkpoint, file)
                 file.flush()
                 os.fsync(file.fileno())
-            if target.exists():
+            if target == self.last and target.exists():
                 _keep_earlier(target)
             temporary.replace(target)
         except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
