@@ -36,6 +36,9 @@ def test_coverage_loss_is_its_equation_over_coverage_before_the_step() -> None:
     both = torch.ones(1, 2, dtype=torch.bool)
     assert CoverageLoss()(twice, both, None).item() == 0.5
     assert CoverageLoss()(once, both, None).item() == 0.0
+    half = torch.full((1, 600, 2), 0.5, dtype=torch.bfloat16)
+    all_steps = torch.ones(1, 600, dtype=torch.bool)
+    assert CoverageLoss()(half, all_steps, None) == CoverageLoss()(half.float(), all_steps, None), "sums do not stop at 128"
 
 
 def test_supervised_loss_is_its_equation_over_linked_tokens() -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from attnlab.attention import AttentionMechanism
-from attnlab.attention.normalizers import Hard, Uniform
+from attnlab.attention.normalizers import Normalizer, Uniform
 from attnlab.errors import UserError
 
 
@@ -97,6 +97,7 @@ class CoverageLoss(AuxiliaryLoss):
 
     @override
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
+        weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
         before = weights.cumsum(dim=1) - weights
         return torch.minimum(weights, before).sum(dim=-1)[real].mean()
 
@@ -114,9 +115,9 @@ class SupervisedLoss(AuxiliaryLoss):
     @override
     def validate(self, name: str, attention: AttentionMechanism) -> None:
         super().validate(name, attention)
-        if any(isinstance(part, Hard) for part in attention.modules()):
+        if any(isinstance(part, Normalizer) and part.one_hot for part in attention.modules()):
             raise UserError(
-                f"the auxiliary loss {name} learns from the weights of positions that are not chosen, and a hard normalizer "
+                f"the auxiliary loss {name} learns from the weights of positions that are not chosen, and this normalizer "
                 "gives them none: choose another normalizer"
             )
 

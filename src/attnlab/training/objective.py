@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from attnlab.attention import Attention, ContextGate
 from attnlab.errors import UserError
 from attnlab.heads import Head
 from attnlab.model import Seq2Seq
@@ -77,8 +78,7 @@ class Objective:
                 "label smoothing spreads probability over tokens that this head gives none: set label_smoothing to 0, or "
                 "choose another head"
             )
-        reads_tokens = model.target_frontend.reads_tokens and model.decoder.reads_targets
-        if self.teacher_forcing.ratio < 1 and not reads_tokens:
+        if self.teacher_forcing.ratio < 1 and not _reads_previous_tokens(model):
             raise UserError("no previous token is read here, right or written: leave teacher_forcing.ratio at 1")
         for name, loss in self.auxiliary.items():
             loss.validate(name, model.decoder.attention)
@@ -86,3 +86,13 @@ class Objective:
     def loss(self, head: Head, scores: Tensor, labels: Tensor) -> Tensor:
         """Return the mean loss of scores (labels, tokens) against labels (labels,), in nats a token; see :meth:`Head.loss`."""
         return head.loss(scores, labels, label_smoothing=self.label_smoothing)
+
+
+def _reads_previous_tokens(model: Seq2Seq) -> bool:
+    """Tell whether the tokens before decide anything: through the decoder, the query of an attention, a gate or the head."""
+    decoder = model.decoder
+    asks = any(
+        isinstance(part, ContextGate) or (isinstance(part, Attention) and "embedding" in part.query_parts)
+        for part in decoder.attention.modules()
+    )
+    return model.target_frontend.reads_tokens and (decoder.reads_targets or asks or "embeddings" in model.head.reads)

@@ -211,6 +211,13 @@ def test_mistakes_are_told_before_the_training(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("reader", ["attention.query=[state,embedding]", "head=pointer_generator"])
+def test_tokens_that_another_part_than_the_decoder_reads_may_be_its_own(reader: str, cli: Cli) -> None:
+    overrides = ["decoder=answer", reader, "objective.teacher_forcing.ratio=0.5", "trainer.limit_train_batches=1"]
+    assert cli("train", "task=diagnostics", *overrides, "trainer.max_epochs=1", "logger=none", "test=false") == 0
+
+
 def test_a_run_answers_lines_and_says_what_is_no_symbol(
     cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
