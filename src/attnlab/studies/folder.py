@@ -95,6 +95,10 @@ class StudyFolder:
         """Return the file of the comparison, or of that of a column, as Markdown, CSV or LaTeX: "md", "csv" or "tex"."""
         return self.path / f"comparison{f'-{column}' if column else ''}.{form}"
 
+    def runs_file(self, column: str = "") -> Path:
+        """Return the table of the runs one by one, or of those of a column."""
+        return self.path / f"runs{f'-{column}' if column else ''}.csv"
+
     def column_page_file(self, column: str) -> Path:
         """Return the report of one column."""
         return self.path / f"report-{column}.html"

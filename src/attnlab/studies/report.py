@@ -5,9 +5,10 @@ from pathlib import Path
 from attnlab.runs.files import write_atomically
 from attnlab.studies.collection import Study, check_files, collect
 from attnlab.studies.comparison import compare_variants
+from attnlab.studies.listing import list_runs
 from attnlab.studies.matrix import compare_columns, split_columns
 from attnlab.studies.page import page
-from attnlab.studies.table import Comparison
+from attnlab.studies.table import Comparison, format_csv
 from attnlab.studies.tuning.summary import read_selection
 
 
@@ -49,3 +50,5 @@ def _write_tables(study: Study, comparison: Comparison | None) -> None:
     if comparison is not None:
         for form, text in {"md": comparison.markdown(), "csv": comparison.csv(), "tex": comparison.latex()}.items():
             write_atomically(study.folder.table_file(form, study.column), text)
+    if comparison is not None and not study.plan.columns:
+        write_atomically(study.folder.runs_file(study.column), format_csv(*list_runs(study)))

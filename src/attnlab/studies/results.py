@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from attnlab.errors import UserError, printable
 from attnlab.studies.collection import Study, tally
-from attnlab.studies.cost import known_costs
+from attnlab.studies.listing import list_runs
 from attnlab.studies.run import Run
 from attnlab.studies.table import Comparison
 
@@ -71,29 +71,12 @@ class Results:
 
     @cached_property
     def runs(self) -> "DataFrame":
-        """A row for each finished run and test set: its variant, its metrics by their names, its costs and its folder.
+        """A row for each finished run and test set, as in ``runs.csv``; see :func:`attnlab.studies.listing.list_runs`.
 
         Raises:
             UserError: pandas is missing.
         """
-        finished = self.study.done()
-        results = [run.result for runs in finished.values() for run in runs]
-        names = list(dict.fromkeys(name for result in results for test in result.tests.values() for name in test["metrics"]))
-        costs = known_costs(results)
-        rows = [
-            {
-                "variant": label,
-                "seed": run.seed,
-                "test": test,
-                **{name: run.value(test, name) for name in names},
-                **{cost.label: cost.read(run.result) for cost in costs},
-                "folder": str(run.folder.path),
-            }
-            for label, runs in finished.items()
-            for run in runs
-            for test in run.result.tests
-        ]
-        header = ["variant", "seed", "test", *names, *(cost.label for cost in costs), "folder"]
+        header, rows = list_runs(self.study)
         return _pandas().DataFrame(rows, columns=header)
 
     @property

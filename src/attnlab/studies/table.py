@@ -134,12 +134,7 @@ class Comparison:
 
     def csv(self) -> str:
         """Return the table as comma-separated values: numbers to the last digit, spreads in columns of their own."""
-        written = io.StringIO()
-        writer = csv.writer(written, lineterminator="\n")
-        header, rows = self.values()
-        writer.writerow([_csv(name) for name in header])
-        writer.writerows([_csv(value) for value in row] for row in rows)
-        return written.getvalue()
+        return format_csv(*self.values())
 
     def html(self) -> str:
         """Return the table as HTML, with the columns of a narrow table, and its notes."""
@@ -205,6 +200,14 @@ class Comparison:
         """Return how wide a column must be on a terminal for no word of it to be cut, or for all texts to stand on one line."""
         texts = [printable(text) for text in (self.header[column], *(row[column].brief for row in self.rows))]
         return max(cell_len(part) for text in texts for part in ([text] if whole else text.split()))
+
+
+def format_csv(header: Sequence[str], rows: Sequence[Sequence[float | str | None]]) -> str:
+    """Return a table as comma-separated values, numbers to the last digit."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerows([_csv(value) for value in row] for row in (header, *rows))
+    return written.getvalue()
 
 
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
