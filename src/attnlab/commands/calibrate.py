@@ -27,21 +27,23 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
 
     Of the study in runs/NAME, or in the folder NAME, each variant with enough finished seeds is split into two groups at
     random, again and again. The share of splits that get a star is to be 5 %. From the same splits follows the smallest
-    difference that gets a star in 80 of 100 cases with so many seeds.
+    difference that gets a star in 80 of 100 cases with so many seeds. Then variants are compared with the baseline by
+    some of their seeds, as often: the share of stars is the power of the test over seeds, if these variants differ.
     """
     sizes = _sizes(seeds)
     from rich.table import Table
 
-    from attnlab.studies.calibration import calibrate_study, write_rates
+    from attnlab.studies.calibration import calibrate_study, compare_groups, write_rates
     from attnlab.studies.collection import check_files, collect
     from attnlab.studies.folder import find_folder
     from attnlab.terminal import Terminal
 
     study = check_files(collect(find_folder(name)))
     rates = list(calibrate_study(study, metric, sizes, splits, significance))
+    pairs = list(compare_groups(study, metric, sizes, splits)) if significance == "seeds" else []
     measure = study.known_metrics[metric] if metric else study.ranking[1]
     if output:
-        write_rates(output, study.name, significance, measure.title, rates)
+        write_rates(output, study.name, significance, measure.title, rates, pairs)
     title = f"{study.name}, {measure.title}: two groups of one variant, significance={significance}"
     table = Table(study.axis, "runs", "test", "sd", "seeds", "splits", "false stars", "smallest difference", title=title)
     for rate in rates:
@@ -52,6 +54,14 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
     Terminal().print(table)
     print("smallest difference: of the means over so many seeds, which would get a star in 80 of 100 cases,")
     print("of two variants to which all examples are equally hard. Splits share runs: the rate varies more than as many coins.")
+    if pairs:
+        title = f"{study.name}, {measure.title}: two variants"
+        table = Table("variants", "test", "difference", "seeds", "groups", "stars", title=title)
+        for pair in pairs:
+            apart, share = format(pair.difference, f"+.{measure.digits}f"), f"{100 * pair.rate:.1f} %"
+            table.add_row(f"{pair.one} - {pair.other}", pair.test, apart, str(pair.seeds), str(pair.groups), share)
+        Terminal().print(table)
+        print("stars: before Holm's correction; of two variants that do not differ, 5 % at most.")
     return 0
 
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from statistics import mean
 
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 from attnlab.config import CONF
 from attnlab.errors import UserError
 from attnlab.evaluation.significance import models, seeds
-from attnlab.evaluation.significance.calibration import Calibration, calibrate, calibrate_p
+from attnlab.evaluation.significance.calibration import Calibration, calibrate, calibrate_p, choose_runs
+from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.runs.files import write_atomically
 from attnlab.studies.collection import Study
-from attnlab.studies.contrasts import MeasuredVariants
+from attnlab.studies.contrasts import MeasuredVariants, contrast_systems
 from attnlab.studies.names import Significance
 
 PUBLISHED = CONF.with_name("experiments") / "calibration" / "results"
@@ -43,6 +45,29 @@ class Rate:
     test: str
     deviation: float
     found: Calibration
+
+
+@dataclass(frozen=True)
+class PairRate:
+    """How often two variants are told from each other on one test set, before Holm's correction.
+
+    Attributes:
+        one: the first variant.
+        other: the second.
+        test: name of the test set.
+        difference: of the means over all runs.
+        seeds: of each group.
+        groups: how often seeds were chosen, the same for both variants.
+        rate: share of these that got a star.
+    """
+
+    one: str
+    other: str
+    test: str
+    difference: float
+    seeds: int
+    groups: int
+    rate: float
 
 
 def calibrate_study(
@@ -81,6 +106,36 @@ def calibrate_study(
                     yield Rate(label, len(sample.values), test, float(np.std(sample.values, ddof=1)), found)
 
 
+def compare_groups(study: Study, metric: str | None, sizes: Sequence[int], splits: int) -> Iterator[PairRate]:
+    """Compare variants with the baseline, or with each other if there is none, by some of their seeds, again and again.
+
+    The share of stars is the power of the test, if the variants differ.
+
+    Args:
+        study: with many finished seeds of two variants and more.
+        metric: name; None is the one that ranks.
+        sizes: seeds of each group; those for which two variants have too few in common are left out.
+        splits: groups of each size, at most.
+    """
+    name, labels, baseline = metric or study.ranking[0], [*study.done()], study.baseline
+    others = [(label, baseline) for label in labels if baseline is not None and label != baseline]
+    pairs = others if baseline in labels else [*combinations(labels, 2)]
+    for test in study.tests:
+        tested = MeasuredVariants(study, test, name)
+        for one, other in pairs:
+            if (found := tested.uses_of_pairs(one, other)) is None:
+                continue
+            sample, first, second = found
+            apart = float(np.diff(sample.values.reshape(2, -1).mean(axis=1))[0])
+            for size in (size for size in sizes if size < len(first)):
+                groups = [chosen.tolist() for chosen in choose_runs(len(first), size, splits)]
+                stars = [
+                    contrast_systems(sample, [first[i] for i in chosen], [second[i] for i in chosen]).p < LEVEL
+                    for chosen in groups
+                ]
+                yield PairRate(one, other, test, -apart, size, len(groups), float(np.mean(stars)))
+
+
 def _over_seeds(tested: MeasuredVariants, label: str, size: int, splits: int) -> Calibration:
     sample = tested.sample(label)
     assert sample is not None
@@ -112,8 +167,10 @@ FALSE: dict[Significance, str] = {
 """What the stars of a test are where nothing differs but seeds."""
 
 
-def write_rates(path: Path, study: str, significance: Significance, metric: str, rates: Sequence[Rate]) -> None:
-    """Write down calibrations of one test.
+def write_rates(
+    path: Path, study: str, significance: Significance, metric: str, rates: Sequence[Rate], pairs: Sequence[PairRate] = ()
+) -> None:
+    """Write down calibrations of one test, and how often it told two variants apart.
 
     Raises:
         UserError: the file cannot be written.
@@ -122,6 +179,8 @@ def write_rates(path: Path, study: str, significance: Significance, metric: str,
     for rate in found:
         rate["found"] = {key: None if math.isnan(value) else value for key, value in rate["found"].items()}
     content = {"study": study, "significance": significance, "metric": metric, "rates": found}
+    if pairs:
+        content["pairs"] = [asdict(pair) for pair in pairs]
     try:
         write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     except OSError as error:

@@ -167,6 +167,17 @@ class MeasuredVariants:
         runs = self.runs.get(label, [])
         return sample_models(self.metric, [r.statistics for r in runs]) if len({run.kind for run in runs}) == 1 else None
 
+    def uses_of_pairs(self, one: str, other: str) -> tuple[Sample, list["Use"], list["Use"]] | None:
+        """Return the runs of the seeds that two variants have in common, as :func:`contrast_systems` takes them; None where
+        not all were tested on the same examples.
+        """
+        pairs = self.same_seeds(one, other)
+        runs = [pair[side] for side in (0, 1) for pair in pairs]
+        if len({run.kind for run in runs}) != 1:
+            return None
+        uses = [Use(place, run.run.seed, run.run.record and run.run.record.training) for place, run in enumerate(runs)]
+        return sample_models(self.metric, [run.statistics for run in runs]), uses[: len(pairs)], uses[len(pairs) :]
+
 
 class Use(NamedTuple):
     """A run of a system.

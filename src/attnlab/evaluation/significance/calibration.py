@@ -55,6 +55,16 @@ def split_runs(runs: int, seeds: int, splits: int, seed: int = SEED) -> Iterator
         yield chosen[:seeds], chosen[seeds:]
 
 
+def choose_runs(runs: int, seeds: int, splits: int, seed: int = SEED) -> Iterator[NDArray[np.intp]]:
+    """Yield groups of runs: every one once if there are no more than so many, else random ones; see :func:`split_runs`."""
+    if math.comb(runs, seeds) <= splits:
+        yield from map(np.array, combinations(range(runs), seeds))
+        return
+    draw = np.random.default_rng(seed)
+    for _ in range(splits):
+        yield draw.permutation(runs)[:seeds]
+
+
 def calibrate(
     runs: int, seeds: int, compare: Callable[[NDArray[np.intp], NDArray[np.intp]], Difference], splits: int
 ) -> Calibration:
