@@ -204,6 +204,7 @@ def corpus(folder: Path) -> None:
     (folder / "gz.en.gz").write_bytes(b"not gzip")
     (folder / "gz.de.gz").write_bytes(gzip.compress(b"ein Hund\n"))
     (folder / "line.txt").write_text("no tab here\n")
+    (folder / "row.csv").write_text("date,load\n2020-01-01,1\n")
     (folder / "broken.py").write_text("import nothing_of_that_name\n")
 
 
@@ -328,6 +329,13 @@ MISTAKES = {
     "callback without a class": (["+callbacks.mine.a=1"], "callbacks.mine has no _target_"),
     "loss without a class": (["+auxiliary.mine.a=1"], "auxiliary.mine has no _target_"),
     "decoder": (["decoder=plain", "attention=additive"], "decoder: "),
+    "significance": (["study.significance=maybe"], "study.significance is one of seeds, models, not 'maybe'"),
+    "tuning of one run": (["study.tune={trials:2,keys:{optimizer.lr:[1,2]}}"], "study.tune is of several runs: add -m"),
+    "signs in a list": (["study.claims=[none > dot on test aer]"], """'study.claims=["...", "..."]'"""),
+    "one row": (
+        ["task=forecasting", "data=csv", "data.path=row.csv", "data.time=date"],
+        "data: the training part has 0 rows, and a window of it needs 120",
+    ),
     "batch": (["batches.size=0"], "batches.size must be 1 or more"),
     "monitor": (["monitor=val/blue"], "no key 'val/blue' in 'monitor': did you mean 'val/bleu'?"),
     "grammar": (["data.source=fr"], "speaks en and de"),

@@ -445,6 +445,9 @@ def test_seeds_of_different_configs_are_told_apart_and_damaged_results_are_made_
 
 
 @pytest.mark.exhaustive
-def test_runs_over_several_devices_are_none_of_a_sweep(cli: Cli, capfd: pytest.CaptureFixture[str]) -> None:
+def test_runs_over_several_devices_are_none_of_a_sweep(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert cli("train", "-m", *SMALL, "trainer.devices=2", "seed=1") == 2
     assert "would start the whole sweep again" in capfd.readouterr().err
+    assert cli("train", "-m", *SMALL, "trainer.devices=2", "attention=none,dot") == 2
+    assert capfd.readouterr().err.startswith("attnlab: none: a run over several devices would start")
+    assert not [*tmp_path.glob("runs/*/*/*/*")], "no run has begun"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from attnlab.commands._complete import complete_run_or_variant
-from attnlab.commands._models import FILE, check_label, finished_runs
+from attnlab.commands._models import FILE, check_label, finished_runs, name_runs
 from attnlab.commands._significance import significance_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
@@ -83,7 +83,8 @@ def command(
     else:
         results, told = _compare_over_seeds(measure, name, tested, baseline)
     means = {str(folder): mean(float(one.measured[name]["value"]) for one in sets) for folder, sets in tested.items()}
-    _show(measure, results, means, title=f"{test}, against {baseline}")
+    names = {str(folder): name for name, folder in name_runs([*tested]).items()}
+    _show(measure, results, means, names, title=f"{test}, against {names[str(baseline)]}")
     counts = {folder: len(sets) for folder, sets in tested.items()}
     if max(counts.values()) > 1:
         one_count = len({*counts.values()}) == 1
@@ -193,17 +194,19 @@ def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
                 raise UserError(f"{metric} is not the same metric in {other.run.path}: {told}")
 
 
-def _show(metric: "Metric", found: Mapping[str, Result], means: Mapping[str, float], *, title: str) -> None:
+def _show(
+    metric: "Metric", found: Mapping[str, Result], means: Mapping[str, float], names: Mapping[str, str], *, title: str
+) -> None:
     from rich.table import Table
 
     from attnlab.terminal import Terminal
 
     table = Table("system", metric.title, "difference", "95 % interval", "p", "p, corrected", "P(A > B)", title=title)
-    for name, result in found.items():
+    for place, result in found.items():
         form = f"+.{metric.digits}f"
         low, high = result.difference.shown_interval()
-        figures = (f"{means[name]:.{metric.digits}f}", format(result.difference.value, form))
+        figures = (f"{means[place]:.{metric.digits}f}", format(result.difference.value, form))
         interval = "-" if math.isnan(low) else f"[{low:{form}}, {high:{form}}]"
         p_values = ("-" if math.isnan(p) else "< 0.0001" if p < 0.0001 else f"{p:.4f}" for p in (result.p, result.corrected))
-        table.add_row(name, *figures, interval, *p_values, result.improvement)
+        table.add_row(names[place], *figures, interval, *p_values, result.improvement)
     Terminal().print(table)

@@ -62,4 +62,5 @@ def _train(job: "HydraJob") -> None:
         with trust(targets(nodes)):  # the user's own words
             metrics = load_metrics(nodes, folder.config_file)
         print_tests(metrics, examples, measured)
-    click.echo(f"written to {folder.path}; attnlab report {quote(config['name'])} compares the runs of this name")
+    compared = f"; attnlab report {quote(config['name'])} compares the runs of this name"
+    click.echo(f"written to {folder.path}{compared if folder.path.parent.parent.name == config['name'] else ''}")

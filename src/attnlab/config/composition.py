@@ -294,7 +294,8 @@ def _one_line(error: BaseException) -> str:
         if value.endswith(","):
             reason = "several values stand without blanks between them, as in seed=1,2"
         elif reason.startswith("LexerNoViableAltException") and not set(value) & set("'\""):
-            reason = f"a sign in it needs quotation marks, and the shell others around them: '{key}=\"{value}\"'"
+            quoted = '["...", "..."]' if value.startswith("[") else f'"{value}"'
+            reason = f"a sign in it needs quotation marks, and the shell others around them: '{key}={quoted}'"
         elif reason.startswith("LexerNoViableAltException"):
             reason = "a sign that needs quotation marks around it"
         return f"{error.override!r} is no KEY=VALUE that Hydra reads: {reason}"

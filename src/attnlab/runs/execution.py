@@ -1,6 +1,7 @@
 """One run: train, test on the best checkpoint, write down everything."""
 
 import logging
+import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,6 +89,8 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
     with _system_errors(path):
         if config["threads"] is not None:
             torch.set_num_threads(config["threads"])
+            if config["threads"] > (cores := os.cpu_count() or config["threads"]):
+                log.warning("threads=%d, but there are %d processors: this many wait for each other", config["threads"], cores)
         prepare_process()
         task = build_task(config)
         if not config.get("test", True):  # nothing then reads a test set

@@ -52,7 +52,10 @@ def run_single(job: HydraJob) -> "RunResult":
 
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
     try:
-        return execute(settle(job.config), job.folder, job.overrides)
+        config = settle(job.config)
+        if config.get("study"):
+            _check_study(config)
+        return execute(config, job.folder, job.overrides)
     except (BusyError, StoppedError):
         raise
     except UserError as error:
@@ -68,6 +71,16 @@ def run_single(job: HydraJob) -> "RunResult":
     except Exception:
         _note(RunFolder(job.folder), traceback.format_exc())
         raise
+
+
+def _check_study(config: Mapping[str, Any]) -> None:
+    """Refuse what a report of this one run could not read, or what only several runs can have."""
+    from attnlab.studies.plan import read_settings
+
+    settings = read_settings(config["study"], config["metrics"])
+    for key in ("variants", "columns", "tune", "match"):
+        if settings[key]:
+            raise UserError(f"study.{key} is of several runs: add -m, or write it into a study's file")
 
 
 def _note(folder: RunFolder, text: str) -> bool:

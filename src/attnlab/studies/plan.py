@@ -191,7 +191,7 @@ def plan(
             raise UserError(f"{axis} is given more than once, and the last would count: name all its values at once")
     single = [override.text for override in parsed if not override.is_sweep and override.key != "variant"]
     composition = compose(config_name, single, everywhere)
-    settings = _settings(composition)
+    settings = read_settings(composition.value("study"), composition.value("metrics") or {})
     if settings["columns"] and ("metrics" in _own_settings(path) or any(one.key == "study.metrics" for one in parsed)):
         raise UserError("study.metrics names what one task measures, and does not go with study.columns: leave it out")
     folder = StudyFolder(composition.value("hydra.sweep.dir"))
@@ -355,9 +355,8 @@ def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
     return RunPlan(tuple(own), f"{variant_name(own)}/seed={seed}", seed)
 
 
-def _settings(composition: ComposedConfig) -> dict[str, Any]:
-    """Return the node of the study itself, having checked it."""
-    given = composition.value("study")
+def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
+    """Return the node of a study, having checked it; ``known`` are the metrics of its config."""
     if not isinstance(given, Mapping):
         raise UserError(
             f"study holds keys such as question and baseline, and is not {given!r}: does its file begin with train?"
@@ -366,7 +365,7 @@ def _settings(composition: ComposedConfig) -> dict[str, Any]:
     for key in study:
         if key not in KEYS:
             raise unknown_key(str(key), KEYS, "study")
-    metrics, known = study["metrics"], composition.value("metrics") or {}
+    metrics = study["metrics"]
     if not isinstance(study["question"], str | None):
         raise UserError(f"study.question is text, not {study['question']!r}")
     if metrics is not None and not (isinstance(metrics, list) and metrics and {*map(str, metrics)} <= {*known}):

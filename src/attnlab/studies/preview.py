@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.config import variant_overrides, without_keys
+from attnlab.config import compose, variant_overrides, without_keys
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_model, build_module, build_task, task_nodes
-from attnlab.runs.checks import check_module, check_settings
+from attnlab.runs.checks import check_module, check_settings, check_trainer
 from attnlab.runs.evaluation import check_metrics
 from attnlab.runs.execution import make_record
 from attnlab.runs.folder import RunFolder
@@ -57,6 +57,31 @@ def check_plan(plan: Plan) -> Plan:
     _check_configs(matched)
     _check_models(matched)
     return matched
+
+
+def check_trainers(plan: Plan) -> None:
+    """Refuse a trainer that no run of a sweep can have, such as one for a device that is not there, where runs are launched on
+    this machine.
+
+    Raises:
+        UserError: there is such a trainer.
+    """
+    of_hydra = [override for override in plan.overrides if override.lstrip("+~").startswith("hydra")]
+    launcher = str(compose(plan.config_name, of_hydra, plan.places).value("hydra.launcher._target_"))
+    if not launcher.endswith((".BasicLauncher", ".JoblibLauncher")):
+        return
+    known: set[str] = set()
+    for run, label in zip(plan.runs, plan.labels, strict=True):
+        if plan.folder.run(run.folder).state == "done":
+            continue
+        config = plan.config(run)
+        trainer = json.dumps(config["trainer"], sort_keys=True, default=str)
+        if trainer not in known:
+            known.add(trainer)
+            try:
+                check_trainer(config, in_sweep=True)
+            except UserError as error:
+                raise UserError(f"{label}: {error}") from error
 
 
 def _check_configs(plan: Plan) -> None:

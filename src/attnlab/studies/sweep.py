@@ -122,9 +122,10 @@ def run_sweep(planned: Plan, show: Callable[[Results], None] = _show_nothing) ->
         UserError: a mistake in the study.
         StoppedError: it was asked to stop, and its runs have stopped.
     """
-    from attnlab.studies.preview import check_plan
+    from attnlab.studies.preview import check_plan, check_trainers
 
     planned = check_plan(planned)
+    check_trainers(planned)
     if planned.trials:
         planned.save()  # the report knows then what is tuned
         _launch(planned.trials)

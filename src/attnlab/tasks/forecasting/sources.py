@@ -117,6 +117,8 @@ class TableFile(SeriesSource):
         return read_table(content, path, time=self.time, targets=targets, covariates=covariates, header=self.header)
 
     def _warn_of_constants(self, table: Table, end: int) -> None:
+        if not end:  # too few rows, of which the task tells
+            return
         constant = [name for name, values in zip(table.names, table.values[:end].T, strict=True) if np.ptp(values) == 0]
         if constant:
             log.warning(
