@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from filelock import FileLock, Timeout
 
+from attnlab.commands._models import name_runs
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.runs import evaluations
@@ -364,9 +365,10 @@ def test_systems_are_compared_by_any_metric(
     shown = capsys.readouterr().out
     declared = load_metrics(first.read_config()["metrics"], first.path)[metric]
     assert declared.title in shown
+    names = {path: name for name, path in name_runs([first.path, second.path, other.path]).items()}
     for run in (second, other):
         values = [one.read_result().metric("test", metric) or 0.0 for one in (run, first)]
-        row = next(line for line in shown.splitlines() if f" {run.path} " in line)
+        row = next(line for line in shown.splitlines() if names[run.path].splitlines()[0] in line)
         assert f"{values[0]:.{declared.digits}f}" in row
         assert f"{values[0] - values[1]:+.{declared.digits}f}" in row
     assert "this speaks of these trained models, and not of other seeds (paired approximate randomization, " in shown

@@ -198,7 +198,7 @@ def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
     shared = set.intersection(*parts) if len(parts) > 1 else parts[0] - {places[0].parent.name}
     names = {}
     for own, run in zip(parts, runs, strict=True):
-        telling = sorted(part.removeprefix("attention=") for part in own - shared)
+        telling = sorted(part.removeprefix("attention=").removeprefix("variant=") for part in own - shared)
         names["\n".join(textwrap.wrap(", ".join(telling), 40)) or run.name] = run
     if len({run.resolve() for run in runs}) < len(runs):
         raise UserError("the same run is named twice")

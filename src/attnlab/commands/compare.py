@@ -84,7 +84,7 @@ def command(
         results, told = _compare_over_seeds(measure, name, tested, baseline)
     means = {str(folder): mean(float(one.measured[name]["value"]) for one in sets) for folder, sets in tested.items()}
     names = {str(folder): name for name, folder in name_runs([*tested]).items()}
-    _show(measure, results, means, names, title=f"{test}, against {names[str(baseline)]}")
+    _show(measure, results, means, names, title=f"{test}, against {baseline}")
     counts = {folder: len(sets) for folder, sets in tested.items()}
     if max(counts.values()) > 1:
         one_count = len({*counts.values()}) == 1
@@ -197,11 +197,12 @@ def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
 def _show(
     metric: "Metric", found: Mapping[str, Result], means: Mapping[str, float], names: Mapping[str, str], *, title: str
 ) -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from attnlab.terminal import Terminal
 
-    table = Table("system", metric.title, "difference", "95 % interval", "p", "p, corrected", "P(A > B)", title=title)
+    system = Column("system", overflow="fold")  # two names that are cut may look alike
+    table = Table(system, metric.title, "difference", "95 % interval", "p", "p, corrected", "P(A > B)", title=title)
     for place, result in found.items():
         form = f"+.{metric.digits}f"
         low, high = result.difference.shown_interval()
