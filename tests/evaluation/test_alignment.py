@@ -126,6 +126,8 @@ def test_links_from_weights_merge_pieces_and_drop_the_end_symbol() -> None:
         "the longer word is looked at no more than the other"
     )
     assert from_weights(flat, [(0, 3)], [(0, 1)], shift=0) == {(0, 0)}, "there is no other word"
+    cut = torch.tensor([[0.3, 0.7], [0.5, 0.5]])
+    assert from_weights(cut, [(0, 1), (1, 2), (2, 4)], [(0, 1)], shift=0) == {(1, 0)}, "of the last word no weight is known"
 
 
 @pytest.mark.parametrize("longest", [1, 3, 20])

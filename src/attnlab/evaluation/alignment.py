@@ -165,7 +165,7 @@ def from_weights(
     if not rows or not source or not weights.numel():
         return set()
     words, first, end = (np.array(column) for column in zip(*rows, strict=True))
-    spans = np.array(source)
+    spans = np.minimum(source, weights.shape[1])
     by_token = _merge(weights, first, end, dim=0, average=True)
     looked = _merge(by_token, *spans.T, dim=1).numpy()
     largest = looked.max(axis=1)
