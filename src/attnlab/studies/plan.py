@@ -368,7 +368,10 @@ def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
     metrics = study["metrics"]
     if not isinstance(study["question"], str | None):
         raise UserError(f"study.question is text, not {study['question']!r}")
-    if metrics is not None and not (isinstance(metrics, list) and metrics and {*map(str, metrics)} <= {*known}):
+    unknown = [str(name) for name in metrics if str(name) not in known] if isinstance(metrics, list) else []
+    if unknown:
+        raise UserError(f"study.metrics: there is no {unknown[0]!r}, {nearest(unknown[0], known)}")
+    if metrics is not None and not (isinstance(metrics, list) and metrics):
         raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {metrics}")
     if study["significance"] is None:
         raise UserError("the file of a study begins with the config train: add defaults: [train, _self_]")

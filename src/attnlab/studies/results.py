@@ -71,13 +71,16 @@ class Results:
 
     @cached_property
     def runs(self) -> "DataFrame":
-        """A row for each finished run and test set, as in ``runs.csv``; see :func:`attnlab.studies.listing.list_runs`.
+        """A row for each finished run and test set, as in ``runs.csv`` but for the whole path of its folder; see
+        :func:`attnlab.studies.listing.list_runs`.
 
         Raises:
             UserError: pandas is missing.
         """
         header, rows = list_runs(self.study)
-        return _pandas().DataFrame(rows, columns=header)
+        frame = _pandas().DataFrame(rows, columns=header)
+        frame["folder"] = [str(self.study.folder.path / place) for place in frame["folder"]]
+        return frame
 
     @property
     def _nothing(self) -> str:
