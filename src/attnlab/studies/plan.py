@@ -368,8 +368,7 @@ def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
     metrics = study["metrics"]
     if not isinstance(study["question"], str | None):
         raise UserError(f"study.question is text, not {study['question']!r}")
-    unknown = [str(name) for name in metrics if str(name) not in known] if isinstance(metrics, list) else []
-    if unknown:
+    if isinstance(metrics, list) and (unknown := [str(name) for name in metrics if str(name) not in known]):
         raise UserError(f"study.metrics: there is no {unknown[0]!r}, {nearest(unknown[0], known)}")
     if metrics is not None and not (isinstance(metrics, list) and metrics):
         raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {metrics}")
