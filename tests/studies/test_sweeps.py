@@ -325,7 +325,7 @@ hydra: {{sweeper: {{params: {{{params}}}}}}}
 WRONG = {
     "baseline": ("baseline: nope", "attention: 'dot,none'", "there is no variant 'nope': there is dot; none"),
     "crossed baseline": ("baseline: dot", "attention: 'dot,none', model.dropout: '0.1,0.2'", "attention=dot model.dropout=0.1"),
-    "metric": ("metrics: [blue]", "seed: '1,2'", "not ['blue']"),
+    "metric": ("metrics: [blue]", "seed: '1,2'", "there is no 'blue', did you mean 'bleu'?"),
     "metrics": ("metrics: bleu", "seed: '1,2'", "is a list of any of bleu"),
     "key": ("basline: dot", "seed: '1,2'", "did you mean 'baseline'?"),
     "seed in a variant": ("variants: {a: ['seed=3']}", "seed: '1,2'", "seed decides where a run lies"),

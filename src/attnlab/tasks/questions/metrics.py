@@ -103,7 +103,7 @@ class SupportFound(Ratio):
     """Share of questions whose largest attention weight is on a sentence that supports the answer, under forced decoding.
 
     The weights of the words of a sentence add up; the question and entities do not count, and where two sentences share the
-    largest weight none is found. None for a model that does not attend to sentences.
+    largest weight none is found. None for a model that does not attend to sentences, or to all alike.
     """
 
     label = "support found"
@@ -115,6 +115,6 @@ class SupportFound(Ratio):
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
         alignments = evidence.alignments or ()
-        if not any(links for links, _ in alignments):  # a flat attention finds nothing, and misses nothing
+        if not any(links for links, _ in alignments):  # equal weights find nothing, and miss nothing
             return None
         return statistics_of(alignments, lambda pair: (bool(pair[0] & pair[1].sure), float(bool(pair[1].sure))))
