@@ -113,6 +113,7 @@ MISTAKES = {
     "empty report": (["report", "."], "no run below"),
     "reproduction": (["reproduce", "."], "holds no finished run"),
     "sweep": (["train", "--dry-run", "seed=1,2"], "several values of a key are a sweep: add -m"),
+    "devices": (["train", "trainer.accelerator=cpu", "trainer.devices=1000"], "trainer.devices=1000 starts as many processes"),
     "two names": (["train", "-m", "name=a,b"], "name is what a whole sweep is called: it has one value"),
 }
 

@@ -158,6 +158,16 @@ def test_a_terminal_shows_the_columns_that_fit_and_cuts_no_figure(
     assert ("wider terminal" in table) is (width < 120)
 
 
+def test_a_long_name_leaves_room_for_figures(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    overrides = [f"data.test_{size}_size={size}" for size in range(10)]
+    name = " ".join(overrides)
+    table = Comparison("long", ["variant", "BLEU"], [[Cell(name, name), Cell("31.4", 31.4)]], [], [], [0, 1])
+    Terminal().print(table.rich(80))
+    shown = capsys.readouterr().out.split()
+    assert {*overrides, "31.4"} <= {*shown}
+
+
 def changed(run: RunFolder, **fields: object) -> None:
     """Write a run's result with other fields."""
     run.write_result(replace(run.read_result(), **fields))  # type: ignore[arg-type]
@@ -192,6 +202,8 @@ def test_what_cannot_be_compared_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run below"):
         collect(tmp_path)
     folder = write_study(tmp_path / "mixed", states={})
+    with pytest.raises(UserError, match=f"it is one run itself: name {folder}$"):
+        collect(folder / "attention=dot" / "seed=1")
     assert notes(folder, "not comparable") == []
     run = RunFolder(folder / "attention=dot" / "seed=1")
     changed(run, data="0000000000000000", code="beef")

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from lightning.fabric.plugins.environments.cluster_environment import ClusterEnv
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
-from lightning.pytorch.accelerators import AcceleratorRegistry
+from lightning.pytorch.accelerators import AcceleratorRegistry, CPUAccelerator
 from lightning.pytorch.callbacks import Timer
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from torch import nn
@@ -162,7 +163,10 @@ def check_trainer(config: Mapping[str, Any], *, in_sweep: bool) -> None:
     """
     with warnings.catch_warnings(), library_errors("trainer"):
         silence_lightning()
-        launcher = build(config["trainer"], "trainer")(logger=False, plugins=cluster_plugins()).strategy.launcher
+        trainer = build(config["trainer"], "trainer")(logger=False, plugins=cluster_plugins())
+    launcher, cores = trainer.strategy.launcher, os.cpu_count() or 1
+    if isinstance(trainer.accelerator, CPUAccelerator) and trainer.num_devices > cores:  # each of them a process
+        raise UserError(f"trainer.devices={trainer.num_devices} starts as many processes on {cores} cores: lower it to {cores}")
     if isinstance(launcher, _MultiProcessingLauncher):
         raise UserError("a spawned or forked process gives nothing back but the weights: use trainer.strategy=ddp")
     if in_sweep and isinstance(launcher, _SubprocessScriptLauncher):

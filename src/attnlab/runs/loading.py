@@ -140,11 +140,15 @@ def _require(folder: RunFolder, checkpoint: str) -> None:
     for path in (folder.config_file, folder.task_file, folder.path / checkpoint):
         if not path.is_file():
             models = (folder.weights_file, folder.best_checkpoint, folder.last_checkpoint)
-            if folder.result_file.is_file() and not any(model.is_file() for model in models):
-                raise UserError(f"{folder.path} holds results without a model, as attnlab unpack makes them: train it here")
-            is_trained = path == folder.weights_file and folder.best_checkpoint.is_file()
-            hint = f", or add --checkpoint {BEST}" if is_trained else ""
-            raise UserError(f"{folder.path} holds no {path.name}: name the folder of a finished run, {SHAPE}{hint}")
+            there = [model.name for model in models if model.is_file()]
+            if folder.result_file.is_file() and not there:
+                raise UserError(
+                    f"{folder.path} holds results without a model, as attnlab unpack makes them: copy the "
+                    "folder from where it was trained, or train it anew with resume=false"
+                )
+            chosen = path == folder.path / checkpoint and there
+            hint = f"add --checkpoint {there[0]}" if chosen else f"name the folder of a finished run, {SHAPE}"
+            raise UserError(f"{folder.path} holds no {path.name}: {hint}")
 
 
 def _dtype(precision: str, device: torch.device, model: Seq2Seq) -> torch.dtype:

@@ -50,6 +50,8 @@ def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
             if read_study_file(path).get("name") is None:
                 raise UserError(f"{path} does not say what its runs are called: add a line such as name: {path.stem}")
             return path.parent, path.stem
+    if Path(name).is_file():
+        raise UserError(f"{name} is no study: a study is a file that ends in .yaml")
     hint = nearest(name, {study.name for study in list_studies(places)})
     raise UserError(f"no study {name!r} in {' or '.join(map(str, places))}, and no file of that name: {hint}")
 

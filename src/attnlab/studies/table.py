@@ -175,7 +175,7 @@ class Comparison:
         """
         widths: list[int] = []
         for i in self.brief:
-            widths.append(self._width(i, whole=i == 0))
+            widths.append(self._width(i, whole=False) if i else min(self._width(i, whole=True), width // 2))
             if len(widths) > 1 and sum(widths) + GAP * len(widths) > width:
                 widths.pop()
                 break
@@ -191,7 +191,7 @@ class Comparison:
             title=self.title, caption=notes, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
         )
         for i, wide in zip(shown, widths, strict=True):
-            table.add_column(self.header[i], justify="right" if i else "left", no_wrap=not i, width=wide)
+            table.add_column(self.header[i], justify="right" if i else "left", width=wide)
         for row in self.rows:
             table.add_row(*(Styled(row[i].brief, "bold") if row[i].best else row[i].brief for i in shown))
         return table
