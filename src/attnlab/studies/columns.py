@@ -69,9 +69,13 @@ def cross_columns(study: Mapping[str, Any]) -> dict[str, Any]:
         return {**study, "columns": None}
     if not study["variants"]:
         raise UserError("study.columns are tasks that variants are compared within: name these in study.variants")
-    for key in ("tune", "match"):
-        if study[key]:
-            raise UserError(f"study.{key} sets values by one metric or one model, and does not go with study.columns")
+    if study["match"]:
+        raise UserError("study.match counts the parameters of one task's models, and does not go with study.columns")
+    if isinstance(study["tune"], Mapping) and study["tune"].get("metric") is not None:
+        raise UserError(
+            "study.tune.metric is one task's, and study.columns are several: leave it out, and each variant is tuned by the "
+            "metric that its task monitors"
+        )
     further = {name: check_variants(controls.get(name), f"controls.{name}") for name in columns}
     for name, own in further.items():
         if twice := sorted(own.keys() & study["variants"]):

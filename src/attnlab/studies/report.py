@@ -37,8 +37,9 @@ def report(folder: Path) -> tuple[Study, Comparison | None]:
 def _report_columns(study: Study) -> Comparison | None:
     """Write a report of each column, and one of all of them side by side."""
     for name, own in split_columns(study).items():
-        found = compare_variants(own) if own.tests else None
-        write_atomically(study.folder.column_page_file(name), page(own, found))
+        selection = read_selection(own)
+        found = compare_variants(own, selection) if own.tests else None
+        write_atomically(study.folder.column_page_file(name), page(own, found, selection))
         _write_tables(own, found)
     comparison = compare_columns(study) if study.tests else None
     write_atomically(study.folder.page_file, page(study, comparison))

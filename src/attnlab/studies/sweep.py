@@ -3,6 +3,7 @@
 import logging
 import multiprocessing
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -146,11 +147,16 @@ def run_sweep(planned: Plan, show: Callable[[Results], None] = _show_nothing) ->
 
 def apply_tuning(planned: Plan) -> Plan | None:
     """Return a plan with the values that its tuning chose; None while trials of it are not finished."""
-    from attnlab.studies.tuning.selection import apply_selection, collect_selection
+    from attnlab.studies.collection import chosen_variant
+    from attnlab.studies.tuning.selection import apply_selections, collect_selection
 
-    variants = {" ".join(run.variant): run.variant for run in planned.runs}
+    columns = {variant: name for name, rows in (planned.settings["columns"] or {}).items() for variant in rows.values()}
+    variants: dict[str | None, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for run in planned.runs:
+        variants[columns.get(chosen_variant(run.variant))][" ".join(run.variant)] = run.variant
+    tune = planned.settings["tune"]
     with trust_targets(planned.targets()):
-        return apply_selection(planned, collect_selection(planned.folder, planned.settings["tune"], variants))
+        return apply_selections(planned, [collect_selection(planned.folder, tune, own) for own in variants.values()])
 
 
 def _launch(planned: Plan) -> None:

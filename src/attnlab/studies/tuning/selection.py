@@ -1,7 +1,7 @@
 """What a study's tuning found: the score of every trial, what was chosen for each variant, and what that is worth."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,7 @@ class Selection:
 def collect_selection(
     folder: StudyFolder, tune: Mapping[str, Any] | None, variants: Mapping[str, tuple[str, ...]]
 ) -> Selection | None:
-    """Read the trials of a study.
+    """Read the trials of variants of one task.
 
     Args:
         folder: of the study.
@@ -93,19 +93,20 @@ def collect_selection(
         variants: overrides by label.
 
     Returns:
-        None for a study that tunes nothing, or of which no trial is finished.
+        None for a study that tunes nothing, or where none of these trials is finished.
 
     Raises:
         UserError: a plan that is damaged.
     """
     if tune is None or folder.tuning.read_plan() is None:
         return None
-    found = collect(folder.tuning.path)
+    labels = {overrides: label for label, overrides in variants.items()}
+    every = collect(folder.tuning.path)
+    found = replace(every, variants={name: runs for name, runs in every.variants.items() if _variant(runs) in labels})
     name = tune["metric"] or metric_name(found.monitor)
     if not found.finished_runs or not name:
         return None
     metric, values = found.find_metric(name), tune["trials"]
-    labels = {overrides: label for label, overrides in variants.items()}
     trials: dict[str, dict[int, Trial]] = {label: {} for label in variants}
     pending = []
     for run in found.runs:
@@ -128,6 +129,10 @@ def collect_selection(
     return Selection(metric, f"val/{name}", tune["seed"], len(values), {label: tuned[label] for label in order}, pending)
 
 
+def _variant(trials: Sequence[Run]) -> tuple[str, ...]:
+    return variant_of(trials[0].overrides)
+
+
 def is_settled(run: Run) -> bool:
     """Tell whether nothing is left to be done for a trial."""
     return run.is_done or _has_diverged(run)
@@ -137,8 +142,12 @@ def _has_diverged(run: Run) -> bool:
     return run.state == "failed" and run.folder.has_diverged
 
 
-def apply_selection(plan: Plan, selection: Selection | None) -> Plan | None:
+def apply_selections(plan: Plan, selections: Iterable[Selection | None]) -> Plan | None:
     """Return a plan whose runs have the values that were chosen for their variants.
+
+    Args:
+        plan: of the study.
+        selections: what came of its tuning, of each column where it has several.
 
     Returns:
         None while a variant of the plan has trials that are not finished: none is tuned by fewer than others.
@@ -146,7 +155,7 @@ def apply_selection(plan: Plan, selection: Selection | None) -> Plan | None:
     Raises:
         UserError: all trainings of a variant diverged.
     """
-    found = {} if selection is None else {variant.overrides: variant for variant in selection.variants.values()}
+    found = {variant.overrides: variant for one in selections if one for variant in one.variants.values()}
     if any(run.variant not in found for run in plan.runs):
         return None
     runs = []
