@@ -212,6 +212,10 @@ def test_every_variant_is_planned_in_every_column(tmp_path: Path, monkeypatch: p
             f"{TASKS}, variants: {{a: []}}, match: {{parameters: 9, key: seed}}",
             r"study\.match .* study\.columns",
         ),
+        (
+            f"{TASKS}, variants: {{a: []}}, tune: {{metric: bleu, keys: {{optimizer.lr: [1e-3]}}}}",
+            r"study\.tune\.metric is one task's, .* by the metric that its task monitors",
+        ),
         (f"{TASKS}, variants: {{a: []}}, metrics: [loss]", r"study\.metrics .* study\.columns"),
         (f"{TASKS}, variants: {{a: []}}, claims: [copy-a < text-a on test mse]", "no metric 'mse'"),
         ("columns: {a: [], a-b: []}, variants: {b-c: [], c: []}", "two variants would have one name"),

@@ -22,7 +22,7 @@ from attnlab.studies.page import page
 from attnlab.studies.tuning.search import keep_numbers, parse_tuning
 from attnlab.studies.tuning.selection import _score
 from attnlab.studies.tuning.summary import read_selection, tabulate
-from commands import TINY, Cli, cli, settings
+from commands import OF_ANY_TASK, TINY, Cli, cli, settings
 from conftest import exhaustive_but
 from studies.folders import FACTS, write_run, write_study
 
@@ -98,6 +98,49 @@ def test_trials_that_were_killed_are_made_up_for_and_the_choice_is_the_same(
     write(tmp_path, name="undisturbed")
     assert cli("study", "undisturbed") == 0
     assert outcome(tmp_path / "runs" / "undisturbed") == outcome(folder)
+
+
+COLUMNS = """\
+defaults: [train, override /logger: none, _self_]
+name: columns
+threads: 1
+study:
+  question: Which?
+  columns: {reverse: [task=diagnostics, data=reverse, monitor=val/accuracy], lags: [task=forecasting]}
+  variants: {dot: [attention=dot]}
+  controls: {lags: {linear: [model=linear, attention=none]}}
+  tune: {trials: 2, keys: {optimizer.lr: [1e-6, 1e-2]}}
+hydra: {sweeper: {params: {seed: 1}}}
+"""
+
+
+@pytest.mark.exhaustive
+def test_each_variant_is_tuned_by_what_its_own_task_monitors(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "experiments" / "columns.yaml"
+    path.parent.mkdir()
+    sizes = [one for one in OF_ANY_TASK if one.startswith(("data.", "trainer.", "callbacks.")) and "long" not in one]
+    path.write_text(COLUMNS + settings([*sizes, "trainer.max_epochs=2"]))
+    assert cli("study", "columns") == 0
+    folder = tmp_path / "runs" / "columns"
+    directions = {"reverse-dot": ("val/accuracy", -1), "lags-dot": ("val/mse", 1), "lags-linear": ("val/mse", 1)}
+    monitors = {}
+    for label, (_, sign) in directions.items():
+        scores = {}
+        for result in folder.glob(f"tuning/*variant={label}/seed=1001/result.json"):
+            trial = RunFolder(result.parent)
+            found = trial.read_result()
+            monitors[label] = found.monitor
+            assert found.best is not None
+            scores[trial.read_config()["optimizer"]["lr"]] = sign * found.best
+        assert len(scores) == 2
+        (run,) = folder.glob(f"variant={label}/seed=1")
+        assert RunFolder(run).read_config()["optimizer"]["lr"] == min(scores, key=lambda lr: (scores[lr], lr))
+    assert monitors == {label: monitor for label, (monitor, _) in directions.items()}
+    for column, rows in {"reverse": 1, "lags": 2}.items():
+        table = (folder / f"comparison-{column}.md").read_text().partition("## Tuning")[2]
+        assert table.count("optimizer.lr=") == rows, table
+        assert 'id="tuning"' in (folder / f"report-{column}.html").read_text()
+    assert "every variant is tuned (optimizer.lr) by 2 trials" in (folder / "comparison.md").read_text()
 
 
 def outcome(folder: Path) -> tuple[dict[str, list[tuple[float, float]]], dict[str, float]]:

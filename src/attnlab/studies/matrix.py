@@ -14,6 +14,7 @@ from attnlab.studies.comparison import metric_column
 from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare, is_better, with_p
 from attnlab.studies.inference import TOLD, choose_significance
 from attnlab.studies.names import Significance
+from attnlab.studies.notes import describe_tuning
 from attnlab.studies.table import Cell, Comparison, Note
 from attnlab.studies.verdicts import judge_claims
 
@@ -86,7 +87,7 @@ def compare_columns(study: Study) -> Comparison:
         study.name,
         header,
         [[Cell(row, row), *(cells[name].get(row, Cell("-")) for name in columns)] for row in rows],
-        [*map(Note, _notes(columns, significance, found))],
+        [*map(Note, [*_notes(columns, significance, found), *describe_tuning(study)])],
         [run.pending for run in study.runs if not run.is_done],
         [*range(len(header))],
         judge_claims(study),

@@ -40,7 +40,7 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
         *_of_equal_time(study),
         *_of_costs(study),
         *map(Note, _of_match(study)),
-        *map(Note, _of_tuning(study)),
+        *map(Note, describe_tuning(study)),
         *map(Note, _of_origins(study)),
         *map(Note, _of_starts(study)),
         *map(Note, _of_kept(study)),
@@ -202,13 +202,14 @@ def _of_match(study: Study) -> Iterator[str]:
     )
 
 
-def _of_tuning(study: Study) -> Iterator[str]:
+def describe_tuning(study: Study) -> Iterator[str]:
+    """Tell how the variants of a study were tuned, if they were."""
     if study.plan.tune is None:
         return
     trials = study.plan.tune["trials"]
     yield (
         f"every variant is tuned ({', '.join(trials[0])}) by {len(trials)} trial{'s' if len(trials) != 1 else ''} on the "
-        "validation set before its runs; what was chosen stands under Tuning"
+        f"validation set before its runs; what was chosen stands under Tuning{' of each column' if study.plan.columns else ''}"
     )
 
 
