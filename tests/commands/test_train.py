@@ -274,6 +274,7 @@ MISTAKES = {
     "share of a batch": (["trainer.limit_test_batches=0.1"], "of some set less than one batch"),
     "a time between validations": (["trainer.val_check_interval=00:00:00:05"], "trainer.val_check_interval must be a number"),
     "another task's control": (["model=linear"], "takes its value from data.look_back, which this config has not"),
+    "another variable": (["optimizer.lr=${oc.env:NOPE}"], "elsewhere: Environment variable 'NOPE' not found"),
     "no option": (["attention=null"], "for nothing, choose none"),
     "an unknown column": (["study.metrics=[nonsense]"], "study.metrics: there is no 'nonsense', there is accuracy, "),
     "numbers in bfloat16": (["task=pointing", "trainer.precision=bf16-mixed"], "for which trainer.precision=bf16-mixed is too"),

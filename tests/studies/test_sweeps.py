@@ -356,11 +356,14 @@ def test_what_is_no_study_is_told(cli: Cli, tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments" / "nameless.yaml").write_text("defaults: [train, _self_]\nstudy: {question: 'Who?'}\n")
     (tmp_path / "experiments" / "broken.yaml").write_text("study: {question: [\n")
+    basic = "defaults: [train, _self_]\nname: basic\nstudy: {question: 'Who?'}\nhydra: {launcher: {n_jobs: 2}}\n"
+    (tmp_path / "experiments" / "basic.yaml").write_text(basic)
     elsewhere = STUDY.format(name="elsewhere", study="baseline: null", params="seed: '1'")
     elsewhere = elsewhere.replace("hydra: {", "hydra: {sweep: {subdir: here}, ")
     (tmp_path / "experiments" / "elsewhere.yaml").write_text(elsewhere)
     for arguments, told in {
         ("elsewhere",): "hydra.sweep.subdir is VARIANT/seed=N in every study",
+        ("basic",): "basic: no key 'n_jobs' in 'hydra.launcher'",
         ("nameless",): "does not say what its runs are called",
         ("namless",): "did you mean 'nameless'?",
         ("demo", "name=a,b", "seed=1"): "it has one value",

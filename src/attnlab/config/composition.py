@@ -306,6 +306,10 @@ def _one_line(error: BaseException) -> str:
     refused = re.match(r"UserError raised while resolving interpolation: (.*) full_key: ", told)
     if refused:
         return refused[1]
+    if failed := re.match(r"\w+ raised while resolving interpolation: (.*) full_key: ", told):
+        return f"a value is taken from elsewhere: {failed[1].strip(chr(34))}"
+    if unknown := re.match(r"In '(.+?)': ConfigKeyError .*: Key '(.+?)' not in '\w+' full_key: (\S+)", told):
+        return f"{unknown[1]}: no key {unknown[2]!r} in {unknown[3].rpartition('.')[0]!r}, whose option may be another"
     if missing := re.match(r"Interpolation key '(.+?)' not found full_key: (\S+)", told):
         key, taken = missing[2], missing[1]
         return f"{key} takes its value from {taken}, which this config has not: choose another option, or a task that has it"
