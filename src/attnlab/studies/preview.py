@@ -22,7 +22,9 @@ from attnlab.tasks.task import Task
 
 
 def preview(plan: Plan) -> list[str]:
-    """Tell of each planned run whether it is done, or what would be done, having composed its config and looked at its data.
+    """Tell of each planned run whether it is done, or what would be done.
+
+    Of a run that has a folder the config is composed and the data are looked at.
 
     Raises:
         UserError: a mistake in a config, or data that cannot be read.
@@ -31,6 +33,9 @@ def preview(plan: Plan) -> list[str]:
     told = []
     for run in plan.runs:
         folder = plan.folder.run(run.folder)
+        if not folder.path.exists():
+            told.append(f"to do ({folder.state})")
+            continue
         config = plan.config(run)
         told.append(_describe(folder, config, make_record(config, _find_task(config, tasks), run.overrides)))
     return told
