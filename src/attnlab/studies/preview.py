@@ -1,6 +1,7 @@
 """What a study would do if it were started now."""
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,9 @@ from attnlab.studies.matching import match_sizes
 from attnlab.studies.plan import Plan, RunPlan, find_trial
 from attnlab.studies.values import find_value
 from attnlab.tasks.task import Task
+
+MANY = 10
+"""Variants that it takes seconds to check, about which something is told."""
 
 
 def preview(plan: Plan) -> list[str]:
@@ -57,6 +61,8 @@ def check_plan(plan: Plan) -> Plan:
         UserError: a mistake in the study, in the config of a variant or in its data, or parts of a variant that do not go
             together.
     """
+    if (count := len({run.variant for run in plan.runs})) > MANY:
+        print(f"attnlab: checking the configs and the models of {count} variants", file=sys.stderr, flush=True)
     _check_claims(plan)
     matched = match_sizes(plan)
     _check_configs(matched)
