@@ -1,7 +1,7 @@
 """What a study's tuning found: the score of every trial, what was chosen for each variant, and what that is worth."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -102,7 +102,9 @@ def collect_selection(
         return None
     labels = {overrides: label for label, overrides in variants.items()}
     every = collect(folder.tuning.path)
-    found = replace(every, variants={name: runs for name, runs in every.variants.items() if _variant(runs) in labels})
+    found = replace(
+        every, variants={name: runs for name, runs in every.variants.items() if variant_of(runs[0].overrides) in labels}
+    )
     name = tune["metric"] or metric_name(found.monitor)
     if not found.finished_runs or not name:
         return None
@@ -127,10 +129,6 @@ def collect_selection(
     }
     order = sorted(tuned, key=lambda label: _rank(tuned[label]))
     return Selection(metric, f"val/{name}", tune["seed"], len(values), {label: tuned[label] for label in order}, pending)
-
-
-def _variant(trials: Sequence[Run]) -> tuple[str, ...]:
-    return variant_of(trials[0].overrides)
 
 
 def is_settled(run: Run) -> bool:
