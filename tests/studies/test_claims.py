@@ -7,6 +7,7 @@ import pytest
 
 from attnlab.config import CONF
 from attnlab.errors import UserError
+from attnlab.runs.folder import State
 from attnlab.studies.claims import CONTRADICTED, SUPPORTED, UNDECIDED, combine, parse_claims
 from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
@@ -14,6 +15,7 @@ from attnlab.studies.folder import StudyFolder
 from attnlab.studies.page import page
 from attnlab.studies.plan import plan
 from attnlab.studies.preview import check_plan
+from attnlab.studies.verdicts import judge_claims
 from commands import TINY, Cli, cli
 from studies.folders import write_study
 
@@ -37,6 +39,20 @@ def test_a_claim_is_about_two_variants_or_one_and_all_others() -> None:
     assert (smaller.labels, smaller.low, smaller.high) == (["additive", "dot"], -INFINITY, 0)
     assert (close.labels, close.low, close.high) == (["concat", "additive"], -0.5, 0.5)
     assert (best.labels, best.other, best.test) == (["cosine"], None, "test_long")
+
+
+def test_nothing_is_decided_while_runs_are_to_come_and_what_failed_is_told(tmp_path: Path) -> None:
+    claims = ["dot > none on test bleu", "additive > none on test bleu"]
+    seeds = range(1, 5)
+    whole = write_study(tmp_path / "whole", skills=SKILLS, seeds=seeds, states={}, claims=claims)
+    assert [verdict.verdict for verdict in judge_claims(collect(whole))] == [SUPPORTED, SUPPORTED]
+    states: dict[tuple[str, int], State] = {("attention=dot", 4): "interrupted", ("attention=additive", 4): "failed"}
+    growing = write_study(tmp_path / "growing", skills=SKILLS, seeds=seeds, states=states, claims=claims)
+    dot, additive = judge_claims(collect(growing))
+    assert (dot.verdict, dot.reason.partition(" in [")[0]) == (UNDECIDED, "1 of 8 runs are to come; so far dot - none")
+    assert (additive.verdict, additive.reason.partition("], ")[2]) == (SUPPORTED, "without 1 of 8 runs, which failed")
+    notes = compare_variants(collect(growing)).notes
+    assert any(note.startswith("1 of 12 runs are to come: stars are of what there is") for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +98,8 @@ def test_the_best_is_better_than_every_other_and_not_the_best_is_worse_than_one(
         ("[additve > dot on test bleu]", "no variant 'additve': there is additive; dot"),
         ("[dot > dot on test bleu]", "compares a variant with itself"),
         ("[dot > additive on test bleu, dot >  additive on test bleu]", "is there 2 times, which widens all intervals"),
-        ("['|additive - dot| < 0 on test bleu']", "no two variants differ by less than nothing"),
+        ("['|additive - dot| < 0 on test bleu']", "the bound is a number above 0"),
+        ("['|additive - dot| < 1e999 on test bleu']", "the bound is a number above 0"),
         ("[additive > dot on tset bleu]", "no test set 'tset': did you mean 'test'?"),
         ("[additive < dot on test ter]", "attnlab evaluate alone measures ter"),
         ("[dot is best on test length_ratio]", "neither way is better for length_ratio: claim A > B or A < B"),

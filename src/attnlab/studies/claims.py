@@ -80,8 +80,8 @@ def _parse(text: str) -> Claim:
         said, place = about["said"], (about["test"], about["metric"])
         if found := CLOSE.fullmatch(said):
             bound = float(found["bound"])
-            if not bound:
-                raise UserError(f"study.claims: {text!r}: no two variants differ by less than nothing")
+            if not 0 < bound < infinite:
+                raise UserError(f"study.claims: {text!r}: the bound is a number above 0")
             return Claim(text, found["one"], found["other"], -bound, bound, *place)
         if found := BEST.fullmatch(said):
             return Claim(text, found["one"], None, 0.0, infinite, *place)

@@ -1,5 +1,6 @@
 """What the runs of a study say of its claims."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from attnlab.evaluation.significance.difference import LEVEL
@@ -7,6 +8,7 @@ from attnlab.studies.claims import UNDECIDED, Claim, Verdict, combine, parse_cla
 from attnlab.studies.collection import Study, find_variant
 from attnlab.studies.contrasts import CONTRASTS, Contrast, MeasuredVariants
 from attnlab.studies.inference import choose_significance
+from attnlab.studies.run import Run
 
 
 def judge_claims(study: Study) -> list[Verdict]:
@@ -45,4 +47,18 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     )
     verdict = combine(claim, intervals, strict, tested.metric.digits)
     told = " (of these trained models)" if significance == "models" else ""
-    return replace(verdict, reason=f"{verdict.reason}{told}")
+    verdict = replace(verdict, reason=f"{verdict.reason}{told}")
+    return _qualify(verdict, [run for label in (one, *others) for run in study.variants[label]])
+
+
+def _qualify(verdict: Verdict, runs: Sequence[Run]) -> Verdict:
+    """Decide nothing while runs are missing that were asked for: whoever looks after each new seed, and stops where he likes
+    what he sees, finds differences more often than the level says. A run that failed is told of, for its seed is left out.
+    """
+    left = sum(run.state not in ("done", "failed") for run in runs)
+    failed = sum(run.state == "failed" for run in runs)
+    without = f", without {failed} of {len(runs)} runs, which failed" if failed else ""
+    reason = f"{verdict.reason}{without}"
+    if not left:
+        return replace(verdict, reason=reason)
+    return replace(verdict, verdict=UNDECIDED, reason=f"{left} of {len(runs)} runs are to come; so far {reason}")
