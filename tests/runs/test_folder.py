@@ -48,6 +48,8 @@ def test_lines_and_statistics_come_back(folder: RunFolder) -> None:
     write_lines(folder.hypotheses_file("test"), lines)
     assert read_lines(folder.hypotheses_file("test")) == lines
     assert read_lines(folder.references_file("test")) == []
+    write_lines(folder.sources_file("test"), [])
+    assert read_lines(folder.sources_file("test")) == []
     rows = np.array([[1.0, 2.0], [3.0, 1e-17]])
     finite = {"loss": rows, "whole": rows.round(), "large": rows.round() * 2**15}
     beside = {"none": np.array([[1.0, np.nan], [3.0, 2.0]]), "endless": rows * np.inf}
@@ -120,10 +122,12 @@ def test_states(folder: RunFolder) -> None:
     assert folder.state == "missing"
     folder.write_record(RECORD)
     assert folder.state == "interrupted"
-    folder.write_result(RESULT)
-    assert folder.state == "done"
     folder.write_error("out of luck\n")
     assert (folder.state, folder.read_error()) == ("failed", "out of luck\n")
+    folder.write_result(RESULT)
+    assert (folder.state, folder.read_error()) == ("done", "")
+    folder.write_error("no data\n")
+    assert (folder.state, folder.read_error()) == ("done", "no data\n"), "what it had come to before counts"
     with FileLock(folder.lock_file):
         assert folder.state == "running"
         with pytest.raises(BusyError, match="another process works on"), RunFolder(folder.path).lock():
@@ -133,6 +137,20 @@ def test_states(folder: RunFolder) -> None:
     assert not folder.is_locked
 
 
+def test_a_folder_in_which_another_process_begins_a_run_is_not_removed(folder: RunFolder) -> None:
+    with folder.lock():
+        with pytest.raises(BusyError):
+            RunFolder(folder.path).remove_unused()
+        assert folder.lock_file.is_file()
+    assert RunFolder(folder.path).remove_unused()
+    assert not folder.path.exists()
+
+
+def test_a_run_may_lie_in_a_folder_of_no_study(folder: RunFolder, tmp_path: Path) -> None:
+    assert (folder.is_of_study, RunFolder(tmp_path / "out").is_of_study) == (True, False)
+    assert RunFolder(tmp_path / "out").study == tmp_path
+
+
 def test_a_record_of_another_version_is_none(folder: RunFolder) -> None:
     folder.record_file.write_text(json.dumps({"id": "x", "name": "y", "recipe": "z"}))
     assert folder.read_record() is None
@@ -140,7 +158,7 @@ def test_a_record_of_another_version_is_none(folder: RunFolder) -> None:
     assert folder.read_record() == replace(RECORD, restarts=2)
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP])
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP])
 def test_a_file_system_without_locks_is_refused_in_a_line(
     number: int, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,8 +2,12 @@
 
 import errno
 import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -165,10 +169,56 @@ def test_a_training_is_shared_by_runs_that_differ_in_their_search_alone(folder: 
     assert (begun.fit, is_whole(other.best_checkpoint)) == ({"checkpoint": "best.ckpt"}, True)
 
 
+class Stop:
+    """Does what a function does, but raises in place of one call of it."""
+
+    def __init__(self, function: Callable[..., Any], call: int) -> None:
+        self.function = function
+        self.left = call
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+        return self.function(*arguments)
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_a_stop_while_a_training_is_taken_over_leaves_a_run(
+    call: int, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(folder, RECORD)
+    save(folder.best_checkpoint)
+    save(folder.last_checkpoint)
+    folder.curve_file.write_text('{"epoch": 0}\n')
+    folder.write_record(replace(RECORD, fit={"checkpoint": "best.ckpt"}))
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copy2", Stop(shutil.copy2, call))
+        with pytest.raises(KeyboardInterrupt):
+            begin_beside(folder)
+    begun, other = begin_beside(folder)
+    assert begun.fit == {"checkpoint": "best.ckpt"}
+    assert all(is_whole(path) for path in (other.best_checkpoint, other.last_checkpoint))
+
+
+@pytest.mark.parametrize("call", range(1, 6))
+def test_a_stop_while_a_run_is_set_aside_leaves_one(call: int, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished(folder)
+    save(folder.best_checkpoint)
+    folder.write_config({"seed": 1})
+    folder.write_attention([])
+    edited = replace(RECORD, id="edited", settings="edited")
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(shutil, "move", Stop(shutil.move, call))
+        begin(folder, edited)
+    assert begin(folder, edited) == "new"
+    assert {"result.json", "best.ckpt"} <= {*replaced(folder)}
+
+
 def begin_beside(folder: RunFolder) -> tuple[RunRecord, RunFolder]:
     """Begin a run of the same study with the same training."""
     other = RunFolder(folder.study / "search=greedy" / "seed=1")
-    other.path.mkdir(parents=True)
+    other.path.mkdir(parents=True, exist_ok=True)
     record = replace(RECORD, id="other", settings="other")
     begun, _ = begin_run(other, record, decide(other, record, resume=True, keep_results=False), resume=True)
     return begun, other

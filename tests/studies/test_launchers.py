@@ -14,6 +14,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from attnlab.config import HydraJob
+from attnlab.runs.folder import RunFolder
 from attnlab.studies import launch
 from attnlab.studies.collection import collect
 from commands import TINY
@@ -69,6 +70,18 @@ def midway(folder: Path, process: subprocess.Popen[bytes]) -> Path:
                 return path.parent
         time.sleep(0.05)
     raise AssertionError(f"no run got midway; the sweep ended with {process.poll()}")
+
+
+def test_what_killed_a_run_is_told_even_if_the_signal_has_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(tmp_path / "four" / "x" / "seed=1")
+    folder.path.mkdir(parents=True)
+    for status, told in ((-signal.SIGKILL, "killed by SIGKILL: out of memory"), (-40, "killed by signal 40")):
+        monkeypatch.setattr(launch, "_run_in_process", lambda *_, status=status: status)
+        launch.run_in_study(HydraJob(OmegaConf.create({}), folder.path, [], {}, 0), launch.Owner("here", os.getpid()), {}, 9)
+        assert told in capsys.readouterr().err
+        assert folder.read_error().startswith(told)
 
 
 def test_progress_is_told_after_each_hundredth_of_many_runs(

@@ -4,6 +4,7 @@ import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
@@ -35,6 +36,39 @@ def test_a_variant_chooses_an_option_for_the_part_that_it_names(tmp_path: Path) 
     config = study.config(run)
     assert config["head"]["score"]["_target_"].endswith(".Dot")
     assert config["attention"] == settle(compose("train", ["task=pointing", "data=sort"], [CONF]).config)["attention"]
+
+
+def test_two_commands_at_once_keep_what_the_other_plans(tmp_path: Path) -> None:
+    study = planned(tmp_path, "a: [attention=dot]")
+    with FileLock(study.folder.lock_file):
+        other = Thread(target=study.save)
+        other.start()
+        other.join(0.3)
+        assert not study.folder.plan_file.exists()
+    other.join()
+    assert study.folder.plan_file.is_file()
+
+
+def test_what_all_runs_share_is_known_apart_from_what_varies(tmp_path: Path) -> None:
+    base = planned(tmp_path, "a: [attention=dot]").base
+    alike = [
+        planned(tmp_path, "a: [attention=dot]", "seed=3", "trainer.max_epochs=2"),
+        planned(tmp_path, "a: [attention=dot], b: [optimizer.lr=0.1]", more="logger: null\n"),
+        planned(tmp_path, "a: [attention=dot]", more="hydra: {sweeper: {params: {seed: '1,2'}}}\n"),
+    ]
+    assert {study.base for study in alike} == {base}
+    others = [
+        planned(tmp_path, "a: [attention=dot]", more="trainer: {max_epochs: 2}\n"),
+        planned(tmp_path, "a: [attention=dot]", more="model: {dropout: 0.3}\n"),
+    ]
+    assert len({base, *(study.base for study in others)}) == 3
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_variant_that_sets_a_key_and_what_it_lies_in_is_refused(order: int, tmp_path: Path) -> None:
+    keys = ["optimizer.betas.x=1", "optimizer.betas=2"][::order]
+    with pytest.raises(UserError, match=r"optimizer.betas and optimizer.betas.x, which is in it, are set by one variant"):
+        planned(tmp_path, f"a: [{', '.join(keys)}]")
 
 
 def test_a_variant_chooses_otherwise_than_the_studys_own_file(tmp_path: Path) -> None:

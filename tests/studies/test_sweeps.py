@@ -98,6 +98,39 @@ def test_whatever_ends_a_run_the_others_run_on_and_a_second_start_does_what_is_m
     assert "failed" not in (folder / "comparison.md").read_text()
 
 
+def test_what_is_finished_stays_so_when_its_data_are_gone(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"corpus.{side}").write_text("a b\nb c\nc a\n")
+    own = ["data=text", "data.source=en", "data.target=de", "data.train=corpus", "data.val=corpus", "data.tests={test: corpus}"]
+    sizes = [override for override in SMALL if not override.startswith("data.")]
+    sweep = ["train", "-m", *sizes, *own, "name=own", "attention=none"]
+    assert cli(*sweep) == 0
+    table = (tmp_path / "runs" / "own" / "comparison.csv").read_text()
+    (tmp_path / "corpus.de").rename(tmp_path / "elsewhere")
+    assert cli(*sweep) == 2
+    assert "corpus.de" in capfd.readouterr().err
+    (one,) = collect(tmp_path / "runs" / "own").runs
+    assert one.is_done
+    assert (tmp_path / "runs" / "own" / "comparison.csv").read_text() == table
+    (tmp_path / "elsewhere").rename(tmp_path / "corpus.de")
+    assert cli(*sweep) == 0
+    assert not one.has_failed
+
+
+@pytest.mark.exhaustive
+def test_an_edited_study_of_which_a_part_was_run_is_told_of(cli: Cli, tmp_path: Path) -> None:
+    study = "defaults: [train, _self_]\nname: own\ntrainer: {max_epochs: EPOCHS}\nstudy: {question: Which?}\n"
+    study += "hydra: {sweeper: {params: {attention: 'none,dot'}}}\n"
+    small = [override for override in SMALL if not override.startswith("trainer.max_epochs")]
+    for epochs, attention in ((1, "none"), (2, "dot")):
+        (tmp_path / "own.yaml").write_text(study.replace("EPOCHS", str(epochs)))
+        assert cli("study", "own.yaml", *small, f"attention={attention}") == 0
+    told = "was edited between their runs, after those of none; run the study again"
+    assert told in (tmp_path / "runs" / "own" / "comparison.md").read_text()
+    assert cli("study", "own.yaml", *small) == 0
+    assert told not in (tmp_path / "runs" / "own" / "comparison.md").read_text()
+
+
 def test_memory_that_ends_in_a_training_is_told_in_a_line(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -145,7 +145,7 @@ def _status(results: "Results") -> int:
     """Tell what is not done of what was asked for; return 2 if all that failed are mistakes in configs, 1 for all else."""
     for warning in results.warnings:
         print(f"attnlab: {warning}", file=sys.stderr)
-    failed = [run for run in results.asked if run.state == "failed"]
+    failed = [run for run in results.asked if run.has_failed]
     if failed:
         return 1 if any("Traceback" in run.error or run.error.startswith("killed") for run in failed) else 2
     return 1 if results.warnings else 0

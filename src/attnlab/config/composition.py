@@ -2,8 +2,10 @@
 
 import copy
 import difflib
+import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import MarkedYAMLError
 
 from attnlab.config.reading import keep_files
-from attnlab.config.variants import path_part, variant_name
+from attnlab.config.variants import path_part, variant_name, without_keys
 from attnlab.errors import UserError, brief, nearest, unknown_key
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -73,6 +75,12 @@ class ComposedConfig:
         own = OmegaConf.masked_copy(self._config, [str(key) for key in self._config if key != "hydra"])
         with self._as_that_of_a_job():
             return resolve(own)
+
+    def digest(self, leave_out: Collection[str]) -> str:
+        """Return a hash of the config as it is written, its interpolations included, without some of its keys and Hydra's."""
+        written = OmegaConf.to_container(self._config, resolve=False)
+        text = json.dumps(without_keys(written, {*leave_out, "hydra"}), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def with_values(self, values: Mapping[str, Any]) -> "ComposedConfig":
         """Return the config with other values of some keys; see :func:`with_values`."""

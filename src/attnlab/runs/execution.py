@@ -64,7 +64,7 @@ REPEATED = " (it did so before: resume=false trains it again)"
 """What is added to why a training diverged."""
 
 
-def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, in_sweep: bool = False) -> RunResult:
+def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, base: str | None = None) -> RunResult:
     """Carry out one run.
 
     Everything that can be wrong with the config, the files or the combination of components is found before the training
@@ -74,7 +74,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         config: checked and resolved.
         path: the run's own folder; what another run left there is set aside.
         overrides: what was asked for on the command line or by a sweep.
-        in_sweep: this process' command is a sweep's, and cannot be started again for another device.
+        base: of a run of a sweep, hash of the config that all its runs share; see :class:`attnlab.runs.record.RunRecord`.
 
     Returns:
         What ``result.json`` holds.
@@ -102,7 +102,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         module = build_module(config, task, model)
         check_module(config, module)
         folder = RunFolder(path)
-        record = make_record(config, task, overrides)
+        record = make_record(config, task, overrides, base)
         # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its
         # lock.
         if not is_first_process():
@@ -116,7 +116,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
                 told = folder.read_error().strip().splitlines()[-1].rpartition(f"{DIVERGED}: ")[2]
                 raise FloatingPointError(told.removesuffix(REPEATED) + REPEATED)
             if decision.result is None:
-                check_trainer(config, in_sweep=in_sweep)
+                check_trainer(config, in_sweep=base is not None)  # whose process cannot be started again for another device
                 measured = map(task.examples, [*task.measured_tests, "val"])
                 check_metrics(task, measured, "test" if task.test_names else "epoch")
             record, result = begin_run(folder, record, decision, resume=resume)
@@ -141,8 +141,8 @@ def _system_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str]) -> RunRecord:
-    """Return what a run of a config would be.
+def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str], base: str | None = None) -> RunRecord:
+    """Return what a run of a config would be; see :func:`execute`.
 
     Raises:
         UserError: data that cannot be read.
@@ -154,6 +154,7 @@ def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str])
         variant=variant_name(overrides),
         overrides=variant_overrides(overrides),
         seed=config["seed"],
+        base=base,
     )
 
 

@@ -22,7 +22,8 @@ def read_lines(path: Path) -> list[str]:
     if not path.is_file():
         return []
     try:
-        return path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # a line may hold another end of line
+        text = path.read_bytes().decode("utf-8")
+        return text.removesuffix("\n").split("\n") if text else []  # a line may hold another end of line
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is damaged: it is not UTF-8") from error
 

@@ -13,17 +13,18 @@ import yaml
 from numpy.typing import NDArray
 
 from attnlab.errors import UserError, brief
-from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.runs.digests import DamagedFileError, find_altered_files, list_files, make_digests
 from attnlab.runs.files import read_lines, read_statistics, write_atomically
 from attnlab.runs.locks import RunLock
 from attnlab.runs.names import BEST, DIVERGED, LAST, RECORD, SHAPE, WEIGHTS
-from attnlab.runs.record import ProbeRecord, RunRecord, RunResult
+from attnlab.runs.record import ProbeRecord, RunRecord, RunResult, parse_attention, parse_mapping, parse_starts
 
 State = Literal["done", "running", "failed", "interrupted", "missing", "damaged"]
 """How far a run is: a running one holds its lock, a failed one left an error, an interrupted one can go on, and
 a damaged one has a file that cannot be read, which a study finds out when it reports."""
 
+KEPT = {".json", ".txt", ".npz"}
+"""Suffixes of what evaluations and probes leave, beside locks and what a killed writer left."""
 T = TypeVar("T")
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's where there is one, which is ten times as fast: a report reads the config of every run."""
@@ -61,9 +62,14 @@ class RunFolder:
         self._is_whole = False
 
     @property
+    def is_of_study(self) -> bool:
+        """Whether it is ``VARIANT/seed=N`` of a study; a run may be told to lie elsewhere, by ``hydra.run.dir``."""
+        return self.path.absolute().name.startswith("seed=")
+
+    @property
     def study(self) -> Path:
-        """The folder that holds the variants, ``runs/NAME``."""
-        return self.path.absolute().parents[1]
+        """The folder that holds the variants, ``runs/NAME``; of a run that lies elsewhere the one that it lies in."""
+        return self.path.absolute().parents[1 if self.is_of_study else 0]
 
     @property
     def place(self) -> str:
@@ -101,7 +107,7 @@ class RunFolder:
 
     def read_starts(self) -> list[dict[str, Any]]:
         """Return time, versions, commit and hardware of every start of the run, the newest last; empty where none is known."""
-        return self._checked(self.environment_file, _starts) if self.environment_file.is_file() else []
+        return self._checked(self.environment_file, parse_starts) if self.environment_file.is_file() else []
 
     def add_start(self, start: Mapping[str, Any]) -> None:
         """Add a start of the run to ``environment.json``."""
@@ -130,6 +136,7 @@ class RunFolder:
         text = json.dumps(asdict(result), indent=1, ensure_ascii=False)
         self.write_digests({self.result_file: text})
         write_atomically(self.result_file, text)
+        self.error_file.unlink(missing_ok=True)
 
     def read_curve(self) -> list[dict[str, float]]:
         """Return the metrics of every epoch so far; empty where there is none."""
@@ -156,7 +163,7 @@ class RunFolder:
         return DIVERGED in self.read_error()
 
     def write_error(self, text: str) -> None:
-        """Write down how the run failed."""
+        """Write down how the run failed; what it had come to before stays."""
         self.error_file.write_text(text, encoding="utf-8")
 
     def hypotheses_file(self, test: str) -> Path:
@@ -201,7 +208,7 @@ class RunFolder:
         if not self.attention_file.is_file():
             self.verify(self.attention_file)
             return []
-        return self._checked(self.attention_file, _attention_maps)
+        return self._checked(self.attention_file, parse_attention)
 
     def write_attention(self, maps: Sequence[Mapping[str, Any]]) -> None:
         """Write ``attention.json``."""
@@ -221,7 +228,8 @@ class RunFolder:
     def copy_results(self, other: "RunFolder") -> None:
         """Copy what reports and comparisons read into another folder, with digests of its own: all but the model."""
         of_failed = (self.record_file, self.config_file, self.curve_file, self.error_file)
-        for path in filter(Path.is_file, of_failed) if self.error_file.is_file() else list_files(self.digests_file):
+        later = [path for path in (*self.evaluations.glob("*"), *self.probes.glob("*")) if path.suffix in KEPT]
+        for path in (*list_files(self.digests_file), *later) if self.is_finished else filter(Path.is_file, of_failed):
             if path not in (self.weights_file, self.task_file):
                 copy = other.path / path.relative_to(self.path)
                 copy.parent.mkdir(parents=True, exist_ok=True)
@@ -282,11 +290,8 @@ class RunFolder:
 
     def write_evaluation(self, label: str, content: Mapping[str, Any]) -> None:
         """Write an evaluation."""
-        try:
-            self.evaluations.mkdir(exist_ok=True)
-            write_atomically(self.evaluation_file(label), json.dumps(content, indent=1, ensure_ascii=False))
-        except OSError as error:
-            raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
+        self.evaluations.mkdir(exist_ok=True)
+        write_atomically(self.evaluation_file(label), json.dumps(content, indent=1, ensure_ascii=False))
 
     def probe_file(self, test: str) -> Path:
         """Return the file of what experiments on the run's attention found on a test set."""
@@ -304,11 +309,8 @@ class RunFolder:
 
     def write_probe(self, test: str, record: ProbeRecord) -> None:
         """Write what experiments on the run's attention found on a test set, in place of what earlier ones did."""
-        try:
-            self.probes.mkdir(exist_ok=True)
-            write_atomically(self.probe_file(test), json.dumps(asdict(record), indent=1, ensure_ascii=False))
-        except OSError as error:
-            raise UserError(f"cannot write {error.filename}: {error.strerror}") from error
+        self.probes.mkdir(exist_ok=True)
+        write_atomically(self.probe_file(test), json.dumps(asdict(record), indent=1, ensure_ascii=False))
 
     # how far it is
 
@@ -317,14 +319,14 @@ class RunFolder:
         """How far the run is, by what its folder holds."""
         if self.is_locked:
             return "running"
-        if self.error_file.is_file():  # first: a run that fails before it begins leaves the result of another one
-            return "failed"
         try:
             if self.result_file.is_file():
                 self.read_result()
                 return "done"
         except UserError:  # damaged: the study makes it again
             pass
+        if self.error_file.is_file():
+            return "failed"
         return "interrupted" if self.record_file.is_file() else "missing"
 
     @property
@@ -367,10 +369,14 @@ class RunFolder:
 
         Returns:
             Whether it was removed.
+
+        Raises:
+            BusyError: another process begins a run here.
         """
         if not {path.name for path in self.path.iterdir()} <= set(self.files_to_keep):
             return False
-        shutil.rmtree(self.path)
+        with self.lock():
+            shutil.rmtree(self.path)
         for parent in self.path.absolute().parents[:3]:  # the variant's, the study's, that of all
             if Path.cwd() not in parent.parents or any(parent.iterdir()):
                 break
@@ -397,19 +403,4 @@ class RunFolder:
         return content
 
     def _mapping(self, path: Path) -> dict[str, Any]:
-        return self._checked(path, _as_mapping)
-
-
-def _as_mapping(content: Any) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise ValueError("it is no mapping")
-    return content
-
-
-def _attention_maps(content: Any) -> list[dict[str, Any]]:
-    keys = ("test", EXAMPLE, "lines", "source", "target", "weights")
-    return [{**item, **{key: item[key] for key in keys}} for item in content]
-
-
-def _starts(content: Any) -> list[dict[str, Any]]:
-    return [_as_mapping(start) for start in (content if isinstance(content, list) else [content])]
+        return self._checked(path, parse_mapping)

@@ -67,14 +67,12 @@ class RunLock:
         """
         folder = self.path.parent
         # Whoever only looks whether a lock is held holds it for a moment.
-        lock = FileLock(self.path, timeout=1.0, poll_interval=0.1)
+        lock = FileLock(self.path, timeout=1.0, poll_interval=0.1, fallback_to_soft=False)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout:
             raise BusyError(f"another process works on {folder}") from None
-        except NotImplementedError as error:  # filelock raises it where the system has no flock
-            raise UserError(_without_locks(folder)) from error
         except OSError as error:
             lacks = error.errno in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
             raise UserError(_without_locks(folder) if lacks else f"cannot write {folder}: {error.strerror}") from error

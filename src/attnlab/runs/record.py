@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Self, get_type_hints
 
+from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.hints import fits
 
 
@@ -76,6 +77,7 @@ class RunRecord(Schema):
         process: host and process that worked on it last.
         fit: once it is trained, what the training came to; only the tests are left then.
         accepted_code: hashes of later code for which its results were kept on request.
+        base: hash of the config that all runs of its study shared when it was asked for last; None of a run by itself.
     """
 
     id: str
@@ -92,6 +94,7 @@ class RunRecord(Schema):
     process: str = field(default_factory=_process)
     fit: dict[str, Any] = field(default_factory=dict)
     accepted_code: list[str] = field(default_factory=list)
+    base: str | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,36 @@ class RunResult(Schema):
     def signature(self, test: str, name: str) -> str:
         """Return what must agree for a metric to be compared; empty where it was not measured."""
         return str(self.tests.get(test, {}).get("metrics", {}).get(name, {}).get("signature", ""))
+
+
+def parse_mapping(content: Any) -> dict[str, Any]:
+    """Return what is a mapping.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(content, dict):
+        raise ValueError("it is no mapping")
+    return content
+
+
+def parse_attention(content: Any) -> list[dict[str, Any]]:
+    """Return the maps of ``attention.json``.
+
+    Raises:
+        LookupError: one lacks a key.
+    """
+    keys = ("test", EXAMPLE, "lines", "source", "target", "weights")
+    return [{**item, **{key: item[key] for key in keys}} for item in content]
+
+
+def parse_starts(content: Any) -> list[dict[str, Any]]:
+    """Return the starts of ``environment.json``.
+
+    Raises:
+        ValueError: one is no mapping.
+    """
+    return [parse_mapping(start) for start in (content if isinstance(content, list) else [content])]
 
 
 @dataclass(frozen=True)

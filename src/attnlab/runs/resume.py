@@ -8,6 +8,7 @@ from typing import Literal
 
 from attnlab.errors import UserError
 from attnlab.runs.digests import DamagedFileError
+from attnlab.runs.files import replacement
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.training.checkpoints import earlier_checkpoint, is_whole
@@ -95,13 +96,13 @@ def begin_run(folder: RunFolder, record: RunRecord, decision: Decision, *, resum
             log.warning("%s %s: the training starts anew", folder.path, DAMAGED)
         if aside := set_aside(folder, previous):
             log.info("%s %s: what was there is in %s now", folder.path, decision.reason, aside)
-        if resume:
-            _share_training(folder, record)
-        folder.write_record(record)
+        folder.write_record(record)  # first: whoever is stopped while a training is taken over leaves the folder of a run
+        if resume and _share_training(folder, record):
+            folder.write_record(record)
         return record, None
     folder.error_file.unlink(missing_ok=True)
     if decision.result is not None:
-        _accept_code(folder, previous, record.code)
+        _renew(folder, previous, record)
         return previous, decision.result
     if decision.checkpoint is not None and decision.checkpoint != folder.last_checkpoint:
         log.warning("%s is damaged or gone: going on from the one before it", folder.last_checkpoint)
@@ -110,6 +111,7 @@ def begin_run(folder: RunFolder, record: RunRecord, decision: Decision, *, resum
     folder.result_file.unlink(missing_ok=True)  # before the digests, without which nobody would see that it is damaged
     folder.digests_file.unlink(missing_ok=True)
     previous.restarts, previous.process = previous.restarts + 1, record.process
+    previous.base = record.base or previous.base
     folder.write_record(previous)
     return previous, None
 
@@ -145,11 +147,15 @@ def _read_result(folder: RunFolder) -> RunResult | None:
         return None
 
 
-def _accept_code(folder: RunFolder, previous: RunRecord, code: str) -> None:
-    """Note for which other code the results stand; for none, once the code is what it was."""
-    accepted = [] if previous.code == code else [*(c for c in previous.accepted_code if c != code), code]
-    if accepted != previous.accepted_code:
-        previous.accepted_code = accepted
+def _renew(folder: RunFolder, previous: RunRecord, asked: RunRecord) -> None:
+    """Note of a finished run for which other code its results stand, none once the code is what it was, and which study it is
+    of now.
+    """
+    others = [code for code in previous.accepted_code if code != asked.code]
+    accepted = [] if previous.code == asked.code else [*others, asked.code]
+    base = asked.base or previous.base
+    if (accepted, base) != (previous.accepted_code, previous.base):
+        previous.accepted_code, previous.base = accepted, base
         is_vouched_for = folder.digests_file.is_file()
         folder.digests_file.unlink(missing_ok=True)
         folder.write_record(previous)
@@ -157,22 +163,25 @@ def _accept_code(folder: RunFolder, previous: RunRecord, code: str) -> None:
             folder.write_digests()
 
 
-def _share_training(folder: RunFolder, record: RunRecord) -> None:
-    """Take over what another run of the same name has trained, if only the search is to be another one."""
-    for path in sorted(folder.study.glob(f"*/*/{folder.record_file.name}")):
+def _share_training(folder: RunFolder, record: RunRecord) -> bool:
+    """Take over what another run of the same name has trained, if only the search is to be another one; tell whether."""
+    for path in sorted(folder.study.glob(f"*/*/{folder.record_file.name}")) if folder.is_of_study else ():
         other = RunFolder(path.parent)
         trained = other.read_record()
         if trained is None or trained.training != record.training or path.parent == folder.path.absolute():
             continue
         if not _is_trained(other, trained):
             continue
-        for name in {*(file.name for file in other.files_of_training), trained.fit["checkpoint"]}:
+        names = dict.fromkeys([trained.fit["checkpoint"], *(file.name for file in other.files_of_training)])
+        for name in sorted(names, key=folder.last_checkpoint.name.__eq__):  # it comes last: without it nothing is gone on with
             source, target = other.path / name, folder.path / name
             if source.is_file() and source != target:  # one that is kept elsewhere is named in full
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
+                with replacement(target) as temporary:
+                    shutil.copy2(source, temporary)
         record.fit = trained.fit
-        return
+        return True
+    return False
 
 
 def find_foreign_files(folder: RunFolder) -> list[str]:
@@ -185,7 +194,8 @@ def find_foreign_files(folder: RunFolder) -> list[str]:
 def set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
     """Empty a folder; what has cost training is kept elsewhere, and it is returned where."""
     left = [path for path in folder.path.iterdir() if path.name not in folder.files_to_keep]
-    worth_keeping = folder.result_file.exists() or any(path.exists() for path in _last_checkpoints(folder))
+    costly = folder.result_file, folder.best_checkpoint, *_last_checkpoints(folder)
+    worth_keeping = any(path.exists() for path in costly)
     if foreign := find_foreign_files(folder):
         names = ", ".join(foreign[:3])
         raise UserError(f"{folder.path} is no folder of a run, and holds {names}: choose another one, or empty it")
@@ -195,7 +205,7 @@ def set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
         base = folder.study / REPLACED / variant / f"{seed},{previous.id if previous else 'unknown'}"
         aside = next(path for n in range(1, 10**6) if not (path := base.with_name(f"{base.name},{n}")).exists())
         aside.mkdir(parents=True)
-    for path in left:
+    for path in sorted(left, key=folder.record_file.__eq__):  # it goes last: what is left after a stop is still a run's
         if aside:
             shutil.move(path, aside / path.name)  # the folder may be a link to another disk
         elif path.is_dir():

@@ -159,7 +159,9 @@ def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list
         if own.path.exists():
             set_aside(own, own.read_record())
         own.path.mkdir(parents=True, exist_ok=True)
-        for path in run.path.iterdir():
+        # Whatever is moved when this is stopped is an interrupted run's, which the next one sets aside.
+        last = {run.result_file, run.error_file}
+        for path in sorted(run.path.iterdir(), key=lambda path: (path in last, path != run.record_file)):
             shutil.move(path, own.path / path.name)  # the study's folder may be a link to another disk
         added.append(own)
     plan = found.read_plan()

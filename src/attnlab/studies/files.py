@@ -1,14 +1,14 @@
 """Studies that can be run: the files that they are declared in. Nothing heavy is imported."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from attnlab.config import EXPERIMENTS
+from attnlab.config import EXPERIMENTS, Place
 from attnlab.config import MAIN as MAIN_CONFIG
 from attnlab.errors import UserError, nearest
 from attnlab.runs.names import RUNS
@@ -91,6 +91,19 @@ def _files_with_a_question(place: Path) -> Iterator[StudyFile]:
         if question:
             name = str(path.relative_to(place).with_suffix("")).removesuffix("/study")
             yield StudyFile(name, " ".join(str(question).split()), Path(RUNS, str(content.get("name") or name)))
+
+
+def own_places(path: Path) -> list[Place]:
+    """Return the places that a main config asks for itself; Hydra allows that to a main config alone."""
+    hydra = read_study_file(path).get("hydra")
+    searched = hydra.get("searchpath") if isinstance(hydra, dict) else None
+    return [Path(url.removeprefix("file://")) if url.startswith("file://") else url for url in map(str, searched or ())]
+
+
+def own_settings(path: Path) -> Mapping[str, Any]:
+    """Return what a study's file itself, and none of those that it starts from, says of the study."""
+    study = read_study_file(path).get("study")
+    return study if isinstance(study, Mapping) else {}
 
 
 def read_study_file(path: Path) -> dict[str, Any]:

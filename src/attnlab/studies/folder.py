@@ -46,6 +46,7 @@ class StudyPlan(Schema):
         columns: of a study of several tasks, the variant of every row, by the name of the column; None where there is one.
         match: the ``key`` of a size, the number of ``parameters`` that it is set for, and what it is a ``multiple`` of; None
             where none is.
+        base: hash of the config that all runs of the last command shared; None where it was not written down.
     """
 
     question: str | None
@@ -58,6 +59,7 @@ class StudyPlan(Schema):
     tune: dict[str, Any] | None = None
     match: dict[str, Any] | None = None
     columns: dict[str, dict[str, str]] | None = None
+    base: str | None = None
 
     @property
     def planned_runs(self) -> list[PlannedRun]:
@@ -83,6 +85,7 @@ class StudyFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.plan_file = self.path / "study.json"
+        self.lock_file = self.path / ".study.lock"
         self.page_file = self.path / "report.html"
         self.variant_options = self.path / ".variants"
 

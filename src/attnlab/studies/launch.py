@@ -62,7 +62,7 @@ def run_single(job: HydraJob) -> "RunResult":
         folder = RunFolder(job.folder)
         try:
             removed = folder.remove_unused()
-        except OSError:
+        except (OSError, UserError, BusyError):
             removed = False
         # Of a finished run it says nothing that the command was mistaken, and in a folder of something else there is no run.
         if not (removed or folder.is_finished or find_foreign_files(folder)):
@@ -84,8 +84,10 @@ def _check_study(config: Mapping[str, Any]) -> None:
 
 
 def _note(folder: RunFolder, text: str) -> bool:
-    """Write down how a run failed, if there is a place for it."""
+    """Write down how a run failed, if there is a place for it and no other process works on the run."""
     try:
+        if folder.is_locked:
+            return False
         folder.write_error(text)
     except OSError:
         return False
@@ -103,7 +105,8 @@ def run_study(plan: "Plan") -> None:
     values = {run.folder: dict(run.values) for run in plan.runs if run.values}
     # All runs are read for it: a sweep of many would spend the more on each, the more it has.
     progress = max(1, len(plan.runs) // 100)
-    work = partial(run_in_study, owner=Owner(socket.gethostname(), os.getpid()), values=values, progress=progress)
+    owner = Owner(socket.gethostname(), os.getpid())
+    work = partial(run_in_study, owner=owner, values=values, progress=progress, base=plan.base)
     run_hydra(["--multirun", "--config-dir", str(plan.root), *plan.arguments], plan.config_name, work)
 
 
@@ -136,7 +139,7 @@ class Owner(NamedTuple):
 _PARENT = os.getppid()
 
 
-def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, Any]], progress: int) -> float:
+def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, Any]], progress: int, base: str = "") -> float:
     """Carry out one run of a study; Hydra's launchers call it.
 
     A failure is written down in the run's folder, and is not raised: what ends a sweep differs from launcher to launcher. Once
@@ -147,6 +150,7 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
         owner: the process of the study.
         values: by the folder of a run below that of the study, what it is given beside its overrides.
         progress: after how many runs the study's progress is told.
+        base: hash of the config that all runs share.
 
     Returns:
         The best of what the run monitored on the validation set, for a sweeper that wants to know; NaN if it failed.
@@ -159,7 +163,7 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
     try:
         config = resolve(with_values(job.config, values.get(folder.place, {})))
         own += targets(config)
-        status = _run_in_process(config, job, owner)
+        status = _run_in_process(config, job, owner, base)
     except (UserError, OSError) as error:
         if not _note(folder, f"{error}\n"):
             print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
@@ -169,7 +173,7 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
     elif status == BUSY:
         tell(f"attnlab: {folder.place}: another process works on it")
     elif status < 0:
-        name = signal.Signals(-status).name
+        name = signal.Signals(-status).name if -status in {*signal.Signals} else f"signal {-status}"
         hint = ": out of memory, or stopped by somebody" if name == "SIGKILL" else ""
         _note(folder, f"killed by {name}{hint}\n")
     if status in (CRASHED, MISTAKEN) or status < 0:
@@ -182,7 +186,7 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
     return float("nan") if best is None else best
 
 
-def _run_in_process(config: Mapping[str, Any], job: HydraJob, owner: Owner) -> int:
+def _run_in_process(config: Mapping[str, Any], job: HydraJob, owner: Owner, base: str) -> int:
     """Run in a child, and return how it ended: an exit status, or minus the signal that killed it."""
     if owner.is_gone():
         os._exit(STOPPED)
@@ -192,7 +196,7 @@ def _run_in_process(config: Mapping[str, Any], job: HydraJob, owner: Owner) -> i
     context.set_forkserver_preload(["attnlab.runs.preload"])
     # A child takes over the default method by its name, and that of joblib's workers is known to joblib alone.
     multiprocessing.set_start_method("forkserver", force=True)
-    arguments = (config, job.folder, job.overrides, job.logging, dict(os.environ), os.getcwd())
+    arguments = (config, job.folder, job.overrides, base, job.logging, dict(os.environ), os.getcwd())
     process = context.Process(target=_work, args=arguments)
     process.start()
     while process.is_alive():
@@ -220,6 +224,7 @@ def _work(
     config: Mapping[str, Any],
     path: Path,
     overrides: Sequence[str],
+    base: str,
     logs: dict[str, Any],
     environment: Mapping[str, str],
     directory: str,
@@ -237,7 +242,7 @@ def _work(
     try:
         with ExitStack() as stack:
             _take_gpu(stack, config["trainer"])
-            execute(settle(config), path, overrides, in_sweep=True)
+            execute(settle(config), path, overrides, base=base)
     except BusyError:
         sys.exit(BUSY)
     except (StoppedError, KeyboardInterrupt):

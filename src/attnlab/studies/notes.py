@@ -26,6 +26,7 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
     return [
         *_of_metrics(study),
         *map(Note, _of_incomparable(study)),
+        *map(Note, _of_growth(study, inference)),
         *map(Note, _of_missing(study)),
         *map(Note, _of_limits(study)),
         *map(Note, _of_overlap(study)),
@@ -44,6 +45,7 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
         *map(Note, _of_origins(study)),
         *map(Note, _of_starts(study)),
         *map(Note, _of_kept(study)),
+        *map(Note, _of_attempts(study)),
     ]
 
 
@@ -78,6 +80,15 @@ def _of_incomparable(study: Study) -> Iterator[str]:
             apart.setdefault(difference, []).append(metric.label)
     for difference, labels in apart.items():
         yield f"not comparable between runs that differ in {difference}, and so not ranked or tested: {', '.join(labels)}"
+
+
+def _of_growth(study: Study, inference: Inference) -> Iterator[str]:
+    left = sum(run.state not in ("done", "failed") for run in study.runs)
+    if left and inference.corrected:
+        yield (
+            f"{left} of {len(study.runs)} runs are to come: stars are of what there is, and whoever looks after each new "
+            "seed sees more of them than p says"
+        )
 
 
 def _of_missing(study: Study) -> Iterator[str]:
@@ -218,10 +229,24 @@ def _of_origins(study: Study) -> Iterator[str]:
     kinds = ("version", "code") if by_seed else ("data", "version", "code")
     origins = [{kind: getattr(run.result, kind) for kind in kinds} for run in study.finished_runs]
     yield from differing_origins(list(zip(map(_reader, study.finished_runs), origins, strict=True)))
+    if told := _of_other_base(study):
+        yield (
+            "not comparable: a config that all variants share, such as the study's file, was edited between their runs, after "
+            f"those of {', '.join(told)}; run the study again"
+        )
     for label, runs in study.done().items():
         recipes = {_settings(run.config) if by_seed else run.record.recipe for run in runs if run.record}
         if len(recipes) > 1:
             yield f"not comparable: the seeds of {label} differ in more than their seed; run the study again"
+
+
+def _of_other_base(study: Study) -> list[str]:
+    """Return the variants with a run that shared another config with the others than the runs of the last command do."""
+    newest = {None, study.plan.base or None}
+    is_other = {
+        label: any(run.record and run.record.base not in newest for run in runs) for label, runs in study.done().items()
+    }
+    return [label for label, told in is_other.items() if told and study.plan.base]
 
 
 def differs_in_code(study: Study) -> bool:
@@ -285,6 +310,11 @@ def differing_starts(runs: Mapping[str, tuple[ReadConfig, Sequence[Mapping[str, 
 def _foreign_targets(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a config names that is not attnlab's own."""
     yield from (target for target in map(str, targets(config)) if not target.startswith("attnlab."))
+
+
+def _of_attempts(study: Study) -> Iterator[str]:
+    if told := [f"{label}, seed {run.seed}" for label, runs in study.done().items() for run in runs if run.has_failed]:
+        yield f"as they were before a later attempt at them failed: {'; '.join(told)}"
 
 
 def _of_kept(study: Study) -> Iterator[str]:

@@ -95,6 +95,14 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
 
 def _set(keys: dict[str, Any], path: str, value: Any) -> None:
     *parents, last = path.split(".")
-    for parent in parents:
+    for number, parent in enumerate(parents, 1):
         keys = keys.setdefault(parent, {})
+        if not isinstance(keys, dict):
+            raise _twice(".".join(parents[:number]), path)
+    if isinstance(keys.get(last), dict):
+        raise _twice(path, f"{path}.{next(iter(keys[last]))}")
     keys[last] = value
+
+
+def _twice(path: str, within: str) -> UserError:
+    return UserError(f"{path} and {within}, which is in it, are set by one variant: leave one out")

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from filelock import FileLock
+
 from attnlab.config import (
+    WITHOUT_EFFECT,
     ComposedConfig,
     Place,
     compose,
@@ -26,7 +29,7 @@ from attnlab.config import (
 from attnlab.errors import UserError, nearest, unknown_key
 from attnlab.studies.claims import check_claims, parse_claims
 from attnlab.studies.columns import check_variants, cross_columns
-from attnlab.studies.files import read_study_file
+from attnlab.studies.files import own_places, own_settings
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
 from attnlab.studies.names import Significance
@@ -77,6 +80,7 @@ class Plan:
         command: what the user typed.
         trials: of the study's tuning, which come before its runs; None where nothing is tuned.
         match: the size that is to be set; see :func:`attnlab.studies.matching.match_sizes`.
+        base: hash of the config that all runs share, before overrides and whatever varies.
     """
 
     places: tuple[Place, ...]
@@ -89,6 +93,7 @@ class Plan:
     command: str
     trials: "Plan | None" = None
     match: Match | None = None
+    base: str = ""
     _configs: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -147,14 +152,16 @@ class Plan:
         What an earlier command planned is still planned if it is a run of the study's file.
         """
         runs = {r.folder: {"folder": r.folder, "overrides": variant_overrides(r.overrides), "seed": r.seed} for r in self.runs}
-        before = self.folder.read_plan()
-        earlier = {str(run["folder"]): run for run in before.runs} if before else {}
         places = {place: index for index, place in enumerate(self.whole)}
-        runs = {place: run for place, run in earlier.items() if place in places} | runs
-        order = sorted(runs, key=lambda place: places.get(place, len(places)))
-        commands = list(dict.fromkeys([*(before.commands if before else ()), self.command]))
         told = {key: value for key, value in self.settings.items() if key not in UNWRITTEN}
-        self.folder.write_plan(StudyPlan(**told, commands=commands, runs=[runs[place] for place in order]))
+        self.folder.path.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder.lock_file):  # of two commands at once each keeps what the other plans
+            before = self.folder.read_plan()
+            earlier = {str(run["folder"]): run for run in before.runs} if before else {}
+            runs = {place: run for place, run in earlier.items() if place in places} | runs
+            order = sorted(runs, key=lambda place: places.get(place, len(places)))
+            commands = list(dict.fromkeys([*(before.commands if before else ()), self.command]))
+            self.folder.write_plan(StudyPlan(**told, commands=commands, runs=[runs[place] for place in order], base=self.base))
 
 
 def plan(
@@ -182,7 +189,7 @@ def plan(
     # A variant that is called as if it were a key of the config's own would be a key that nothing reads.
     overrides = [f"+{override}" if override.startswith("variant=") else override for override in overrides]
     path = root / f"{config_name}.yaml"
-    everywhere = [root, *places, *_own_places(path)]
+    everywhere = [root, *places, *own_places(path)]
     parsed = parse_overrides(overrides, everywhere)
     if any(override.key == "name" and override.is_sweep for override in parsed):
         raise UserError("name is what a whole sweep is called: it has one value")
@@ -191,8 +198,9 @@ def plan(
             raise UserError(f"{axis} is given more than once, and the last would count: name all its values at once")
     single = [override.text for override in parsed if not override.is_sweep and override.key != "variant"]
     composition = compose(config_name, single, everywhere)
+    base = compose(config_name, [], everywhere).digest({*WITHOUT_EFFECT, "name", "seed", "data"})  # data have a fingerprint
     settings = read_settings(composition.value("study"), composition.value("metrics") or {})
-    if settings["columns"] and ("metrics" in _own_settings(path) or any(one.key == "study.metrics" for one in parsed)):
+    if settings["columns"] and ("metrics" in own_settings(path) or any(one.key == "study.metrics" for one in parsed)):
         raise UserError("study.metrics names what one task measures, and does not go with study.columns: leave it out")
     folder = StudyFolder(composition.value("hydra.sweep.dir"))
     alone = _run(single, composition.value("seed")).folder
@@ -225,7 +233,7 @@ def plan(
             raise UserError(f"{folder_name} would be run {count} times: an axis names a value again, once is enough")
     every = _runs(composition, beside, everywhere)
     whole = [run.folder for run in every]
-    planned = Plan(tuple(everywhere), config_name, swept, folder, settings, runs, whole, shlex.join(command))
+    planned = Plan(tuple(everywhere), config_name, swept, folder, settings, runs, whole, shlex.join(command), base=base)
     tuning, match = parse_tuning(settings["tune"]), parse_match(settings["match"])
     taken = {*axes, *(override.place for override in parsed)}
     if tuning or match:
@@ -314,19 +322,6 @@ def _check_tuning(tuning: Tuning, planned: Plan, taken: Collection[str], metrics
         raise UserError(
             f"study.tune.seed is {tuning.seed}, which is a seed of the study ({told}): trials need one of their own"
         )
-
-
-def _own_places(path: Path) -> list[Place]:
-    """Return the places that a config asks for itself; Hydra allows that to a main config alone."""
-    hydra = read_study_file(path).get("hydra")
-    searched = hydra.get("searchpath") if isinstance(hydra, dict) else None
-    return [Path(url.removeprefix("file://")) if url.startswith("file://") else url for url in map(str, searched or ())]
-
-
-def _own_settings(path: Path) -> Mapping[str, Any]:
-    """Return what a study's file itself, and none of those that it starts from, says of the study."""
-    study = read_study_file(path).get("study")
-    return study if isinstance(study, Mapping) else {}
 
 
 def _check_choice(overrides: Sequence[str], variants: Iterable[str], places: Sequence[Place]) -> None:

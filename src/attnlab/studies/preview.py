@@ -5,6 +5,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from attnlab.config import compose, variant_overrides, without_keys
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_model, build_module, build_task, task_nodes
@@ -63,10 +65,15 @@ def check_plan(plan: Plan) -> Plan:
     """
     if (count := len({run.variant for run in plan.runs})) > MANY:
         print(f"attnlab: checking the configs and the models of {count} variants", file=sys.stderr, flush=True)
-    _check_claims(plan)
-    matched = match_sizes(plan)
-    _check_configs(matched)
-    _check_models(matched)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # models are tried on a few numbers, for which several threads only wait for each other
+    try:
+        _check_claims(plan)
+        matched = match_sizes(plan)
+        _check_configs(matched)
+        _check_models(matched)
+    finally:
+        torch.set_num_threads(threads)
     return matched
 
 

@@ -47,11 +47,13 @@ class Results:
     @property
     def warnings(self) -> list[str]:
         """What was asked for and is not done, in at most two lines."""
-        failed = [run for run in self.asked if run.state == "failed"]
+        failed = [run for run in self.asked if run.has_failed]
         told = [self.untuned] if self.untuned else []
         if failed:
             runs = "1 run" if len(failed) == 1 else f"{len(failed)} runs"
-            told.append(f"{runs} failed; {failed[0].folder.error_file.name} in a run's folder says how")
+            kept = sum(run.is_done for run in failed)
+            hint = f", {kept} of which had been finished before and are reported as they were" if kept else ""
+            told.append(f"{runs} failed{hint}; {failed[0].folder.error_file.name} in a run's folder says how")
         elif any(not run.is_done for run in self.asked):
             told.append(f"{tally(run.state for run in self.asked)}; the same command goes on")
         return told

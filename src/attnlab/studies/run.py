@@ -84,6 +84,11 @@ class Run:
         return self.damage or self.folder.read_error()
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the last attempt at it failed; a run that was finished before is done nevertheless."""
+        return self.state in ("failed", "done") and self.folder.error_file.is_file()
+
+    @property
     def pending(self) -> str:
         """How far a run is that is not done, in a line."""
         return f"{self.state}: {self.folder.place}{f' ({self.damage})' if self.damage else ''}"
