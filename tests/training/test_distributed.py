@@ -11,13 +11,14 @@ from unittest.mock import Mock
 
 import pytest
 import torch
+from lightning.pytorch.strategies import DDPStrategy
 
 from attnlab.attention.noise import draw_normal
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.training import module
 from attnlab.training.callbacks import LossGuard
 from attnlab.training.process import share_threads
-from attnlab.training.resumption import Resumption
+from attnlab.training.resumption import GRADIENTS, Resumption
 from commands import TINY
 from composing import settled
 
@@ -91,6 +92,23 @@ def test_processes_that_go_on_draw_numbers_of_their_own(tmp_path: Path) -> None:
     torch.set_rng_state(saved["cpu"])
     assert drawn[0][0] == torch.rand(()).item()
     assert len({number for pair in drawn for number in pair}) == 6
+
+
+def test_a_checkpoint_between_two_steps_holds_the_mean_of_the_gradients_of_all_processes(tmp_path: Path) -> None:
+    other = {"weight": 3.0, "bias": 5.0}  # where the process that is tested has none of the bias
+    model = torch.nn.Linear(2, 2)
+    model.weight.grad = torch.ones_like(model.weight)
+    strategy, values = Mock(spec=DDPStrategy), iter(other.values())
+    strategy.reduce = lambda own, reduce_op: own + 1 if reduce_op == "sum" else own.add_(next(values)).div_(2)
+    loop = SimpleNamespace(epoch_loop=SimpleNamespace(_should_accumulate=lambda: True))
+    checkpoint: dict[str, Any] = {}
+    trainer: Any = SimpleNamespace(world_size=2, strategy=strategy, fit_loop=loop)
+    Resumption(tmp_path / "last.ckpt", 1).on_save_checkpoint(trainer, model, checkpoint)  # type: ignore[arg-type]
+    assert {name: gradient.unique().tolist() for name, gradient in checkpoint[GRADIENTS].items()} == {
+        "weight": [2],
+        "bias": [2.5],
+    }
+    assert (model.weight.grad.unique().tolist(), model.bias.grad) == ([1], None), "the process goes on with its own"
 
 
 @pytest.mark.exhaustive

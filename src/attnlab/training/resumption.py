@@ -3,12 +3,14 @@
 import os
 import signal
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.strategies import DDPStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from lightning.pytorch.utilities.types import STEP_OUTPUT
@@ -21,6 +23,20 @@ GRADIENTS = "gradients"
 """Of a step of the optimizer that is not complete, in a checkpoint."""
 
 
+def _average(
+    gradients: Mapping[str, torch.Tensor | None], module: LightningModule, strategy: DDPStrategy
+) -> dict[str, torch.Tensor | None]:
+    """Return the mean over processes of the gradients that each has by itself, all of which come here at once."""
+    found: dict[str, torch.Tensor | None] = {}
+    for name, parameter in module.named_parameters():
+        own = gradients[name]
+        known = strategy.reduce(torch.tensor(float(own is not None), device=parameter.device), reduce_op="sum")
+        if float(known):  # some process has one; what a process has not been asked for counts as zero
+            whole = torch.zeros_like(parameter) if own is None else own.detach().clone()  # reduced in its place
+            found[name] = strategy.reduce(whole, reduce_op="mean")
+    return found
+
+
 class Resumption(Callback):
     """Lets a run that was stopped go on as if it had not been, to the last bit on a CPU.
 
@@ -28,7 +44,8 @@ class Resumption(Callback):
     the midst of an epoch holds where they were.
     Ctrl-C, SIGTERM, or SIGHUP unless it is ignored as under nohup, lets the current batch end, and a validation that has begun,
     writes a checkpoint and stops; asked twice, the run stops at once. Between two steps of the optimizer a checkpoint holds the
-    gradients of the batches since the last one.
+    gradients of the batches since the last one; of several processes that each have the whole model their mean, which the
+    next step would have come to.
 
     Args:
         checkpoint: the file to be written when the run is asked to stop.
@@ -89,8 +106,10 @@ class Resumption(Callback):
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         """Keep the gradients of a step of which not all batches were seen."""
         if trainer.fit_loop.epoch_loop._should_accumulate():
-            parameters = pl_module.named_parameters()
-            checkpoint[GRADIENTS] = {name: parameter.grad for name, parameter in parameters if parameter.grad is not None}
+            gradients = {name: parameter.grad for name, parameter in pl_module.named_parameters()}
+            if trainer.world_size > 1 and isinstance(trainer.strategy, DDPStrategy):
+                gradients = _average(gradients, pl_module, trainer.strategy)
+            checkpoint[GRADIENTS] = {name: gradient for name, gradient in gradients.items() if gradient is not None}
 
     def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         """Remember them until the training begins."""
