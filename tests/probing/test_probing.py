@@ -10,16 +10,20 @@ from scipy.stats import kendalltau
 from torch import Tensor
 
 from attnlab.attention.interventions import GivenWeights, OwnWeights, PermutedWeights, UniformWeights
+from attnlab.config import build
 from attnlab.data.batches import Batch
+from attnlab.data.symbols import PAD, RESERVED
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
 from attnlab.probing.attribution import add_correlations, attribute_by_gradient, correlate, leave_one_out
 from attnlab.probing.figures import Tally
-from attnlab.probing.forcing import collect_weights
+from attnlab.probing.forcing import collect_weights, with_hypotheses
 from attnlab.probing.probe import check_attention, check_donor
 from attnlab.probing.weights import add_interventions, force_with
+from attnlab.runs.assembly import build_model, build_task
 from attnlab.tasks.predictor import force
-from composing import PADDING, copy_ids, model, possible, sentences
+from commands import OF_ANY_TASK
+from composing import PADDING, copy_ids, model, possible, sentences, settled
 from conftest import options
 from parts import softmax
 
@@ -273,6 +277,32 @@ def test_a_longer_batch_gives_an_example_the_same_figures() -> None:
 class OneModel:
     def __init__(self, *overrides: str) -> None:
         self.models = [model(*overrides)]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "labels"),
+    [
+        (["task=questions", "data=stories", "decoder=answer"], 1),
+        (["task=pointing", "data=sort"], None),
+        ([], None),
+    ],
+    ids=["questions", "pointing", "translation"],
+)
+def test_own_targets_are_what_the_tasks_own_search_finds(overrides: list[str], labels: int | None) -> None:
+    """A search for answers writes one token, and one that sorts visits every number once."""
+    config = settled(*OF_ANY_TASK, *overrides, "logger=none")
+    task = build_task(config)
+    task.prepare()
+    predictor = task.predictor([build_model(config, task).eval()], build(config["search"], "search"))
+    batch = next(iter(predictor.batches(task.examples("test"), range(4))))
+    own = with_hypotheses(predictor, batch)
+    assert own is not None
+    found = [each[0].tokens for each in predictor.find_hypotheses(batch)]
+    given = [[token for token in row if token != PAD] for row in own.labels.tolist()]
+    assert given == [tokens[:labels] for tokens in found]
+    if overrides and not labels:
+        visited = [[*range(RESERVED, RESERVED + length - 1)] for length in batch.source_lengths.tolist()]
+        assert [sorted(tokens[:-1]) for tokens in found] == visited
 
 
 def test_refusals() -> None:

@@ -39,10 +39,7 @@ def with_hypotheses(predictor: Predictor, batch: Batch) -> Batch | None:
     """Return a batch whose targets are what the model itself finds, token by token; without the sources for which it finds
     nothing, and None where that is all of them.
     """
-    model, first = predictor.models[0], batch.target[:, 0]
-    found = predictor.search(
-        model, batch.source, batch.source_lengths, bos=first, eos=EOS, padding=PAD, copy_ids=batch.copy_ids
-    )
+    first, found = batch.target[:, 0], predictor.find_hypotheses(batch)
     rows = [row for row, hypotheses in enumerate(found) if hypotheses]
     if not rows:
         return None
@@ -51,10 +48,12 @@ def with_hypotheses(predictor: Predictor, batch: Batch) -> Batch | None:
     written = [torch.tensor(found[row][0].tokens, device=device) for row in rows]
     labels = pad_sequence(written, batch_first=True, padding_value=PAD)
     target = torch.cat([first[rows].unsqueeze(1), labels], dim=1)
+    if not bool((batch.labels == EOS).any()):  # of answers of one token: a model never learns to write their end
+        labels = labels.masked_fill(labels == EOS, PAD)
     return Batch(
         source=batch.source[rows, :width],
         source_lengths=lengths,
-        target=model.head.read(target),
+        target=predictor.models[0].head.read(target),
         target_lengths=torch.tensor([len(tokens) + 1 for tokens in written]),
         labels=labels,
         indices=batch.indices[rows],

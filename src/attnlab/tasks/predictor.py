@@ -98,7 +98,7 @@ class Predictor:
         examples = self.read_sources(sources)
         found: dict[int, list[Prediction]] = {}
         for batch in self.batches(examples):
-            each = zip(batch.indices.tolist(), self._search(batch), strict=True)
+            each = zip(batch.indices.tolist(), self.find_hypotheses(batch), strict=True)
             found |= {index: [self.task.read(one, examples, index) for one in hypotheses] for index, hypotheses in each}
         return [found.get(index) or [predict_nothing(index)] for index in range(len(examples))]
 
@@ -171,13 +171,14 @@ class Predictor:
 
     def search_batch(self, batch: Batch, examples: Examples, *, target_lengths: Tensor | None = None) -> list[Prediction]:
         """Return the best prediction of each source of a batch; see :meth:`Search.__call__` for the lengths of targets."""
-        each = zip(batch.indices.tolist(), self._search(batch, target_lengths), strict=True)
+        each = zip(batch.indices.tolist(), self.find_hypotheses(batch, target_lengths), strict=True)
         return [
             self.task.read(hypotheses[0], examples, index) if hypotheses else predict_nothing(index)
             for index, hypotheses in each
         ]
 
-    def _search(self, batch: Batch, target_lengths: Tensor | None = None) -> list[list[Hypothesis]]:
+    def find_hypotheses(self, batch: Batch, target_lengths: Tensor | None = None) -> list[list[Hypothesis]]:
+        """Return what the search keeps of each source of a batch, best first; see :meth:`Search.__call__`."""
         with memory_errors(lambda: batch.shape, REMEDY):
             return self.search(
                 self.model,
