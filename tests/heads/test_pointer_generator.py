@@ -7,7 +7,7 @@ import torch
 
 from attnlab.errors import UserError
 from commands import TINY, Cli, cli
-from composing import END, VOCABULARY, copy_ids, model, sentences
+from composing import END, PADDING, VOCABULARY, copy_ids, model, sentences
 
 __all__ = ["cli"]
 
@@ -60,6 +60,19 @@ def test_the_end_symbol_is_never_copied() -> None:
     torch.testing.assert_close(distribution[1, :, :VOCABULARY], generated[1])  # there is nothing to copy
     torch.nn.functional.cross_entropy(made.scores(closed, memory)[0], torch.tensor([5, VOCABULARY])).backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in made.parameters())
+
+
+def test_what_is_no_word_of_a_source_is_never_copied_and_takes_no_share() -> None:
+    """Such as the symbol of a target language, whose copy id is that of padding."""
+    made = model(POINTER)
+    with torch.no_grad():
+        made.head.switch.bias.fill_(-200.0)
+    source, lengths = torch.tensor([[7, 5, 9, 3]]), torch.tensor([4])
+    words = copy_ids(source)
+    words[0, 0] = PADDING
+    memory, state = made.encode(source, lengths, words)
+    distribution = made.scores(made.decode(torch.tensor([[2, 5]]), memory, state), memory).softmax(-1)
+    torch.testing.assert_close(distribution[0][:, [5, VOCABULARY]].sum(-1), torch.ones(2).double())
 
 
 def test_a_copied_word_is_read_back_as_an_unknown_one() -> None:

@@ -88,7 +88,8 @@ class PointerGeneratorHead(VocabularyHead):
         generated = nn.functional.logsigmoid(switch) + logits.to(precise).log_softmax(dim=-1)
         generated = nn.functional.pad(generated, (0, extension), value=closed)
         tokens = memory.ids.unsqueeze(1).expand_as(decoded.weights)
-        looked = decoded.weights.to(precise).masked_fill(tokens == self.targets.end_id, 0.0)
+        no_word = (tokens == self.targets.end_id) | (tokens == self.targets.padding_id)  # such as a symbol of a language
+        looked = decoded.weights.to(precise).masked_fill(no_word, 0.0)
         shares = looked / looked.sum(dim=-1, keepdim=True).clamp(min=1e-6)
         weights = torch.zeros_like(generated).scatter_add(2, tokens, shares)
         copied = nn.functional.logsigmoid(-switch) + weights.clamp(min=1e-6).log()

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.data.ragged import Ragged, RaggedView
+from attnlab.data.symbols import PAD
 from attnlab.tasks.translation.languages import LanguageToken, language_symbol
 
 
@@ -37,10 +38,10 @@ class TargetLanguage:
         if self.token == "target":
             return ids
         longer = ids.lengths > 1 if self.token == "source" else 0
-        return RaggedView(ids.lengths + longer, partial(self._mark_source, ids))
+        return RaggedView(ids.lengths + longer, partial(self._mark_source, ids, self.number))
 
-    def _mark_source(self, ids: Ragged, index: int) -> NDArray[np.integer]:
-        row, symbol = ids[index], np.array([self.number])
+    def _mark_source(self, ids: Ragged, number: int, index: int) -> NDArray[np.integer]:
+        row, symbol = ids[index], np.array([number])
         if self.token == "query":
             return np.stack(np.broadcast_arrays(row, symbol), axis=1)
         return np.concatenate([symbol, row]) if len(row) > 1 else row
@@ -55,5 +56,7 @@ class TargetLanguage:
         return np.concatenate([np.array([self.number]), ids[index][1:]])
 
     def mark_copies(self, ids: Ragged) -> Ragged | RaggedView:
-        """Return the ids under which sources are copied, in the length of :meth:`mark_sources`."""
-        return self.mark_sources(ids) if self.token == "source" else ids
+        """Return the ids under which sources are copied, in the length of :meth:`mark_sources`; a symbol is never copied."""
+        if self.token != "source":
+            return ids
+        return RaggedView(ids.lengths + (ids.lengths > 1), partial(self._mark_source, ids, PAD))
