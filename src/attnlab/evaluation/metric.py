@@ -78,7 +78,8 @@ class Metric(ABC):
         """Return the metric of the sum (k,) of what examples add; NaN where it has none."""
 
     def values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the metric of each of several sums, (samples,) of (samples, k): but for rounding that of :meth:`value`.
+        """Return the metric of each of several sums, (samples,) of (samples, k): but for rounding that of :meth:`value`, where
+        that has one.
 
         A metric by which studies are ranked is worth an override without a loop: every paired test asks for thousands.
         """

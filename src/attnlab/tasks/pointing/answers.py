@@ -107,8 +107,17 @@ class MeanOfValid(AnswerMetric):
 
     @override
     def value(self, total: NDArray[np.float64]) -> float:
-        measured, valid, every = total.tolist()
-        return self.scale * measured / valid if valid and valid >= self.least_valid * every else float("nan")
+        _, valid, every = total.tolist()
+        return float(self.values(total[np.newaxis])[0]) if valid >= self.least_valid * every else float("nan")
+
+    @override
+    def values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean of each of several sums, whatever the share that is valid: near the least one, samples of the
+        examples may have fewer, and intervals would be those of the others alone.
+        """
+        found = np.full(len(totals), np.nan)
+        np.divide(self.scale * totals[:, 0], totals[:, 1], out=found, where=totals[:, 1] != 0)
+        return found
 
 
 class AreaCovered(MeanOfValid):
