@@ -25,7 +25,7 @@ def forced(
     """A target as a model sees it that finds the tokens so probable."""
     tokens, read = [*target.split(), END], [*source.split(), END]
     looked = torch.zeros(len(tokens), len(read)) if weights is None else weights
-    return ForcedDecoding(tokens, [*log_probabilities], [*right], looked, read)
+    return ForcedDecoding(tokens, [*log_probabilities], [*right], looked, read, attends=weights is not None)
 
 
 def looking(weights: Tensor, source: Sequence[str]) -> ForcedDecoding:

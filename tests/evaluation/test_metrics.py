@@ -142,6 +142,17 @@ def test_entropy_is_of_distributions_alone() -> None:
     assert LargestWeight().statistics(evidence(forced=[part])) is not None
 
 
+def test_examples_count_alike_whatever_batch_an_attention_looks_at_nothing_in() -> None:
+    """Weights of a monotonic attention may all be zero in one batch and not in another."""
+    some, nothing = looking(torch.tensor([[0.25, 0.5, 0.0]]), ["a", "b", "c"]), looking(torch.zeros(2, 3), ["a", "b", "c"])
+    for metric in (LargestWeight(), SourceCoverage(), EndWeight()):
+        apart = [metric.statistics(evidence(forced=[one])) for one in (some, nothing)]
+        whole = metric.statistics(evidence(forced=[some, nothing]))
+        assert whole is not None
+        assert np.array_equal(whole, np.concatenate([rows for rows in apart if rows is not None]))
+        assert metric.statistics(evidence(forced=[replace(nothing, attends=False)])) is None
+
+
 def test_averages_of_attention_are_over_tokens_of_all_examples() -> None:
     one, two = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.5]] * 3)
     found = evidence(forced=[looking(one, ["a", "</s>"]), None, looking(two, ["b", "</s>"])])

@@ -115,7 +115,9 @@ def grow_diagonal(forward: Links, reverse: Links) -> Links:
 
 
 def grow_diagonal_final(forward: Links, reverse: Links) -> Links:
-    """Grow as :func:`grow_diagonal`, then add links of either direction whose source and target word both have none yet."""
+    """Grow as :func:`grow_diagonal`, then add links of either direction whose source and target word both have none yet, which
+    Moses calls grow-diag-final-and.
+    """
     links = grow_diagonal(forward, reverse)
     free = _Free(links)
     for direction in (forward, reverse):

@@ -55,6 +55,7 @@ class ForcedDecoding:
         heads: where asked for, the weights of each head by name, such as "layers.0.attention, head 1".
         unknown: places of the tokens that the model knows as the unknown one alone, whose probability is that of all of them.
         sums_to_one: whether the weights of every token sum to one, as the attention has it.
+        attends: whether there is an attention; without one all weights are zero.
     """
 
     tokens: list[str]
@@ -65,6 +66,7 @@ class ForcedDecoding:
     heads: "dict[str, Tensor]" = field(default_factory=dict)
     unknown: Sequence[int] = ()
     sums_to_one: bool = True
+    attends: bool = True
 
     @property
     def log_probability(self) -> float:

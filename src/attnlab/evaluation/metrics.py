@@ -185,7 +185,9 @@ def _links_by_size(make: Callable[[Gold, int, int], Links], evidence: Evidence) 
 
 
 class BestAlignment(AlignmentAnchor):
-    """The lowest AER that one link for every target word can have: what reading the largest weights cannot get below."""
+    """The lowest AER that links can have of which each target word has one, as it has where its largest weight is that of one
+    source word alone.
+    """
 
     label = "AER, best possible"
     links_of = staticmethod(partial(_links_by_size, best_links))
@@ -217,7 +219,9 @@ class AlignerAlignment(AlignmentAnchor):
 
 
 class SymmetrisedAlignment(AlignerAlignment):
-    """AER of that aligner in both directions, put together by grow-diagonal-final (Koehn et al. 2003, section 4.5)."""
+    """AER of that aligner in both directions, put together by growing along the diagonal, and then by what links words of which
+    neither has a link yet: the variant of Koehn et al. 2003, section 4.5, that Moses calls grow-diag-final-and.
+    """
 
     label = "AER, aligner both ways"
 
@@ -269,7 +273,8 @@ class AttentionMetric(Ratio):
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
-        if not any(forced is not None and bool(forced.weights.any()) for forced in evidence.forced):
+        # Whether weights are zero does not tell: those of a monotonic attention may be in all examples of a batch.
+        if not any(forced is not None and forced.attends for forced in evidence.forced):
             return None
 
         def count(forced: ForcedDecoding) -> tuple[float, float]:
@@ -299,7 +304,11 @@ class Entropy(AttentionMetric):
 
 
 class RelativeEntropy(Entropy):
-    """Entropy over that of a uniform attention, log J for J source tokens; from 0 to 1, averaged over target tokens."""
+    """Entropy over that of a uniform attention, log J for J source tokens; from 0 to 1, averaged over target tokens.
+
+    An attention that may not look at all of them cannot reach 1, such as that of a decoder of answers, whose last token is the
+    question.
+    """
 
     label = "relative entropy"
     unit = ""

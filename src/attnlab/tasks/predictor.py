@@ -212,6 +212,11 @@ class Predictor:
         """Whether the weights of a step sum to one in every model."""
         return all(model.decoder.attention.sums_to_one for model in self.models)
 
+    @property
+    def attends(self) -> bool:
+        """Whether any model has an attention."""
+        return any(model.decoder.attention.context_size for model in self.models)
+
     @torch.inference_mode()
     def force_batch(self, batch: Batch, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
         """Let the models write the targets of a batch."""
@@ -236,6 +241,7 @@ class Predictor:
                 {name: part[row, :rows, :columns].clone() for name, part in by_head.items()},
                 unknown[row].nonzero()[:, 0].tolist(),
                 self.sums_to_one,
+                self.attends,
             )
             for row, (index, rows, columns) in enumerate(
                 zip(batch.indices.tolist(), counts, batch.source_lengths.tolist(), strict=True)

@@ -131,6 +131,7 @@ class Forecaster(Predictor):
                 examples.source_tokens(index),
                 {name: part[row] for name, part in by_head.items()},
                 sums_to_one=self.sums_to_one,
+                attends=self.attends,
             )
             for row, index in enumerate(batch.indices.tolist())
         ]

@@ -290,9 +290,9 @@ class CharacterLoss(Loss):
     (-Σ_t log p(y_t | y_<t, x) + Σ_u (b_u + 1) ln 257) / Σ characters, the end symbol a token too.
 
     An unknown token u has the probability of all words that the vocabulary lacks. It is made one of a single word by spelling
-    its b_u bytes of UTF-8 and an end, each of 257 equally probable symbols. So this is a code length of the same text for any
-    tokenizer and vocabulary, and compares between them but for case; at most it is too long, since a text may have further
-    tokens than those that its tokenizer makes.
+    its b_u bytes of UTF-8 and an end, each of 257 equally probable symbols. So this is a code length of the same tokens for any
+    vocabulary. Between tokenizers it compares but for case and for white space: it is too short where several texts have one
+    sequence of tokens, as with words and spaCy, and too long where a text has further sequences than that of its tokenizer.
     """
 
     label = "loss a character"
