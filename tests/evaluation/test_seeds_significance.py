@@ -142,6 +142,19 @@ def test_a_few_seeds_beside_many_are_not_trusted_too_much(fewer: int, more: int,
     assert stars / times <= most(times) + (0.03 if apart > 1 else 0.0)
 
 
+def test_who_looks_after_each_new_seed_finds_too_many_differences() -> None:
+    draw, found = np.random.default_rng(0), []
+    for _ in range(2000):
+        one, other = draw.normal(size=(2, 10))
+        found.append([])
+        for seeds in range(2, 11):
+            sample = Sample(np.concatenate([one[:seeds], other[:seeds]]), np.zeros((2 * seeds, 2 * seeds)), 1000)
+            difference = compare_systems(sample, range(seeds), range(seeds, 2 * seeds))
+            found[-1].append(abs(difference.value) > difference.half_width())
+    assert np.mean([looks[-1] for looks in found]) == pytest.approx(0.047, abs=0.005)
+    assert np.mean([any(looks) for looks in found]) == pytest.approx(0.158, abs=0.01)
+
+
 def test_a_difference_is_what_the_variance_components_say() -> None:
     """Of a mean, the jackknife's covariance is that of the examples' values over their number."""
     draw = np.random.default_rng(0)

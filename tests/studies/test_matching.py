@@ -7,7 +7,7 @@ import pytest
 
 from attnlab.config import CONF
 from attnlab.errors import UserError
-from attnlab.runs.assembly import build_model, build_task
+from attnlab.runs.assembly import TaskStore, build_model, build_task
 from attnlab.studies.matching import match_sizes, nearest_size
 from attnlab.studies.plan import Plan, plan
 from commands import TINY, settings
@@ -58,7 +58,7 @@ def test_what_no_size_can_meet_is_refused() -> None:
 def test_every_variant_and_its_trials_have_the_nearest_size_that_can_be(tmp_path: Path) -> None:
     tune = "{trials: 2, keys: {optimizer.lr: [0.1, 0.2]}}"
     study = planned(tmp_path, "{parameters: baseline, key: model.embedding_size, multiple: 4}", tune=tune)
-    matched = match_sizes(study)
+    matched = match_sizes(study, TaskStore())
     target = parameters(study, "dot")
     assert matched.settings["match"] == {"parameters": target, "key": "model.embedding_size", "multiple": 4}
     for attention in ("none", "dot", "additive"):
@@ -85,7 +85,7 @@ def test_every_variant_and_its_trials_have_the_nearest_size_that_can_be(tmp_path
 )
 def test_what_is_no_size_is_refused(match: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"study\.match") as refused:
-        match_sizes(planned(tmp_path, match))
+        match_sizes(planned(tmp_path, match), TaskStore())
     assert told in str(refused.value)
 
 
@@ -112,4 +112,4 @@ def test_a_tuning_that_changes_the_count_is_refused(tmp_path: Path) -> None:
     tune = "{trials: 2, keys: {encoder.num_layers: [1, 2]}}"
     match = "{parameters: 20000, key: model.embedding_size}"
     with pytest.raises(UserError, match=r"study\.tune changes the number of parameters"):
-        match_sizes(planned(tmp_path, match, tune=tune))
+        match_sizes(planned(tmp_path, match, tune=tune), TaskStore())

@@ -1,6 +1,7 @@
 """From a resolved config to a task, a model and what trains it: the one place where a run's parts are wired to each other."""
 
 import inspect
+import json
 import logging
 import os
 from collections.abc import Mapping
@@ -35,13 +36,18 @@ def build_task(config: Mapping[str, Any]) -> Task:
     return task
 
 
-def task_nodes(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a config that a run's task is made from.
+class TaskStore:
+    """The tasks of several runs, each made once for all configs that make the same."""
 
-    Raises:
-        UserError: a mistake in the node of the task.
-    """
-    return {"task": config["task"], **_task_factory(config)[1]}
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+
+    def find(self, config: Mapping[str, Any]) -> Task:
+        """Return the task of a run; see :func:`build_task`."""
+        parts = json.dumps({"task": config["task"], **_task_factory(config)[1]}, sort_keys=True)
+        if parts not in self._tasks:
+            self._tasks[parts] = build_task(config)
+        return self._tasks[parts]
 
 
 def _task_factory(config: Mapping[str, Any]) -> tuple[Factory, dict[str, Any]]:

@@ -1,6 +1,5 @@
 """Sizes by which all variants of a study have about as many parameters. Nothing heavy is imported first."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -10,8 +9,8 @@ from attnlab.errors import UserError, unknown_key
 from attnlab.studies.values import check_settable, find_value, is_whole
 
 if TYPE_CHECKING:
+    from attnlab.runs.assembly import TaskStore
     from attnlab.studies.plan import Plan, RunPlan
-    from attnlab.tasks.task import Task
 
 KEYS = ("parameters", "key", "multiple")
 BASELINE = "baseline"
@@ -58,8 +57,12 @@ def parse_match(node: object) -> Match | None:
     return Match(None if parameters == BASELINE else parameters, key, multiple)
 
 
-def match_sizes(plan: "Plan") -> "Plan":
+def match_sizes(plan: "Plan", tasks: "TaskStore") -> "Plan":
     """Return a plan whose runs, and whose trials, have the sizes that its ``study.match`` asks for; models are built for that.
+
+    Args:
+        plan: of the study.
+        tasks: of its runs.
 
     Raises:
         UserError: a key that holds no size or changes no count, a count that no size is small enough for, no baseline among
@@ -69,7 +72,6 @@ def match_sizes(plan: "Plan") -> "Plan":
     if match is None or not plan.runs:
         return plan
     first = {run.variant: run for run in reversed(plan.runs)}
-    tasks: dict[str, Task] = {}
     target = match.parameters or _count_baseline(plan, tasks)
     sizes: dict[tuple[str, ...], int] = {}
     for variant, run in first.items():
@@ -123,7 +125,7 @@ def _with_sizes(plan: "Plan", key: str, sizes: Mapping[tuple[str, ...], int]) ->
     return replace(plan, runs=[replace(run, values={**run.values, key: sizes[run.variant]}) for run in plan.runs])
 
 
-def _count_baseline(plan: "Plan", tasks: "dict[str, Task]") -> int:
+def _count_baseline(plan: "Plan", tasks: "TaskStore") -> int:
     from attnlab.studies.collection import find_variant
 
     names = {run.variant: label for run, label in zip(plan.runs, plan.labels, strict=True)}
@@ -134,19 +136,17 @@ def _count_baseline(plan: "Plan", tasks: "dict[str, Task]") -> int:
     return _count(plan, run, None, tasks)
 
 
-def _count(plan: "Plan", run: "RunPlan", key: str | None, tasks: "dict[str, Task]", size: int = 0) -> int:
+def _count(plan: "Plan", run: "RunPlan", key: str | None, tasks: "TaskStore", size: int = 0) -> int:
     """Return how many parameters a run's model has, perhaps with another size."""
-    from attnlab.runs.assembly import build_model, build_task, task_nodes
+    from attnlab.runs.assembly import build_model
 
     config = plan.config(run if key is None else replace(run, values={**run.values, key: size}))
-    parts = json.dumps(task_nodes(config), sort_keys=True)
-    if parts not in tasks:
-        tasks[parts] = build_task(config)
-        tasks[parts].prepare()
-    return build_model(config, tasks[parts]).size
+    task = tasks.find(config)
+    task.prepare()
+    return build_model(config, task).size
 
 
-def _check_trials(trials: "Plan", key: str, tasks: "dict[str, Task]") -> None:
+def _check_trials(trials: "Plan", key: str, tasks: "TaskStore") -> None:
     own = [run for run in trials.runs if run.variant == trials.runs[0].variant]
     if len({_count(trials, run, None, tasks) for run in own}) > 1:
         raise UserError(f"study.tune changes the number of parameters, which study.match sets by {key}: leave one of them out")

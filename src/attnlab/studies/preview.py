@@ -9,7 +9,7 @@ import torch
 
 from attnlab.config import compose, variant_overrides, without_keys
 from attnlab.errors import UserError
-from attnlab.runs.assembly import build_model, build_module, build_task, task_nodes
+from attnlab.runs.assembly import TaskStore, build_model, build_module
 from attnlab.runs.checks import check_module, check_settings, check_trainer
 from attnlab.runs.evaluation import check_metrics
 from attnlab.runs.execution import make_record
@@ -21,7 +21,6 @@ from attnlab.studies.collection import find_variant
 from attnlab.studies.matching import match_sizes
 from attnlab.studies.plan import Plan, RunPlan, find_trial
 from attnlab.studies.values import find_value
-from attnlab.tasks.task import Task
 
 MANY = 10
 """Variants that it takes seconds to check, about which something is told."""
@@ -35,7 +34,7 @@ def preview(plan: Plan) -> list[str]:
     Raises:
         UserError: a mistake in a config, or data that cannot be read.
     """
-    tasks: dict[str, Task] = {}
+    tasks = TaskStore()
     told = []
     for run in plan.runs:
         folder = plan.folder.run(run.folder)
@@ -43,16 +42,8 @@ def preview(plan: Plan) -> list[str]:
             told.append(f"to do ({folder.state})")
             continue
         config = plan.config(run)
-        told.append(_describe(folder, config, make_record(config, _find_task(config, tasks), run.overrides)))
+        told.append(_describe(folder, config, make_record(config, tasks.find(config), run.overrides)))
     return told
-
-
-def _find_task(config: Mapping[str, Any], tasks: dict[str, Task]) -> Task:
-    """Return the task of a run, made once for all runs whose data are the same."""
-    parts = json.dumps(task_nodes(config), sort_keys=True)
-    if parts not in tasks:
-        tasks[parts] = build_task(config)
-    return tasks[parts]
 
 
 def check_plan(plan: Plan) -> Plan:
@@ -68,10 +59,11 @@ def check_plan(plan: Plan) -> Plan:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # models are tried on a few numbers, for which several threads only wait for each other
     try:
-        _check_claims(plan)
-        matched = match_sizes(plan)
-        _check_configs(matched)
-        _check_models(matched)
+        tasks = TaskStore()
+        _check_claims(plan, tasks)
+        matched = match_sizes(plan, tasks)
+        _check_configs(matched, tasks)
+        _check_models(matched, tasks)
     finally:
         torch.set_num_threads(threads)
     return matched
@@ -102,7 +94,7 @@ def check_trainers(plan: Plan) -> None:
                 raise UserError(f"{label}: {error}") from error
 
 
-def _check_configs(plan: Plan) -> None:
+def _check_configs(plan: Plan, tasks: TaskStore) -> None:
     """Refuse a mistake in the config of a variant, or a tuning that no run could be made of, before anything is trained.
 
     Of every variant the first run is looked at, and its trial with the first values; of the first variant all trials.
@@ -131,7 +123,7 @@ def _check_configs(plan: Plan) -> None:
             plan.trials.config(run)
     name = plan.settings["tune"]["metric"]
     if name is not None:
-        metric = build_task(plan.config(plan.runs[0])).metrics[name]
+        metric = tasks.find(plan.config(plan.runs[0])).metrics[name]
         if not metric.is_due("epoch") or metric.higher_is_better is None:
             raise UserError(f"study.tune.metric: {name} is not measured on the validation set, or has no better and worse")
 
@@ -140,14 +132,13 @@ def _is_looked_at(run: RunPlan, trials: Plan) -> bool:
     return find_trial(run.overrides) == 0 or run.variant == trials.runs[0].variant
 
 
-def _check_models(plan: Plan) -> None:
+def _check_models(plan: Plan, tasks: TaskStore) -> None:
     """Refuse a variant whose parts do not go together, before anything is trained: a model is built for the first run of each
     variant that is not done, and for the trials that :func:`_check_configs` looks at.
 
     Raises:
         UserError: there is such a variant, or a mistake in its data.
     """
-    tasks: dict[str, Task] = {}
     known: set[tuple[str, ...]] = set()
     looked_at = [(plan, run, label) for run, label in zip(plan.runs, plan.labels, strict=True)]
     if plan.trials is not None:
@@ -160,7 +151,7 @@ def _check_models(plan: Plan) -> None:
         known.add(variant)
         config = own.config(run)
         try:
-            task = _find_task(config, tasks)
+            task = tasks.find(config)
             check_settings(config, task)
             task.prepare()
             check_module(config, build_module(config, task, build_model(config, task)))
@@ -170,7 +161,7 @@ def _check_models(plan: Plan) -> None:
             raise UserError(f"{label}: {error}") from error
 
 
-def _check_claims(plan: Plan) -> None:
+def _check_claims(plan: Plan, tasks: TaskStore) -> None:
     """Refuse a claim that the data or the metrics of its first variant cannot decide, before anything is trained.
 
     Raises:
@@ -181,10 +172,9 @@ def _check_claims(plan: Plan) -> None:
         return
     runs = dict(zip(reversed(plan.labels), reversed(plan.runs), strict=True))
     known = {tuple(variant_overrides(run.overrides)): label for label, run in runs.items()}
-    tasks: dict[str, Task] = {}
     for claim in claims:
         label = find_variant(claim.one, known)  # one that was left out on the command line is measured as the first is
-        task = _find_task(plan.config(runs[label] if label else plan.runs[0]), tasks)
+        task = tasks.find(plan.config(runs[label] if label else plan.runs[0]))
         check_measures(claim, task.measured_tests, task.metrics)
 
 
