@@ -119,7 +119,7 @@ def test_what_is_finished_stays_so_when_its_data_are_gone(cli: Cli, tmp_path: Pa
 
 @pytest.mark.exhaustive
 def test_an_edited_study_of_which_a_part_was_run_is_told_of(cli: Cli, tmp_path: Path) -> None:
-    study = "defaults: [train, _self_]\nname: own\ntrainer: {max_epochs: EPOCHS}\nstudy: {question: Which?}\n"
+    study = "defaults: [train, _self_]\nname: own\ntrainer: {max_epochs: EPOCHS}\nstudy: {question: 'Which?'}\n"
     study += "hydra: {sweeper: {params: {attention: 'none,dot'}}}\n"
     small = [override for override in SMALL if not override.startswith("trainer.max_epochs")]
     for epochs, attention in ((1, "none"), (2, "dot")):
