@@ -41,7 +41,9 @@ class Memory(NamedTuple):
     values: Tensor
     """(batch, source_len, value_size): what is averaged into the context."""
     mask: Tensor
-    """(batch, source_len), true where the source has a token."""
+    """(batch, source_len), true where the attention may look: where the source has a token, but for one that a decoder
+    keeps out, as that of answers does the question.
+    """
     normalizer: Any = None
     """What the normalizer prepared, a tree of tensors, or None."""
     history: Any = None
@@ -85,7 +87,7 @@ class AttentionMechanism(nn.Module, ABC):
 
         Args:
             states: the encoder's states (batch, source_len, memory_size).
-            mask: (batch, source_len), true where the source has a token.
+            mask: (batch, source_len), true where the attention may look; see :class:`Memory`.
             values: what is averaged if that is not the states themselves, in their shape.
         """
 
