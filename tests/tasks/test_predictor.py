@@ -8,8 +8,13 @@ import pytest
 import torch
 
 from attnlab.errors import UserError
-from attnlab.search import Hypothesis
+from attnlab.evaluation.evidence import Evidence
+from attnlab.evaluation.metrics import LargestWeight
+from attnlab.runs.assembly import build_model, build_task
+from attnlab.search import GreedySearch, Hypothesis
 from attnlab.tasks.predictor import Predictor
+from commands import OF_ANY_TASK
+from composing import settled
 
 
 def test_only_the_best_hypothesis_of_a_batch_is_read() -> None:
@@ -33,3 +38,21 @@ def test_what_is_no_list_of_lines_is_told(lines: Any, told: str) -> None:
         predictor.predict(lines)
     with pytest.raises(UserError, match=told):
         predictor.force(["a"], lines)
+
+
+@pytest.mark.parametrize(("attention", "expected"), [("none", False), ("monotonic", True), ("dot", True)])
+def test_the_model_says_whether_there_is_an_attention(attention: str, expected: bool) -> None:
+    """The weights of a monotonic attention may all be zero, in a batch or in a whole set."""
+    config = settled(*OF_ANY_TASK, "task=diagnostics", "data=copy", f"attention={attention}", "logger=none")
+    task = build_task(config)
+    task.prepare()
+    model = build_model(config, task).eval()
+    for part in model.decoder.attention.modules():
+        if isinstance(getattr(part, "offset", None), torch.Tensor):
+            part.offset.data.fill_(-1e4)
+    predictor = Predictor(task, [model], GreedySearch())
+    found = predictor.force_examples(task.examples("val"))
+    assert [one.attends for one in found if one is not None] == [expected] * len(found)
+    assert attention != "monotonic" or not any(bool(one.weights.any()) for one in found if one is not None)
+    largest = LargestWeight().statistics(Evidence([], [], found))
+    assert (largest is not None) is expected
