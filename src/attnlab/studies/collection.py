@@ -174,7 +174,8 @@ def collect(folder: str | Path) -> Study:
             else:  # which would count as one more seed
                 runs[run.place] = Run(run, *own, "damaged", f"{run.path} has the run of {place}: move it out of the study")
     if not runs:
-        hint = f"it is one run itself: name {Path(folder).parents[1]}" if RunFolder(folder).config_file.is_file() else ""
+        run = RunFolder(folder)
+        hint = f"it is one run itself: name {run.study}" if run.config_file.is_file() and run.is_of_study else ""
         raise UserError(f"no run below {folder}: {hint or f'expected {folder}/VARIANT/seed=N'}")
     by_variant: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for one in runs.values():
