@@ -419,3 +419,23 @@ def test_only_what_was_tested_alike_is_compared(
     (other / "statistics" / "test.npz").unlink()
     capsys.readouterr()
     refused("other holds no statistics/test.npz")
+
+
+def test_evaluations_of_other_settings_are_told_where_they_are_put_together(
+    runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = (str(runs[name]) for name in ("plain-1", "copying-1"))
+    for run, settings in ((one, ["search=greedy"]), (other, ["search=beam", "--precision", "bfloat16"])):
+        for label, chosen in (("same", []), ("mixed", settings)):
+            assert cli("evaluate", run, *chosen, "--label", label, "--test", "test", "--bootstrap", "1") == 0
+    capsys.readouterr()
+    told = [
+        "not of one kind: these evaluations differ in search (search=beam; search=greedy), by which figures differ too",
+        "not of one kind: these evaluations differ in precision (bfloat16; float32), by which figures differ too",
+    ]
+    for command in (["compare", one, other], ["draw", "lengths", one, other, "--output", "x.svg"]):
+        assert cli(*command, "--label", "same") == 0
+        assert "not of one kind: these evaluations" not in "".join(capsys.readouterr())
+        assert cli(*command, "--label", "mixed") == 0
+        shown = "".join(capsys.readouterr())
+        assert all(note in shown for note in told)

@@ -81,6 +81,7 @@ def test_a_score_that_would_not_learn_or_cannot_be_made(
         ("np.full((len(evidence.references), 2), np.nan)", r"what each of them adds is a row of finite numbers"),
         ("np.ones((len(evidence.references), 1)) / 1", r"ValueError: not enough values to unpack"),
         ("[p.txt for p in evidence.predictions]", r"AttributeError: 'Prediction' .*'txt' \(metric_\d+.py, line 8\)"),
+        ("np.ones((len(evidence.references), 2))\n    label = 7", r"Mine has no label"),
     ],
 )
 def test_a_metric_that_cannot_measure(
@@ -94,3 +95,33 @@ def test_a_metric_that_cannot_measure(
     line = told(tmp_path, cli, capsys, "metrics=mine")
     assert line.startswith("attnlab: metrics.mine: Mine ")
     assert re.search(message, line), line
+
+
+def test_a_metric_that_fails_on_what_a_model_does_is_named(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial of two right targets does not show it."""
+    rows = "np.ones((len(evidence.references), 2)) if len(evidence.references) == 2 else evidence.nothing"
+    (tmp_path / "metric_late.py").write_text(METRIC.format(rows=rows))
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics/mine.yaml").write_text("defaults: [translation]\nmine: {_target_: metric_late.Mine}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert cli("train", "-cd", str(tmp_path), *TINY, "logger=none", "metrics=mine") == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert re.search(r"the metric Mine cannot be computed: AttributeError: .*'nothing' \(metric_late.py, line 8\)", line), line
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("trainer.accelerator=tpu", "trainer: "),
+        ("trainer.precision=transformer-engine", "trainer: "),
+    ],
+)
+def test_what_a_library_lacks_is_told(
+    override: str, message: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = [setting for setting in TINY if not setting.startswith("trainer.accelerator=")]
+    assert cli("train", *tiny, "logger=none", override) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line

@@ -241,3 +241,13 @@ def test_classes_of_ones_own_are_told(
     with pytest.raises(UserError, match="add --trust"):
         attnlab.load(tmp_path / "made")
     assert attnlab.load(tmp_path / "made", trust=True).models
+
+
+def test_the_card_of_a_run_that_was_cut_short_says_so(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = RunFolder(shutil.copytree(runs["plain-1"], tmp_path / "short"))
+    said = "It was cut short, and its figures are none of the whole data: `trainer.limit_test_batches=2`."
+    assert said not in read_card(export(run.path, tmp_path / "whole").path)[1]
+    config = run.read_config()
+    run.write_config({**config, "trainer": {**config["trainer"], "limit_test_batches": 2}})
+    run.digests_file.unlink()
+    assert said in read_card(export(run.path, tmp_path / "made").path)[1]

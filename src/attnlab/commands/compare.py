@@ -66,7 +66,7 @@ def command(
     models, examples alone are drawn: the answer speaks of these trained models, which have the same seeds then.
     """
     check_label(label)
-    from attnlab.runs.evaluations import choose_metric, read_tested
+    from attnlab.runs.evaluations import choose_metric, differing_settings, read_tested
     from attnlab.studies.calibration import tell_published
     from attnlab.studies.notes import differing_origins, differing_starts
 
@@ -90,10 +90,12 @@ def command(
         one_count = len({*counts.values()}) == 1
         shown = f"{counts[baseline]}" if one_count else ", ".join(f"{count} ({folder})" for folder, count in counts.items())
         print(f"means over {shown} seeds")
-    for note in differing_origins([(one.run.read_config, one.origin) for sets in tested.values() for one in sets]):
-        print(note)
-    runs = [one.run for sets in tested.values() for one in sets]
-    for note in differing_starts({str(run.path): (run.read_config, run.read_starts()) for run in runs}):
+    every = [one for sets in tested.values() for one in sets]
+    for note in (
+        *differing_origins([(one.run.read_config, one.origin) for one in every]),
+        *differing_settings(every),
+        *differing_starts({str(one.run.path): (one.run.read_config, one.run.read_starts()) for one in every}),
+    ):
         print(note)
     made = sum(not math.isnan(result.p) for result in results.values())
     print(f"{told}; p corrected by Holm over {made} comparison{'' if made == 1 else 's'}")
@@ -179,6 +181,8 @@ def _check_seeds(tested: Tested, baseline: Path) -> None:
 
 def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
     """Refuse systems that were not tested on the same examples in the same way."""
+    from attnlab.runs.evaluations import check_metric
+
     first = tested[baseline][0]
     for found in tested.values():
         for other in found:
@@ -187,11 +191,7 @@ def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
                     f"{other.run.path} was tested against other references than {first.run.path}: compare one test set, or let "
                     "attnlab report pair the seeds of a study each of which has data of its own"
                 )
-            other.of(metric)
-            signatures = [one.measured[metric].get("signature") or "none" for one in (other, first)]
-            if signatures[0] != signatures[1]:
-                told = f"{signatures[0]}, and {first.run.path}: {signatures[1]}"
-                raise UserError(f"{metric} is not the same metric in {other.run.path}: {told}")
+    check_metric([one for sets in tested.values() for one in sets], metric)
 
 
 def _show(

@@ -1,6 +1,7 @@
 """``attnlab draw``."""
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attnlab.evaluation.evidence import ForcedDecoding, Prediction
+    from attnlab.runs.evaluations import TestedSet
 
 ENDINGS = (".png", ".svg", ".pdf")
 
@@ -183,14 +185,18 @@ def _predictions(names: Mapping[str, Path], test: str, count: int, source: str |
 def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: str | None) -> "Figure":
     from attnlab.evaluation.measurement import Bucket, LengthBuckets
     from attnlab.evaluation.plots import plot_by_length
-    from attnlab.runs.evaluations import choose_metric, read_tested
+    from attnlab.runs.evaluations import check_metric, choose_metric, read_tested
 
-    seeds = {name: finished_runs(folder) for name, folder in names.items()}
-    metric_name, metric = choose_metric(next(iter(seeds.values()))[0], wanted, label)
+    seeds = {name: [read_tested(run, test, label) for run in finished_runs(folder)] for name, folder in names.items()}
+    every = [one for sets in seeds.values() for one in sets]
+    metric_name, metric = choose_metric(every[0].run, wanted, label)
+    check_metric(every, metric_name)
+    for note in _differences(every):
+        print(f"attnlab: {note}", file=sys.stderr)
     buckets, units = {}, dict[str, None]()
-    for name, runs in seeds.items():
+    for name, sets in seeds.items():
         by_low: dict[int, list[Bucket]] = {}
-        for tested in (read_tested(run, test, label) for run in runs):
+        for tested in sets:
             for bucket in LengthBuckets(tested.lengths).measure(metric, tested.of(metric_name)):
                 units[tested.unit] = None
                 by_low.setdefault(bucket.low, []).append(bucket)
@@ -199,6 +205,19 @@ def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: st
             for low, found in sorted(by_low.items())
         ]
     return plot_by_length(buckets, metric.title, " or ".join(units), title=test)
+
+
+def _differences(tested: Sequence["TestedSet"]) -> Iterator[str]:
+    """Tell in what test sets differ that are drawn together; the seeds of a study may have data of their own."""
+    from attnlab.runs.evaluations import differing_settings
+    from attnlab.studies.notes import differing_origins
+
+    made = [{kind: value for kind, value in one.origin.items() if kind != "data"} for one in tested]
+    yield from differing_origins([(one.run.read_config, own) for one, own in zip(tested, made, strict=True)])
+    yield from differing_settings(tested)
+    for seed in dict.fromkeys(one.run.path.name for one in tested):
+        if len({one.references for one in tested if one.run.path.name == seed}) > 1:
+            yield f"not comparable: the runs of {seed} were tested on different examples"
 
 
 def _curves(names: Mapping[str, Path], wanted: str | None) -> "Figure":

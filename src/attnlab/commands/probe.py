@@ -54,18 +54,17 @@ def command(
 
     options = ProbeOptions(examples, seed, permutations, own_targets=own)
     settings = ProbeSettings(checkpoint, device, batch_size, bootstrap)
-    opened = {name: open_run(run, settings) for name, run in names.items()}
+    opened = {name: open_run(run, test, settings) for name, run in names.items()}
     for run in opened.values():
         check_writable(run.folder.probes)
-    other = open_run(swap, settings) if swap else None
+    other = open_run(swap, test, settings) if swap else None
     if other:
         for run in opened.values():
             check_swap(run, other)
     found: dict[str, ProbeRecord] = {}
     for name, run in opened.items():
-        chosen = test or run.predictor.task.test_names[0]
-        found[name] = probe_run(run, chosen, options, settings, other)
-        print(f"written to {run.folder.probe_file(chosen)}")
+        found[name] = probe_run(run, options, settings, other)
+        print(f"written to {run.folder.probe_file(run.test)}")
     _show(found)
     return 0
 

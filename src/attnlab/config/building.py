@@ -118,7 +118,7 @@ def library_errors(path: str) -> Iterator[None]:
 
     try:
         yield
-    except (MisconfigurationException, ValueError, TypeError) as error:
+    except (MisconfigurationException, ValueError, TypeError, ImportError) as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from error
     except LookupError as error:  # such as of Adam for betas=[]
         raise UserError(f"{path}: a list is too short, or a key is missing ({brief(error)})") from error

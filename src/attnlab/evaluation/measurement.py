@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.evidence import Evidence
-from attnlab.evaluation.metric import Metric, Occasion, Statistics
+from attnlab.evaluation.metric import Metric, Occasion, Statistics, metric_errors
 from attnlab.evaluation.resampling import SEED, bootstrap
 
 EDGES = (1, 6, 11, 16, 21, 31, 41, 61)
@@ -67,8 +67,12 @@ def measure(
     measurements: dict[str, Measurement] = {}
     statistics: dict[str, Statistics] = {}
     for name, metric in metrics.items():
-        own = metric.statistics(evidence) if metric.is_due(occasion) else None
-        if own is not None:
+        if not metric.is_due(occasion):
+            continue
+        with metric_errors(metric):
+            own = metric.statistics(evidence)
+            if own is None:
+                continue
             low, high = bootstrap_interval(metric, own, samples, seed) if samples > 1 else (None, None)
             measurements[name] = Measurement(float(metric.value(own.sum(axis=0))), metric.signature(evidence.facts), low, high)
             statistics[name] = own

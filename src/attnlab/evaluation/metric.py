@@ -2,14 +2,17 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from attnlab.errors import UserError, locate
 from attnlab.evaluation.evidence import Evidence
+from attnlab.source import is_users_own
 
 Statistics = NDArray[np.float64]
 """(examples, k): what each example adds to a metric, in numbers that can be summed over examples."""
@@ -24,6 +27,21 @@ NOT_NEGATIVE = (0.0, math.inf)
 
 OCCASIONS: tuple[Occasion, ...] = ("epoch", "test", "evaluation")
 """Each measures what those before it measure, and more."""
+
+
+@contextmanager
+def metric_errors(metric: "Metric") -> Iterator[None]:
+    """Tell in one line what a metric of the user's own raises; what another one does is a bug.
+
+    Raises:
+        UserError: it raised something.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, UserError) or not is_users_own(type(metric)):
+            raise
+        raise UserError(f"the metric {type(metric).__name__} cannot be computed: {locate(error, metric)}") from error
 
 
 class Metric(ABC):

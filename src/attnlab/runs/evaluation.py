@@ -79,6 +79,8 @@ def check_metrics(task: Task, sets: Iterable[Examples], occasion: Occasion) -> N
     for name, metric in task.metrics.items():
         if metric.is_due(occasion):
             with component_errors(f"metrics.{name}"):
+                if not isinstance(getattr(metric, "label", None), str):
+                    raise UserError(f'{type(metric).__name__} has no label, which tables call it by: set label = "..." in it')
                 metric.check(facts)
                 if metric.computed_from == "predictions" and is_users_own(type(metric)):
                     _try_metric(metric, task, sets[0])

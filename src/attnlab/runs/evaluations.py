@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ STALE = {
     "version": "was made by another version of attnlab",
 }
 """What a message says of an evaluation that is not added to since this has changed."""
+NO_SETTINGS = frozenset({*STALE, "others", "metrics", "tests"})
+"""What a file of an evaluation holds beside the settings of its search; the others of an ensemble are the system itself."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class TestedSet:
         unit: that lengths are counted in.
         references: a hash of the right targets.
         origin: what the figures come from, by what it is: data, version and code.
+        settings: that an evaluation was made with, by name; none of a run's own test, whose config has them.
     """
 
     run: RunFolder
@@ -50,6 +53,7 @@ class TestedSet:
     unit: str
     references: str
     origin: Mapping[str, str]
+    settings: Mapping[str, str]
 
     def of(self, metric: str) -> NDArray[np.float64]:
         """Return what each example adds to a metric.
@@ -59,9 +63,18 @@ class TestedSet:
         """
         if metric in self.measured and metric not in self.statistics:
             raise UserError(f"{self.run.path}: of {metric}, not every example has a finite value: nothing can be tested by it")
+        self.signature(metric)  # tells of one that was not measured
+        return self.statistics[metric]
+
+    def signature(self, metric: str) -> str:
+        """Return the signature of a metric, or ``none``.
+
+        Raises:
+            UserError: it was not measured.
+        """
         if metric not in self.measured:
             raise UserError(f"{self.run.path} has no metric {metric!r} of it: there is {', '.join(self.measured) or 'none'}")
-        return self.statistics[metric]
+        return self.measured[metric].get("signature") or "none"
 
     @property
     def lengths(self) -> NDArray[np.float64]:
@@ -82,6 +95,7 @@ def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
     """
     result = run.read_result()
     origin = {"data": result.data, "version": result.version, "code": result.code}
+    settings: dict[str, str] = {}
     if label is None:
         tests = result.tests
         path, where = run.statistics_file(test), "test set"
@@ -93,13 +107,38 @@ def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
             raise UserError(f"{run.path} has no evaluation {label!r}: attnlab evaluate {run.path} --label {label}")
         path, where = run.evaluation_statistics_file(label, test), f"test set in its evaluation {label!r}"
         references = str(tests.get(test, {}).get("references", ""))
+        settings = {name: _in_words(value) for name, value in evaluation.items() if name not in NO_SETTINGS}
         origin |= {"version of the evaluation": str(evaluation.get("version")), "code of the evaluation": _code_of(evaluation)}
     if test not in tests:
         raise UserError(f"{run.path} has no {where} called {test!r}: there is {', '.join(tests) or 'none at all'}")
     if not path.is_file():
         raise UserError(f"{run.path} holds no {path.relative_to(run.path)}, which tells how each example was done")
     statistics = run.read_statistics(test) if label is None else read_statistics(path)
-    return TestedSet(run, tests[test]["metrics"], statistics, length_unit(tests[test]), references, origin)
+    return TestedSet(run, tests[test]["metrics"], statistics, length_unit(tests[test]), references, origin, settings)
+
+
+def check_metric(tested: Iterable[TestedSet], metric: str) -> None:
+    """Refuse a metric that was not measured in the same way in all of some test sets.
+
+    Raises:
+        UserError: it was not, or not at all.
+    """
+    first, *others = tested
+    for other in others:
+        if other.signature(metric) != first.signature(metric):
+            told = f"{other.signature(metric)}, and {first.run.path}: {first.signature(metric)}"
+            raise UserError(f"{metric} is not the same metric in {other.run.path}: {told}")
+
+
+def differing_settings(tested: Sequence[TestedSet]) -> Iterator[str]:
+    """Tell in what settings evaluations of several runs differ."""
+    for name in dict.fromkeys(name for one in tested for name in one.settings):
+        if len(told := sorted({one.settings.get(name, "none") for one in tested})) > 1:
+            yield f"not of one kind: these evaluations differ in {name} ({'; '.join(told)}), by which figures differ too"
+
+
+def _in_words(value: Any) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list | dict) else str(value)
 
 
 def _code_of(evaluation: Mapping[str, Any]) -> str:
@@ -172,8 +211,7 @@ def read_earlier_tests(
         if told and told.get(name) != value:
             if name in STALE:
                 raise UserError(f"{path} {STALE[name]}: choose another --label, or remove that file")
-            both = (told.get(name), value)
-            before, now = (", ".join(map(str, v)) or "none" if isinstance(v, list | dict) else v for v in both)
+            before, now = map(_in_words, (told.get(name), value))
             changed = f"{name}: {before}, and now {'set otherwise' if now == before else now}"
             raise UserError(f"{path} was made with other settings ({changed}): choose another --label, or remove that file")
     tests: dict[str, dict[str, Any]] = told.get("tests", {})

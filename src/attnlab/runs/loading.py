@@ -92,6 +92,8 @@ def _load(
             )
         model = _load_model(folder, task, checkpoint)
         models.append(model.to(device, _dtype(precision, device, model)).eval())
+    if search is not None and not isinstance(search, Search):
+        raise UserError(f"search is a Search such as attnlab.search.BeamSearch(width=5), not {search!r}")
     with report_damage(folders[0].path):
         search = search or build(read_trusted_config(folders[0])["search"], "search")
     if models[0].needs_copy_ids:

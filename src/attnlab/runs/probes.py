@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import attnlab
+from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 from attnlab.probing.figures import Figure
 from attnlab.probing.probe import Donor, ProbeOptions, check_attention, check_donor, probe
@@ -19,11 +20,17 @@ class ProbedRun:
 
     Attributes:
         folder: its own.
+        id: of its result.
         predictor: with its model.
+        test: name of the test set of its data, or ``val``.
+        examples: of the test set.
     """
 
     folder: RunFolder
+    id: str
     predictor: Predictor
+    test: str
+    examples: Examples
 
 
 @dataclass(frozen=True)
@@ -43,15 +50,25 @@ class ProbeSettings:
     samples: int
 
 
-def open_run(path: Path, settings: ProbeSettings) -> ProbedRun:
+def open_run(path: Path, test: str | None, settings: ProbeSettings) -> ProbedRun:
     """Open a run whose attention is to be probed.
 
+    Args:
+        path: its folder.
+        test: name of a test set of its data, or ``val``; None is the first one.
+        settings: for opening it.
+
     Raises:
-        UserError: no finished run, or one without attention over the source.
+        UserError: no finished run, one without attention over the source, no such test set, or a source that is longer than
+            the model can read.
     """
+    folder = RunFolder(path)
     predictor = load(path, checkpoint=settings.checkpoint, device=settings.device, batch_size=settings.batch_size)
     check_attention(predictor, str(path))
-    return ProbedRun(RunFolder(path), predictor)
+    test = test or predictor.task.test_names[0]
+    examples = predictor.task.examples(test)
+    predictor.check_lengths(examples)
+    return ProbedRun(folder, folder.read_result().id, predictor, test, examples)
 
 
 def check_swap(run: ProbedRun, other: ProbedRun) -> None:
@@ -68,41 +85,33 @@ def check_swap(run: ProbedRun, other: ProbedRun) -> None:
     check_donor(run.predictor, names[0], other.predictor, names[1])
 
 
-def probe_run(
-    run: ProbedRun, test: str, options: ProbeOptions, settings: ProbeSettings, swap: ProbedRun | None = None
-) -> ProbeRecord:
+def probe_run(run: ProbedRun, options: ProbeOptions, settings: ProbeSettings, swap: ProbedRun | None = None) -> ProbeRecord:
     """Make all experiments on the attention of a run, and write into its folder what they find.
 
     Args:
         run: to be probed.
-        test: name of a test set of its data, or ``val``.
         options: of the experiments.
         settings: as the run was opened with them.
         swap: a run whose weights this one is given too.
 
     Raises:
-        UserError: no such test set, a source that is longer than a model can read, or a file that cannot be written.
+        UserError: a file that cannot be written.
     """
-    examples = run.predictor.task.examples(test)
-    run.predictor.check_lengths(examples)
-    donor = None
-    if swap is not None:
-        donor = Donor(swap.predictor, swap.predictor.task.examples(test))
-        swap.predictor.check_lengths(donor.examples)
-    found = probe(run.predictor, examples, options, donor)
+    donor = None if swap is None else Donor(swap.predictor, swap.examples)
+    found = probe(run.predictor, run.examples, options, donor)
     record = ProbeRecord(
-        id=run.folder.read_result().id,
+        id=run.id,
         version=attnlab.__version__,
         checkpoint=settings.checkpoint,
         targets="own targets" if options.own_targets else "references",
         seed=options.seed,
         permutations=options.permutations,
         batch_size=settings.batch_size,
-        swap=None if swap is None else [str(swap.folder.path.resolve()), swap.folder.read_result().id],
+        swap=None if swap is None else [str(swap.folder.path.resolve()), swap.id],
         examples=found.numbers,
         figures={name: asdict(_estimate(figure, settings.samples)) for name, figure in found.figures.items()},
     )
-    run.folder.write_probe(test, record)
+    run.folder.write_probe(run.test, record)
     return record
 
 

@@ -21,6 +21,13 @@ def length_unit(test: Mapping[str, Any]) -> str:
     return str(test.get("length_unit", "tokens"))  # as they were before it was written down
 
 
+def batch_limits(config: Mapping[str, Any]) -> list[str]:
+    """Return the settings by which a training or its tests were cut short, as those of a run for debugging are."""
+    trainer = config.get("trainer") or {}
+    limits = {key: trainer.get(key) for key in (f"limit_{stage}_batches" for stage in ("train", "val", "test"))}
+    return [f"trainer.{key}={value}" for key, value in limits.items() if value is not None and repr(value) != "1.0"]
+
+
 class Schema:
     """A dataclass that is read from JSON, every field of which is checked.
 

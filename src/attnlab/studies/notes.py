@@ -7,6 +7,7 @@ from statistics import mean
 from typing import Any
 
 from attnlab.config import WITHOUT_EFFECT, targets, without_keys
+from attnlab.runs.record import batch_limits
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Study
 from attnlab.studies.comparability import has_data_by_seed, has_same_examples, signatures
@@ -103,9 +104,7 @@ def _of_missing(study: Study) -> Iterator[str]:
 
 def _of_limits(study: Study) -> Iterator[str]:
     """Tell of a training and of tests that were cut short, as one for debugging is; of many runs, by the first one's config."""
-    trainer = study.finished_runs[0].config.get("trainer") or {}
-    limits = {key: trainer.get(key) for key in (f"limit_{stage}_batches" for stage in ("train", "val", "test"))}
-    if told := [f"trainer.{key}={value}" for key, value in limits.items() if value is not None and repr(value) != "1.0"]:
+    if told := batch_limits(study.finished_runs[0].config):
         yield f"cut short, and no result of the whole data: {', '.join(told)}"
 
 

@@ -19,7 +19,7 @@ from attnlab.data.examples import Examples
 from attnlab.decoders import DecoderOutput, DecoderState
 from attnlab.errors import UserError, unknown_key
 from attnlab.evaluation.evidence import Evidence, ExampleResult, take_division
-from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.metric import Metric, metric_errors
 from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.search import GreedySearch, Search
 from attnlab.seeding import derive_seed
@@ -261,7 +261,8 @@ class SequenceModule(LightningModule):
     def _count_measured(self, measured: str, results: Sequence[ExampleResult]) -> None:
         evidence = collect_evidence(self.task, self.data.examples(measured), results)
         for name, metric in self.epoch_metrics.items():
-            rows = metric.statistics(evidence)
+            with metric_errors(metric):
+                rows = metric.statistics(evidence)
             if rows is not None:
                 part = self.statistics[f"{measured}/{name}"]
                 assert isinstance(part, CatMetric)
@@ -279,8 +280,10 @@ class SequenceModule(LightningModule):
                 part = self.statistics[f"{measured}/{name}"]
                 assert isinstance(part, CatMetric)
                 if part.update_called:
+                    with metric_errors(metric):
+                        value = metric.value(_total(part.compute()))
                     shown = measured == "val" and metric.computed_from == "predictions"
-                    self.log(f"{measured}/{name}", metric.value(_total(part.compute())), prog_bar=shown)
+                    self.log(f"{measured}/{name}", value, prog_bar=shown)
                 part.reset()
 
     def _fill_up(self) -> None:

@@ -17,7 +17,7 @@ from attnlab.config import find_option, foreign_targets
 from attnlab.evaluation.measurement import Measurement, bootstrap_interval
 from attnlab.evaluation.metric import Metric
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.record import RunResult
+from attnlab.runs.record import RunResult, batch_limits
 from attnlab.tasks.predictor import Predictor
 
 SAMPLES = 1000
@@ -83,6 +83,7 @@ def write_card(
         foreign=foreign,
         modules=sorted({target.rpartition(".")[0] for target in foreign}),
         result=result,
+        limits=batch_limits(config),
         counts={**counts, **{test: told["examples"] for test, told in result.tests.items()}},
         tests=list(measured),
         rows=_rows(task.metrics, measured),
