@@ -77,6 +77,7 @@ def test_an_aligner_aligns_without_a_run(
         assert message in capsys.readouterr().err
 
     refused("--null is about the attention of a model: name a RUN", "--null")
+    refused("--checkpoint is about the attention of a model: name a RUN", "--checkpoint", "best.ckpt")
     refused("--train is for where no RUN is named", "run", *others)
     refused("add it", "--train-too")
     refused("no file c.en", "--train", "c.en", "b.de")

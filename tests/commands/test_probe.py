@@ -74,7 +74,9 @@ def test_what_a_model_finds_itself_is_forced(runs: dict[str, Path], cli: Cli) ->
     assert record.figure("own_accuracy").value > 50  # of what was found to be probable
 
 
-def test_pointing_is_probed_without_leaving_elements_out(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pointing_is_probed_without_leaving_elements_out_and_not_aligned(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli("train", "task=pointing", "data=sort", "attention=multihead", *OF_ANY_TASK, "logger=none") == 0
     (run,) = tmp_path.glob("runs/train/*/seed=1")
     assert cli("probe", str(run), "--examples", "6", *QUICK) == 0
@@ -84,6 +86,16 @@ def test_pointing_is_probed_without_leaving_elements_out(cli: Cli, tmp_path: Pat
     assert "weights_leave_one_out" not in record.figures
     assert "without.attention.3" in record.figures
     assert cli("probe", str(run), "--own", "--examples", "6", *QUICK) == 0
+
+    (tmp_path / "many.txt").write_text("0.5 0.1\n" * 1030 + "words\n")
+    capsys.readouterr()
+    assert cli("translate", str(run), "--input", "many.txt", "--output", "found.txt") == 2
+    assert "source 1031: 'words' is no number" in capsys.readouterr().err
+    assert not (tmp_path / "found.txt").exists()
+    (tmp_path / "one.txt").write_text("0.5 0.1\n")
+    (tmp_path / "sorted.txt").write_text("1 0\n")
+    assert cli("align", str(run), "--files", "one.txt", "sorted.txt") == 2
+    assert "do not spell the words of the files" in capsys.readouterr().err
 
 
 def test_refusals(

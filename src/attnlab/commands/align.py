@@ -86,9 +86,9 @@ def command(
         raise UserError("--gold-from and --gold-transposed say how to read known links: add --gold FILE")
     if not links and is_given("links_from"):
         raise UserError("--links-from says how to read the links of another program: add --links FILE")
-    of_run = {"--shift": shift, "--reverse": reverse, "--null": null, "--heads": heads, "--silver": silver}
-    of_run["--to"] = to
-    of_aligner = {"--links": links, "--train": train, "--train-words": train_words, "--train-too": train_too}
+    of_run: dict[str, object] = {"--shift": shift, "--reverse": reverse, "--null": null, "--heads": heads, "--silver": silver}
+    of_run |= {"--to": to, "--checkpoint": is_given("checkpoint")}
+    of_aligner: dict[str, object] = {"--links": links, "--train": train, "--train-words": train_words, "--train-too": train_too}
     if without := [name for name, value in (of_aligner if run else of_run).items() if value]:
         raise UserError(
             f"{without[0]} is for where no RUN is named: leave it out, or the RUN"
@@ -207,13 +207,16 @@ def _align(
         raise UserError(f"{run} has no attention that could align")
     shifts = dict.fromkeys(forced, int(shift)) if shift is not None else _choose_shifts(predictor, run, list(forced))
     words = pairs.words
-    return {
-        name: Alignment(
-            [link_words(*pair, one, shifts[name], null=null) for pair, one in zip(words, decodings, strict=True)],
-            TOKENS[shifts[name]],
-        )
+    linked = {
+        name: [link_words(*pair, one, shifts[name], null=null) for pair, one in zip(words, decodings, strict=True)]
         for name, decodings in forced.items()
     }
+    if unspelt := sum(one is None for one in next(iter(linked.values()))):
+        if unspelt == len(words):
+            raise UserError(f"the tokens of the model of {run} do not spell the words of the files: they cannot be aligned")
+        told = f"{unspelt} of {len(words)} pairs have no links, since the tokens of the model of {run} do not spell their words"
+        print(f"attnlab: {told}", file=sys.stderr)
+    return {name: Alignment([one or set() for one in links], TOKENS[shifts[name]]) for name, links in linked.items()}
 
 
 def _choose_shifts(predictor: "Predictor", run: Path, names: list[str]) -> dict[str, int]:

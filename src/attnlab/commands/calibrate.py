@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from attnlab.commands._complete import complete_study_folder
+from attnlab.commands._io import check_output
 from attnlab.commands._significance import significance_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
@@ -31,6 +32,7 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
     some of their seeds, as often: the share of stars is the power of the test over seeds, if these variants differ.
     """
     sizes = _sizes(seeds)
+    check_output(output)
     from rich.table import Table
 
     from attnlab.studies.calibration import calibrate_study, compare_groups, write_rates

@@ -49,7 +49,8 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
     predictor = models.load()
     predictor.task.require_target()
     _check_n_best(n_best, predictor.search)
-    if source and source.is_file():  # a pipe can be read only once
+    is_checked = source is not None and source.is_file()  # a pipe can be read only once
+    if is_checked:
         for first, chunk in read_chunks(source, CHUNK):
             predictor.check_lines(chunk, place=f"{source}, line", first=first)
     live = source is None and sys.stdin.isatty()
@@ -63,7 +64,8 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
         lines = Lines(write, n_best, predictor.task.joiner, **options)
         for first, chunk in read_chunks(source, 1 if live else CHUNK):
             try:
-                predictor.check_lines(chunk, place="line", first=first)
+                if not is_checked:
+                    predictor.check_lines(chunk, place="line", first=first)
             except UserError as error:
                 if not live:
                     raise

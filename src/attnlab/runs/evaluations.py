@@ -112,7 +112,10 @@ def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
     if test not in tests:
         raise UserError(f"{run.path} has no {where} called {test!r}: there is {', '.join(tests) or 'none at all'}")
     if not path.is_file():
-        raise UserError(f"{run.path} holds no {path.relative_to(run.path)}, which tells how each example was done")
+        told = f"{run.path} holds no {path.relative_to(run.path)}, which tells how each example was done"
+        raise UserError(
+            f"{told}: it was exported; name the run itself, or a --label of attnlab evaluate" if run.is_exported else told
+        )
     statistics = run.read_statistics(test) if label is None else read_statistics(path)
     return TestedSet(run, tests[test]["metrics"], statistics, length_unit(tests[test]), references, origin, settings)
 

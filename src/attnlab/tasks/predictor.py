@@ -273,9 +273,8 @@ class Predictor:
             raise UserError(f"{place} {number} has {longest}, but the model reads {limit} at most")
 
     def check_lines(self, sources: Sequence[str], *, place: str = "source", first: int = 1) -> None:
-        """Refuse a line that is longer than the models can read; see :meth:`check_lengths`."""
-        if self.max_source_length is not None:
-            self.check_lengths(self.task.parse(sources), place=place, first=first)
+        """Refuse a line that is none of this task, or longer than the models can read; see :meth:`check_lengths`."""
+        self.check_lengths(self.task.parse(sources, first=first), place=place, first=first)
 
     def batches(self, examples: Examples, chosen: Sequence[int] | None = None) -> Iterator[Batch]:
         """Yield batches of sources of similar length, of all examples or of some, without those that are empty."""

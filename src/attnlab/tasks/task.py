@@ -168,12 +168,13 @@ class Task(ABC):
         return f"example {index + 1} of {split}"
 
     @abstractmethod
-    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> Examples:
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> Examples:
         """Turn lines of text into examples.
 
         Args:
             sources: a line each.
             targets: as many, or None where they are not known.
+            first: number of the first line, for messages.
 
         Raises:
             UserError: a line that is no source or no target of this task.

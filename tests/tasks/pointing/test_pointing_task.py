@@ -149,6 +149,8 @@ def test_links_are_where_the_weights_are_largest(shift: int) -> None:
 def test_lines_that_are_no_problems_are_refused(source: str, target: str | None, message: str) -> None:
     with pytest.raises(UserError, match=message):
         task().parse([source], None if target is None else [target])
+    with pytest.raises(UserError, match=message.replace(" 1: ", " 41: ", 1)):
+        task().parse([source], None if target is None else [target], first=41)
 
 
 @pytest.mark.parametrize("options", [{"min_length": 9}, {"max_length_long": 8}, {"min_length": 1}])

@@ -65,7 +65,7 @@ class Diagnostics(Task):
         return self._with_copy_ids(self.with_links(self._splits[split]))
 
     @override
-    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> SymbolExamples:
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> SymbolExamples:
         names = {name: symbol for symbol, name in enumerate(self.problems.names)}
 
         def read(line: str, place: str) -> list[int]:
@@ -74,10 +74,10 @@ class Diagnostics(Task):
                     raise UserError(f"{place}: there is no symbol {token!r}: the symbols are {_list_briefly([*names])}")
             return [names[token] for token in line.split()]
 
-        read_sources = [read(line, f"source {number}") for number, line in enumerate(sources, 1)]
+        read_sources = [read(line, f"source {number}") for number, line in enumerate(sources, first)]
         answers: list[list[int]] = [[] for _ in read_sources]
         if targets is not None:
-            answers = [read(line, f"target {number}") for number, line in enumerate(targets, 1)]
+            answers = [read(line, f"target {number}") for number, line in enumerate(targets, first)]
         problems = [SymbolProblem(source, answer, []) for source, answer in zip(read_sources, answers, strict=True)]
         return self._with_copy_ids(SymbolExamples(problems, self.problems))
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 log = logging.getLogger(__name__)
+FARTHEST = 1e15
+"""Standard deviations from the mean of the training set beyond which what is read overflows in float32."""
 
 
 class Forecasting(Task):
@@ -161,15 +163,15 @@ class Forecasting(Task):
         return f"the window of {split} that forecasts from row {self.examples(split).starts[index]} on"
 
     @override
-    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> Examples:
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> Examples:
         if targets is not None:
             raise UserError("what came after a row is known: a forecast is not compared with targets of your own")
         look_back, last = self.source.look_back, len(self.series.table.values) - self.source.horizon
-        for line in sources:
+        for number, line in enumerate(sources, first):
             if not re.fullmatch(r"\s*\d{1,9}\s*", line, re.ASCII) or not look_back <= int(line) <= last:
                 raise UserError(
-                    f"{line.strip()!r} is no row to forecast from: rows count from 0, and those from {look_back} to {last} "
-                    "have enough rows before and after them"
+                    f"source {number}: {line.strip()!r} is no row to forecast from: rows count from 0, and those from "
+                    f"{look_back} to {last} have enough rows before and after them"
                 )
         return self._windows(np.array([int(line) for line in sources], dtype=np.int64))
 
@@ -185,14 +187,20 @@ class Forecasting(Task):
             known, in whose place stand the last ones; and the one window of them.
 
         Raises:
-            UserError: see :meth:`SeriesSource.read`, or fewer rows than are read.
+            UserError: see :meth:`SeriesSource.read`, fewer rows than are read, or a value that no model bears.
         """
         known, look_back, horizon = self.state(), self.source.look_back, self.source.horizon
         names = known["names"]
         table = self.source.read(content, path, targets=names[: known["series"]], covariates=names[known["series"] :])
         if len(table.values) < look_back:
             raise UserError(f"{path} has {len(table.values)} rows, and the model reads {look_back}: give it more of the past")
-        values = np.vstack([table.values[-look_back:], np.repeat(table.values[-1:], horizon, axis=0)])
+        past = table.values[-look_back:]
+        far = np.argwhere(np.abs(self.scale.standardise(past)) > FARTHEST)
+        if len(far):
+            row, column = far[0]
+            told = f"more than {FARTHEST:g} standard deviations from the mean of the training set"
+            raise UserError(f"{path}: {past[row, column]:g} in column {table.names[column]} is {told}: correct it")
+        values = np.vstack([past, np.repeat(past[-1:], horizon, axis=0)])
         times = table.times
         if times is not None:
             steps = {later - earlier for earlier, later in pairwise(times[-look_back:])}

@@ -101,19 +101,19 @@ class Pointing(Task):
         return self.with_links(self._splits[split])
 
     @override
-    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> ProblemExamples:
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> ProblemExamples:
         size = self.problems.element_size
-        elements = [read_elements(line, size, f"source {number}") for number, line in enumerate(sources, 1)]
-        few = next((number for number, own in enumerate(elements, 1) if 0 < len(own) < self.problems.least), None)
+        elements = [read_elements(line, size, f"source {number}") for number, line in enumerate(sources, first)]
+        few = next((number for number, own in enumerate(elements, first) if 0 < len(own) < self.problems.least), None)
         if few is not None:
             raise UserError(
-                f"source {few} has too few elements ({len(elements[few - 1])}): a problem of {self.problems.name} has "
+                f"source {few} has too few elements ({len(elements[few - first])}): a problem of {self.problems.name} has "
                 f"{self.problems.least} or more"
             )
         answers: list[list[int]] = [[] for _ in elements]
         if targets is not None:
             lines = zip(targets, elements, strict=True)
-            answers = [read_positions(line, len(e), f"target {number}") for number, (line, e) in enumerate(lines, 1)]
+            answers = [read_positions(line, len(e), f"target {number}") for number, (line, e) in enumerate(lines, first)]
         problems = (Problem(e, answer) for e, answer in zip(elements, answers, strict=True))
         return ProblemExamples(ProblemList.of(problems, size))
 

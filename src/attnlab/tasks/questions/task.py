@@ -117,12 +117,12 @@ class Questions(Task):
         return StoryExamples(questions, self.vocabulary, read=self.read_as, entities=self.entities)
 
     @override
-    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> StoryExamples:
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> StoryExamples:
         answers = [""] * len(sources) if targets is None else targets
-        for number, answer in enumerate(answers, 1):
+        for number, answer in enumerate(answers, first):
             if targets is not None and len(answer.split()) != 1:
                 raise UserError(f"target {number}: an answer is one word, not {answer.strip()!r}")
-        lines = enumerate(zip(sources, answers, strict=True), 1)
+        lines = enumerate(zip(sources, answers, strict=True), first)
         questions = [read_question(source, answer.strip().lower(), f"source {number}") for number, (source, answer) in lines]
         return self._make_examples(questions)
 

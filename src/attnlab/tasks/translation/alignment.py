@@ -10,10 +10,10 @@ from attnlab.tasks.translation.links import token_spans
 
 def link_words(
     source: Sequence[str], target: Sequence[str], forced: ForcedDecoding, shift: int, *, null: bool = False
-) -> Links:
+) -> Links | None:
     """Turn weights over the tokens of one sentence pair into links between its words.
 
-    A pair whose tokens do not spell its words, as when lowering the case changed a length, gets no link.
+    None where its tokens do not spell its words, as when lowering the case changed a length.
 
     Args:
         source: words of the source sentence.
@@ -24,7 +24,7 @@ def link_words(
     """
     columns, rows = token_spans(source, forced.source[:-1]), token_spans(target, forced.tokens[:-1])
     if columns is None or rows is None:
-        return set()
+        return None
     end = [(len(forced.source) - 1, len(forced.source))] if null else []
     found = from_weights(forced.weights, [*columns, *end], rows, shift=shift)
     return {(i, j) for i, j in found if i < len(columns)}
@@ -41,9 +41,9 @@ def link_words_of_text(
     Args:
         words: of (source, target), sentence by sentence.
         indices: positions of sentence pairs in the text.
-        forced: of these pairs; None for one without a source, which gets no link.
+        forced: of these pairs; None for one without a source. It gets no link, nor does one whose tokens do not spell it.
         shift: see :func:`link_words`.
     """
     source, target = words
     pairs = zip(indices, forced, strict=True)
-    return [set() if f is None else link_words(source[i], target[i], f, shift) for i, f in pairs]
+    return [set() if f is None else link_words(source[i], target[i], f, shift) or set() for i, f in pairs]

@@ -211,7 +211,7 @@ class Translation(Task):
         return self.corpus.open()
 
     @override
-    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None) -> SentencePairs:
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> SentencePairs:
         text = ParallelText(list(sources), [""] * len(sources) if targets is None else list(targets))
         return self._encode(text, "the given text", self.require_target())
 
