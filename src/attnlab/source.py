@@ -14,6 +14,8 @@ PACKAGE = Path(__file__).resolve().parent
 GENERATORS = "generators"
 """Name of a folder whose modules count one by one, where a class of theirs is used: what generates one kind of data decides
 nothing about another kind."""
+OWN = "+"
+"""What stands between the hash of the package's code and that of the user's own, where both decide something."""
 
 
 def hash_code(places: Iterable[Path]) -> str:
@@ -32,6 +34,11 @@ def hash_code(places: Iterable[Path]) -> str:
             files = [place] if place.is_file() else place.rglob("*.py")
             lines |= {f"{file.name} {_hash_source(file.read_bytes())}\n" for file in files}
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()[:16]
+
+
+def package_code(codes: str) -> str:
+    """Return of hashes, separated by spaces, the part that is the package's code."""
+    return " ".join(code.partition(OWN)[0] for code in codes.split())
 
 
 def _is_one_of(file: Path) -> bool:

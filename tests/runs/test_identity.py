@@ -11,6 +11,7 @@ from attnlab import source
 from attnlab.runs import identity
 from attnlab.runs.assembly import build_task
 from attnlab.runs.identity import Identity, identify
+from attnlab.source import package_code
 from commands import TINY, Cli, cli
 from composing import settled
 
@@ -183,4 +184,6 @@ def test_a_task_that_the_user_wrote_is_code_of_the_run(tmp_path: Path, monkeypat
     before = identify(config, build_task(config)).code
     with (tmp_path / "mytask.py").open("a") as file:
         file.write("\n\nFACTOR = 2\n")
-    assert identify(config, build_task(config)).code != before
+    now = identify(config, build_task(config)).code
+    assert now != before
+    assert package_code(now) == package_code(before) != now

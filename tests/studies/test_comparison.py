@@ -298,14 +298,18 @@ def test_a_class_of_the_users_own_makes_no_other_code_of_the_rest(tmp_path: Path
     for seed in (1, 2):
         run = RunFolder(folder / "attention=dot" / f"seed={seed}")
         run.write_config(run.read_config() | {"attention": {"_target_": "mymodule.Mine"}})
-        changed(run, code="with mine")
+        changed(run, code="c0de+mine")
     assert notes(folder, "not comparable") == []
     study = collect(folder)
     assert "they differ in" not in page(study, compare_variants(study))
-    changed(run, code="later")
+    changed(run, code="c0de+later")
     study = collect(folder)
     assert "they differ in code" in page(study, compare_variants(study))
-    assert notes(folder, "code") == ["not comparable: these runs differ in code (later, with mine)"]
+    assert notes(folder, "code") == ["not comparable: these runs differ in code (c0de+later, c0de+mine)"]
+    for seed in (1, 2):
+        changed(RunFolder(folder / "attention=dot" / f"seed={seed}"), code="new+mine")
+    (told,) = notes(folder, "code")
+    assert told.startswith("not comparable: these runs differ in code (c0de, new+mine")
 
 
 def test_results_that_were_kept_although_the_code_changed_are_told(tmp_path: Path) -> None:

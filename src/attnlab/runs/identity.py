@@ -13,7 +13,7 @@ import attnlab
 from attnlab.config import WITHOUT_EFFECT, targets, without_keys
 from attnlab.runs.record import metric_name
 from attnlab.search import Search
-from attnlab.source import PACKAGE, foreign_files, hash_code, read_package
+from attnlab.source import OWN, PACKAGE, foreign_files, hash_code, read_package
 from attnlab.tasks.task import Task
 
 ROOMS = ("attention", "layers", "encoders", "decoders", "heads", "search", "data", "evaluation", "training")
@@ -93,12 +93,15 @@ def _hash(config: Mapping[str, Any], *facts: str, leave_out: Collection[str] = (
 
 
 def hash_run_code(config: Mapping[str, Any], task: Task) -> str:
-    """Return a hash of the code that decides a run's numbers: the package's, and every class of the user's that is named."""
+    """Return hashes of the code that decides a run's numbers: the package's and, if the config names any, after a plus the
+    hash of the user's own classes.
+    """
     files = _run_files() | foreign_files(map(pkgutil.resolve_name, targets(config)))
-    own = Path(inspect.getfile(type(task))).resolve()
-    if own.is_relative_to(PACKAGE):
-        files.add(own.parent)
-    return hash_code(files)
+    room = Path(inspect.getfile(type(task))).resolve()
+    if room.is_relative_to(PACKAGE):
+        files.add(room.parent)
+    own = {file for file in files if not file.is_relative_to(PACKAGE)}
+    return OWN.join(hash_code(part) for part in (files - own, own) if part)
 
 
 def run_modules() -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from attnlab.config import WITHOUT_EFFECT, targets, without_keys
 from attnlab.runs.record import batch_limits
+from attnlab.source import package_code
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Study
 from attnlab.studies.comparability import has_data_by_seed, has_same_examples, signatures
@@ -267,11 +268,12 @@ def differing_origins(runs: Sequence[tuple[ReadConfig, Mapping[str, str]]]) -> I
     for kind in dict.fromkeys(kind for _, origin in runs for kind in origin):
         if len({origin[kind] for _, origin in runs}) == 1:
             continue
-        found: dict[frozenset[str], set[str]] = {}
-        for read_config, origin in runs:
-            # The code of a user's own class is part of that of the runs that name it: only these can be of one code.
-            named = frozenset(_foreign_targets(read_config())) if kind.startswith("code") else frozenset()
-            found.setdefault(named, set()).add(origin[kind])
+        if kind.startswith("code") and len({package_code(origin[kind]) for _, origin in runs}) == 1:
+            found: dict[frozenset[str], set[str]] = {}
+            for read_config, origin in runs:  # those alone that name the same classes of the user's own can be of one code
+                found.setdefault(frozenset(_foreign_targets(read_config())), set()).add(origin[kind])
+        else:
+            found = {frozenset(): {origin[kind] for _, origin in runs}}
         for values in found.values():
             if len(values) > 1:
                 yield f"not comparable: these runs differ in {kind} ({', '.join(sorted(values))})"
