@@ -17,6 +17,7 @@ from filelock import FileLock
 
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.reproduction import MEASURES_OF_MACHINE
+from attnlab.studies import launch
 from attnlab.studies.collection import collect
 from attnlab.studies.plan import RunPlan, plan
 from commands import TINY, Cli, cli
@@ -129,6 +130,29 @@ def test_an_edited_study_of_which_a_part_was_run_is_told_of(cli: Cli, tmp_path: 
     assert told in (tmp_path / "runs" / "own" / "comparison.md").read_text()
     assert cli("study", "own.yaml", *small) == 0
     assert told not in (tmp_path / "runs" / "own" / "comparison.md").read_text()
+
+
+def test_a_config_that_is_edited_while_its_sweep_works_is_told(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A launcher composes the config of each run when its turn comes."""
+    file = tmp_path / "experiments" / "edited.yaml"
+    file.parent.mkdir()
+    file.write_text(
+        "# @package _global_\ndefaults: [/train, _self_]\nname: edited\nhydra: {sweeper: {params: {seed: '1,2,3'}}}\n"
+    )
+    seen = []
+
+    def edit(config: Any, job: Any, *_: Any) -> int:
+        seen.append(job.folder.name)
+        if len(seen) == 2:
+            file.write_text(file.read_text() + "optimizer: {lr: 0.5}\n")
+        return launch.BUSY
+
+    monkeypatch.setattr(launch, "_run_in_process", edit)
+    assert cli("study", "edited", *SMALL) == 2
+    assert seen == ["seed=1", "seed=2"]
+    assert "seed=3: a config was edited since the sweep began" in capfd.readouterr().err
 
 
 def test_memory_that_ends_in_a_training_is_told_in_a_line(

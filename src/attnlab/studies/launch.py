@@ -15,11 +15,12 @@ from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from statistics import mean
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock
 
-from attnlab.config import HydraJob, resolve, run_hydra, settle, targets, trust, with_values
+from attnlab.config import ComposedConfig, HydraJob, resolve, run_hydra, settle, targets, trust, with_values
 from attnlab.errors import BusyError, StoppedError, UserError, escape_output, printable
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import metric_name
@@ -94,8 +95,12 @@ def _note(folder: RunFolder, text: str) -> bool:
     return True
 
 
-def run_study(plan: "Plan") -> None:
+def run_study(plan: "Plan", written: Mapping[str, str]) -> None:
     """Let Hydra's sweeper and launcher carry out the runs of a study, as far as they are not done.
+
+    Args:
+        plan: of the study.
+        written: see :func:`run_in_study`.
 
     Raises:
         UserError: a config that does not compose.
@@ -106,7 +111,7 @@ def run_study(plan: "Plan") -> None:
     # All runs are read for it: a sweep of many would spend the more on each, the more it has.
     progress = max(1, len(plan.runs) // 100)
     owner = Owner(socket.gethostname(), os.getpid())
-    work = partial(run_in_study, owner=owner, values=values, progress=progress, base=plan.base)
+    work = partial(run_in_study, owner=owner, values=values, progress=progress, base=plan.base, written=written)
     run_hydra(["--multirun", "--config-dir", str(plan.root), *plan.arguments], plan.config_name, work)
 
 
@@ -139,7 +144,14 @@ class Owner(NamedTuple):
 _PARENT = os.getppid()
 
 
-def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, Any]], progress: int, base: str = "") -> float:
+def run_in_study(
+    job: HydraJob,
+    owner: Owner,
+    values: Mapping[str, Mapping[str, Any]],
+    progress: int,
+    base: str = "",
+    written: Mapping[str, str] = MappingProxyType({}),
+) -> float:
     """Carry out one run of a study; Hydra's launchers call it.
 
     A failure is written down in the run's folder, and is not raised: what ends a sweep differs from launcher to launcher. Once
@@ -151,6 +163,7 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
         values: by the folder of a run below that of the study, what it is given beside its overrides.
         progress: after how many runs the study's progress is told.
         base: hash of the config that all runs share.
+        written: by folder too, hashes of the configs that the sweep began with: launchers compose each when its turn comes.
 
     Returns:
         The best of what the run monitored on the validation set, for a sweeper that wants to know; NaN if it failed.
@@ -161,6 +174,8 @@ def run_in_study(job: HydraJob, owner: Owner, values: Mapping[str, Mapping[str, 
     folder = RunFolder(job.folder)
     own: list[Any] = []
     try:
+        if written.get(folder.place) not in (None, ComposedConfig(job.config).digest(())):
+            raise UserError("a config was edited since the sweep began: this run would be another one; start the sweep again")
         config = resolve(with_values(job.config, values.get(folder.place, {})))
         own += targets(config)
         status = _run_in_process(config, job, owner, base)

@@ -81,6 +81,7 @@ class Plan:
         trials: of the study's tuning, which come before its runs; None where nothing is tuned.
         match: the size that is to be set; see :func:`attnlab.studies.matching.match_sizes`.
         base: hash of the config that all runs share, before overrides and whatever varies.
+        written: of the runs whose config was composed, by folder, a hash of it as it is written, without their values.
     """
 
     places: tuple[Place, ...]
@@ -95,6 +96,7 @@ class Plan:
     match: Match | None = None
     base: str = ""
     _configs: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    written: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def root(self) -> Path:
@@ -129,7 +131,9 @@ class Plan:
         return deepcopy(self._configs[known])
 
     def _compose(self, run: RunPlan, *job: str) -> dict[str, Any]:
-        return compose(self.config_name, [*run.overrides, *job], self.places).with_values(run.values).config
+        composed = compose(self.config_name, [*run.overrides, *job], self.places)
+        self.written[run.folder] = composed.digest(())
+        return composed.with_values(run.values).config
 
     @property
     def axis(self) -> str:

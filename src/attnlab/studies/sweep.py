@@ -4,7 +4,7 @@ import logging
 import multiprocessing
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -127,14 +127,15 @@ def run_sweep(planned: Plan, show: Callable[[Results], None] = _show_nothing) ->
 
     planned = check_plan(planned)
     check_trainers(planned)
+    written = planned.written
     if planned.trials:
         planned.save()  # the report knows then what is tuned
-        _launch(planned.trials)
+        _launch(planned.trials, planned.trials.written)
         tuned = apply_tuning(planned)
         if tuned is None:
             return _report_trials(planned, planned.trials, show)
         planned = tuned
-    _launch(planned)
+    _launch(planned, written)
     asked = {run.folder for run in planned.runs}
     with trust_targets(planned.targets()):
         results = report_folder(
@@ -159,8 +160,8 @@ def apply_tuning(planned: Plan) -> Plan | None:
         return apply_selections(planned, [collect_selection(planned.folder, tune, own) for own in variants.values()])
 
 
-def _launch(planned: Plan) -> None:
-    """Let runs be carried out.
+def _launch(planned: Plan, written: Mapping[str, str]) -> None:
+    """Let runs be carried out, whose configs are to be what was written then; see :attr:`attnlab.studies.plan.Plan.written`.
 
     Raises:
         StoppedError: somebody asked to stop.
@@ -168,7 +169,7 @@ def _launch(planned: Plan) -> None:
     from attnlab.studies.launch import describe_progress, run_study
 
     try:
-        run_study(planned)
+        run_study(planned, written)
     except KeyboardInterrupt:
         progress = describe_progress(planned.folder.path)
         raise StoppedError(f"stopped, with {progress}; the same command goes on") from None
