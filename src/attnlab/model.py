@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from attnlab.attention import AttentionFactory, Part
+from attnlab.attention import Attention, AttentionFactory, Part
 from attnlab.decoders import Decoder, DecoderOutput, DecoderState
 from attnlab.decoders.validation import validate_decoder
 from attnlab.encoders import Encoder, EncoderOutput
@@ -82,6 +82,7 @@ class Seq2Seq(nn.Module):
         self._check_source()
         self._check_targets()
         self._check_language()
+        self._check_kernel()
         self._check_entities()
         self.dropout = nn.Dropout(dropout)
         self.memory_dropout = nn.Dropout(memory_dropout)
@@ -122,6 +123,15 @@ class Seq2Seq(nn.Module):
             raise UserError(
                 "the target language is told to the query of the attention alone, and this attention does not ask with it: let "
                 "its query be made of state and language, or tell the language in another way"
+            )
+
+    def _check_kernel(self) -> None:
+        parts = (part for part in self.decoder.attention.modules() if isinstance(part, Attention))
+        named = {part.kernel for part in parts} & {"sdpa", "flex"}
+        if named and not self.decoder.leaves_out_weights:
+            raise UserError(
+                f"the kernel {named.pop()} computes contexts whose weights nobody reads, and this decoder reports all weights: "
+                "leave the kernel at auto, or take a decoder of several layers of attention"
             )
 
     def _check_entities(self) -> None:

@@ -28,6 +28,7 @@ BROKEN = [
     Composition(SCORES["location"], keys=LEARNED),
     Composition(SCORES["location"], history=COVERED.history),
     Composition(SCORES["location"], comparison="past states"),
+    Composition(chosen("score", "linear"), history=attention(history="temporal").history),
     Composition(SCORES["cosine"], history=COVERED.history),
     Composition(chunk=MONOTONIC),
     Composition(query=("embedding",), comparison="2 heads"),

@@ -62,6 +62,25 @@ def test_the_end_symbol_is_never_copied() -> None:
     assert all(p.grad is None or p.grad.isfinite().all() for p in made.parameters())
 
 
+@pytest.mark.parametrize("beside", [1e-2, 1e-8, 1e-12])
+def test_what_is_copied_is_so_however_little_the_attention_leaves_beside_the_end(beside: float) -> None:
+    made = model(POINTER).float()
+    with torch.no_grad():
+        made.head.switch.bias.fill_(0.0)
+        made.head.switch.weight.fill_(0.0)
+    source, lengths = torch.tensor([[5, 9, 3]]), torch.tensor([3])
+    memory, state = made.encode(source, lengths, copy_ids(source))
+    decoded = made.decode(torch.tensor([[2, 5]]), memory, state)
+    weights = torch.tensor([beside / 4, 3 * beside / 4, 1.0], requires_grad=True)
+    distribution = made.scores(decoded._replace(weights=weights.expand_as(decoded.weights)), memory).softmax(-1)
+    generated = (decoded.readouts @ made.head.projection.weight.T + made.head.projection.bias).softmax(-1)
+    expected = torch.stack([generated[0, :, 5] / 2 + 0.125, torch.full((2,), 0.375)], dim=-1)
+    torch.testing.assert_close(distribution[0][:, [5, VOCABULARY]], expected)
+    distribution[0, 0, 5].log().backward()
+    assert weights.grad is not None
+    assert weights.grad.isfinite().all()
+
+
 def test_what_is_no_word_of_a_source_is_never_copied_and_takes_no_share() -> None:
     """Such as the symbol of a target language, whose copy id is that of padding."""
     made = model(POINTER)

@@ -130,6 +130,7 @@ def test_a_chunk_of_equal_weights_is_learned_where_its_place_is() -> None:
     CoverageLoss().validate("coverage", attention(normalizer=part("normalizer", "mocha", chunk=chunk)))
     with pytest.raises(UserError, match="do not learn with a uniform normalizer"):
         CoverageLoss().validate("coverage", attention(normalizer="uniform"))
+    CoverageLoss().validate("coverage", attention(normalizer="uniform", window="local_p"))
 
 
 def test_supervision_wants_alignments(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attnlab.errors import UserError
-from attnlab.training.schedules import inverse_sqrt
+from attnlab.training.schedules import cosine, inverse_sqrt
 
 
 def test_inverse_sqrt_warms_up_and_then_goes_down_by_the_root() -> None:
@@ -23,6 +23,12 @@ def test_inverse_sqrt_warms_up_and_then_goes_down_by_the_root() -> None:
     expected = [size**-0.5 * min(t**-0.5, t * warmup**-1.5) for t in range(1, 31)]
     assert rates == pytest.approx(expected)
     assert max(rates) == rates[warmup - 1] == pytest.approx(1 / math.sqrt(size * warmup))
+
+
+def test_a_rate_that_would_go_up_to_its_least_is_refused() -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    with pytest.raises(UserError, match=r"goes down to, but 0\.2 is more than the full rate, 0\.1"):
+        cosine(optimizer, duration=3, eta_min=0.2)
 
 
 def test_a_warm_up_without_steps_is_refused() -> None:

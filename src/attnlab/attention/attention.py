@@ -73,6 +73,7 @@ class Attention(AttentionMechanism):
         replacement: of the weights, while somebody intervenes; see :func:`attnlab.attention.interventions.intervene`.
         fused_on_cpu: whether a fused kernel is worth it on a CPU too.
         reads_embedding: whether its query has the embedding of the token before, or the language's.
+        reads_query: whether its weights depend on what is in the query: not where the score is a control that cannot see it.
 
     Raises:
         UserError: parts that make no sense together or do not keep their promises, a query without a part, or a kernel that
@@ -119,6 +120,8 @@ class Attention(AttentionMechanism):
         projected_size = self.score.project_keys(torch.zeros(1, 1, self.keys.key_size)).shape[-1] if self.score else 0
         self.history = as_part(history(HistorySizes(full_query_size, self.keys.value_size, projected_size)), History)
         self.sequential = bool(self.carried_context_size) or any(part.sequential for part in self.parts)
+        is_cancelled = self.score is None or (self.score.is_separable and self.normalizer.ignores_shifts)
+        self.reads_query = not is_cancelled or self.window.reads_query
         composition = Composition(self.score, self.window, self.normalizer, self.keys, self.history)
         validate_composition(composition)
         self.kernel = kernel

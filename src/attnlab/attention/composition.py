@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from attnlab.attention.histories import History
+from attnlab.attention.histories import History, Temporal
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism
 from attnlab.attention.normalizers import Normalizer, StatelessNormalizer
@@ -115,6 +115,11 @@ RULES = (
     Rule(
         lambda parts: parts.ignores_keys and parts.comparison is not None,
         "a {score} score does not look at keys, but {comparison} need one that compares: choose another, such as general",
+    ),
+    Rule(
+        lambda parts: parts.score is not None and parts.score.is_separable and isinstance(parts.history, Temporal),
+        "a {score} score gives a position the same logit at every token, of which a {history} history makes equal weights: "
+        "choose no history, or a score that compares, such as additive",
     ),
     Rule(
         lambda parts: parts.changed_keys and parts.score is not None and not parts.score.linear_keys,

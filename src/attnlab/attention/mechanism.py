@@ -73,8 +73,8 @@ class AttentionMechanism(nn.Module, ABC):
 
     @property
     def asks_language(self) -> bool:
-        """Whether the target language is a part of any query."""
-        return any(getattr(module, "carried_language_size", 0) for module in self.modules())
+        """Whether the target language is a part of any query that is read."""
+        return any(getattr(module, "carried_language_size", 0) and module.reads_query for module in self.modules())
 
     @property
     def shares(self) -> bool:

@@ -23,11 +23,13 @@ class Normalizer(Part, ABC):
     Attributes:
         reads_logits: false for a control that ignores them, so that no score need be made.
         one_hot: whether all weight is on one position, in training too.
+        ignores_shifts: whether weights stay as they are where one number is added to all logits of a query.
         softmax_temperature: τ of what is a softmax of the logits over τ and nothing else, or None.
     """
 
     reads_logits: bool = True
     one_hot: ClassVar[bool] = False
+    ignores_shifts: ClassVar[bool] = False
     softmax_temperature: float | None = None
 
     def __init__(self, query_size: int, memory_size: int) -> None:
@@ -101,6 +103,8 @@ class Softmax(StatelessNormalizer):
         UserError: a temperature that is not positive.
     """
 
+    ignores_shifts = True
+
     def __init__(self, query_size: int, memory_size: int, *, temperature: float = 1.0) -> None:
         super().__init__(query_size, memory_size)
         _check_temperature(temperature)
@@ -168,6 +172,8 @@ class Entmax(StatelessNormalizer, ABC):
     Positions far below the best get no weight at all. Half precision is computed in single.
     """
 
+    ignores_shifts = True
+
     @abstractmethod
     def _map(self, logits: Tensor) -> Tensor:
         """Normalise float32 or float64 logits over their last dimension."""
@@ -231,6 +237,7 @@ class Hard(StatelessNormalizer):
     """
 
     one_hot = True
+    ignores_shifts = True
 
     def __init__(self, query_size: int, memory_size: int, *, temperature: float = 1.0, noise: bool = True) -> None:
         super().__init__(query_size, memory_size)

@@ -1,6 +1,6 @@
 """Windows: which source positions a query may attend to, and with which prior. They keep no state."""
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +31,12 @@ class Window(Part):
     Args:
         query_size: size of a query.
         memory_size: size of an encoder state, not used here.
+
+    Attributes:
+        reads_query: whether the numbers depend on what is in a query, and not on its place alone.
     """
+
+    reads_query: ClassVar[bool] = True
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
@@ -77,6 +82,8 @@ class Global(Window):
     No parameters.
     """
 
+    reads_query = False
+
     @override
     def region(self, mask: Tensor, numbers: tuple[Tensor, ...]) -> Region:
         """Return all that has a token, without looking at positions."""
@@ -99,6 +106,8 @@ class LocalMonotonic(Window):
     Raises:
         UserError: a negative radius.
     """
+
+    reads_query = False
 
     def __init__(self, query_size: int, memory_size: int, *, radius: int = 10) -> None:
         super().__init__(query_size, memory_size)

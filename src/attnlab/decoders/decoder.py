@@ -54,12 +54,14 @@ class Decoder(nn.Module, ABC):
         readout_size: size of what the head reads.
         reads_targets: whether it reads the tokens that were written before, beside what its attention does.
         tied_entities: elements at the beginning of every source that it takes for parts of its own, and does not read.
+        leaves_out_weights: whether it asks some attention for contexts alone, which is what kernels compute.
         source_length: how long every source must be, or None where it may have any length.
     """
 
     attention: AttentionMechanism
     reads_targets: ClassVar[bool] = True
     tied_entities: int = 0
+    leaves_out_weights: bool = False
     source_length: int | None = None
 
     def __init__(self, encoder: Encoder, hidden_size: int) -> None:

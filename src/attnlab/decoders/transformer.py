@@ -85,6 +85,7 @@ class TransformerDecoder(Decoder):
         )
         self.norm = nn.LayerNorm(hidden_size) if pre_norm else nn.Identity()
         self.weights_layer = weights_layer % num_layers
+        self.leaves_out_weights = num_layers > 1
 
     @override
     def start(self, encoded: EncoderOutput) -> tuple[tuple[Memory, ...], DecoderState]:

@@ -1,5 +1,6 @@
 """What a head promises to a model."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
@@ -87,7 +88,9 @@ class Head(nn.Module, ABC):
             scores: of one step (batch, tokens).
             given: what would be read there in teacher forcing (batch, …), for all that the model does not write itself.
         """
-        return scores.argmax(-1)
+        written = scores.clone()
+        written[..., self.targets.padding_id] = -math.inf  # as in a search
+        return written.argmax(-1)
 
     def score_chosen(self, decoded: DecoderOutput, memory: Any, dropout: nn.Module, chosen: Tensor) -> Tensor:
         """Return the scores (positions, tokens) that :meth:`forward` gives of some positions, since a head costs most of all.

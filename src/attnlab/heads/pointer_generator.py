@@ -91,7 +91,7 @@ class PointerGeneratorHead(VocabularyHead):
         tokens = memory.ids.unsqueeze(1).expand_as(decoded.weights)
         no_word = (tokens == self.targets.end_id) | (tokens == self.targets.padding_id)  # such as a symbol of a language
         looked = decoded.weights.to(precise).masked_fill(no_word, 0.0)
-        shares = looked / looked.sum(dim=-1, keepdim=True).clamp(min=1e-6)
+        shares = looked / looked.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(precise).tiny)
         weights = torch.zeros_like(generated).scatter_add(2, tokens, shares)
         copied = nn.functional.logsigmoid(-switch) + weights.clamp(min=1e-6).log()
         copied = copied.masked_fill(~present, closed)

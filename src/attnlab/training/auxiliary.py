@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from attnlab.attention import AttentionMechanism
+from attnlab.attention import Attention, AttentionMechanism
 from attnlab.attention.normalizers import Normalizer, Uniform
 from attnlab.errors import UserError
 
@@ -56,8 +56,9 @@ class AuxiliaryLoss(ABC):
         """
         if not attention.context_size:
             raise UserError(f"the auxiliary loss {name} is one on attention weights, and this attention has none")
-        # Inside a chunk of MoChA one does no harm: its place is learned.
-        if any(isinstance(getattr(part, "normalizer", None), Uniform) for part in attention.modules()):
+        # Inside a chunk of MoChA one does no harm: its place is learned, as that of some windows is.
+        equal = [part for part in attention.modules() if isinstance(part, Attention) and isinstance(part.normalizer, Uniform)]
+        if any(not any(True for _ in part.window.parameters()) for part in equal):
             raise UserError(
                 f"the auxiliary loss {name} is one on attention weights, which do not learn with a uniform normalizer"
             )

@@ -92,7 +92,7 @@ def _reads_previous_tokens(model: Seq2Seq) -> bool:
     """Tell whether the tokens before decide anything: through the decoder, the query of an attention, a gate or the head."""
     decoder = model.decoder
     asks = any(
-        isinstance(part, ContextGate) or (isinstance(part, Attention) and "embedding" in part.query_parts)
+        isinstance(part, ContextGate) or (isinstance(part, Attention) and part.reads_query and "embedding" in part.query_parts)
         for part in decoder.attention.modules()
     )
     return model.target_frontend.reads_tokens and (decoder.reads_targets or asks or "embeddings" in model.head.reads)

@@ -25,8 +25,14 @@ def cosine(
     eta_min: Annotated[float, Range(0)] = 0.0,
     interval: Interval = "epoch",
 ) -> LRSchedulerConfigType:
-    """Go down half a cosine from the full rate to ``eta_min`` in ``duration`` intervals, and stay there."""
+    """Go down half a cosine from the full rate to ``eta_min`` in ``duration`` intervals, and stay there.
+
+    Raises:
+        UserError: an ``eta_min`` above the full rate.
+    """
     full = optimizer.defaults["lr"]
+    if eta_min > full:
+        raise UserError(f"eta_min is what the rate goes down to, but {eta_min:g} is more than the full rate, {full:g}")
     least = eta_min / full if full else 0.0
 
     def factor(done: int) -> float:

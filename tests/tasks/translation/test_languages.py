@@ -277,6 +277,13 @@ def test_a_query_alone_knows_the_language(parts: tuple[str, ...], folder: Path) 
         assert not torch.allclose(first.weights[one], first.weights[other])
 
 
+@pytest.mark.parametrize("control", ["attention=uniform", "attention/score=linear"])
+def test_a_query_that_nobody_reads_tells_no_language(control: str, folder: Path) -> None:
+    with pytest.raises(UserError, match="this attention does not ask with it"):
+        model(task(folder, "query"), control, QUERY)
+    model(task(folder, "query"), control, QUERY, "attention/window=local_p")
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "parts",

@@ -1,10 +1,13 @@
 """The score that sees positions alone."""
 
+from typing import Annotated
+
 from torch import Tensor, nn
 from typing_extensions import override
 
 from attnlab.attention.scores.score import Score
 from attnlab.errors import UserError
+from attnlab.hints import Range
 
 
 class Location(Score):
@@ -28,7 +31,9 @@ class Location(Score):
 
     content_based = False
 
-    def __init__(self, query_size: int, memory_size: int, *, max_length: int = 100, bias: bool = False) -> None:
+    def __init__(
+        self, query_size: int, memory_size: int, *, max_length: Annotated[int, Range(2)] = 100, bias: bool = False
+    ) -> None:
         super().__init__(query_size, memory_size)
         self.max_length: int = max_length
         self.projection = nn.Linear(query_size, max_length, bias=bias)

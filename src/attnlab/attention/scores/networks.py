@@ -23,6 +23,8 @@ class Linear(Score):
         key_weight: w_h (memory_size). Both are initialised as a ``torch.nn.Linear`` is.
     """
 
+    is_separable = True
+
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__(query_size, memory_size)
         self.query_weight = nn.Linear(query_size, 1, bias=False)

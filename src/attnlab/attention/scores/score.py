@@ -21,6 +21,7 @@ class Score(Part, ABC):
     Attributes:
         linear_keys: whether :meth:`project_keys` is linear, so that a history may add to the keys after it.
         content_based: whether it compares the query with the keys; if not, it sees their number alone.
+        is_separable: whether it is the sum of a term of the query and one of the key, the first of which a softmax cancels.
         is_product: whether it is a product of query and key, so that :meth:`as_product` may be called.
         pair_size: numbers that it makes of each pair of query and key on the way to their score.
     """
@@ -28,6 +29,7 @@ class Score(Part, ABC):
     pair_size: int = 0
     linear_keys: ClassVar[bool] = True
     content_based: ClassVar[bool] = True
+    is_separable: ClassVar[bool] = False
     is_product: ClassVar[bool] = False
 
     def __init__(self, query_size: int, memory_size: int) -> None:
