@@ -112,6 +112,8 @@ def test_what_a_component_refuses_later_is_told_with_the_path_too(made: Any, arg
     with pytest.raises(UserError) as refusal:
         factory(*arguments)
     assert str(refusal.value) == told
+    with pytest.raises(UserError, match=r"^attention\.size follows from other parts of the model or the data: leave it out$"):
+        build(attention(size=3), "attention")(4)
     decoder = build(node("Decoder"), "decoder")
     if arguments == [4]:
         with pytest.raises(UserError) as refusal:
@@ -172,6 +174,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "missing in a list": (attention(parts=[node("Window", size="???")]), "attention.parts.0.size has no default"),
     "target": ({"_target_": "attnlab.Nothing"}, "attention._target_: cannot import 'attnlab.Nothing'"),
     "class": ({"_target_": "attnlab.attention.windows.Globol"}, "is not a package): did you mean 'Global'?"),
+    "component": (node("Window", size=node("Window")), "attention.size must be a whole number, not a component"),
     "no target": ({"_target_": None}, "attention._target_: cannot import None"),
 }
 
@@ -323,6 +326,13 @@ def test_what_does_not_compose_is_told_in_one_line(override: str, told: str, pla
     assert "\n" not in str(refusal.value)
 
 
+def test_keys_are_not_written_over_those_of_the_default_option(places: list[config.Place]) -> None:
+    with pytest.raises(UserError, match=r"^score=\{size: 3\}: score is chosen by the name of an option; score\.KEY=VALUE"):
+        config.parse_overrides(["score={size: 3}"], places)
+    (one,) = config.parse_overrides(["+kept={size: 3}"], places)
+    assert one.value == {"size": 3}
+
+
 def test_a_sweep_is_split_as_hydra_splits_it(places: list[config.Place]) -> None:
     assert config.split_sweep(["score=glob(*)", "seed=range(1,3)", "+x=[1,2]"], places) == [
         [f"score={score}", f"seed={seed}", "+x=[1,2]"] for score in ("dot", "mine") for seed in (1, 2)
@@ -370,6 +380,7 @@ def test_another_search_is_the_recorded_one_changed_or_one_chosen_anew() -> None
     for override, told in {
         "search.widht=3": "no key 'widht' in 'search': did you mean 'width'?",
         "search.width=[": "a value is no YAML",
+        "search={width: 3}": "search is chosen by the name of an option; search.KEY=VALUE sets one of its keys",
         "search=gredy": "no option 'gredy' of search: did you mean 'greedy'?",
         "search/length_penalti=gnmt": "length_penalti",
     }.items():

@@ -45,6 +45,9 @@ class Factory:
         for name, parameter in signature(self.func).parameters.items():
             if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is Parameter.empty and name not in taken:
                 raise ComponentError(f"{self.path}.{name} has no default: add {self.path}.{name}=VALUE")
+        wired = [*signature(self.func).parameters][len(self.args) :][: len(args)]
+        if twice := next((name for name in wired if name in self.keywords), None):
+            raise ComponentError(f"{self.path}.{twice} follows from other parts of the model or the data: leave it out")
         with component_errors(self.path):
             try:
                 return self.func(*self.args, *args, **taken)

@@ -151,6 +151,8 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
 def _known_keys(node: Mapping[str, Any], hint: Any, path: str) -> Mapping[str, Any] | None:
     """Return the keys of a node that are read, with their types, or None if all are."""
     if "_target_" in node:
+        if not isinstance(hint, Mapping) and not fits({}, hint):
+            raise UserError(f"{path} must be {in_words(hint)}, not a component")
         return _parameters(node["_target_"], path)
     if isinstance(hint, Mapping):
         return hint

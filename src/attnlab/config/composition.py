@@ -190,11 +190,11 @@ def parse_overrides(overrides: Sequence[str], places: Sequence[Place]) -> list[O
     """Take overrides apart.
 
     Raises:
-        UserError: one that Hydra does not understand.
+        UserError: one that Hydra does not understand, or keys where a config group is to have the name of an option.
     """
     with _search(places):
         groups = _Groups(places)
-        return [
+        found = [
             Override(
                 _without_glob(parsed),
                 parsed.key_or_group,
@@ -206,6 +206,16 @@ def parse_overrides(overrides: Sequence[str], places: Sequence[Place]) -> list[O
             )
             for parsed in _parse(overrides, groups)
         ]
+    for override in found:
+        if override.is_choice and isinstance(override.value, dict):
+            raise keys_of_group(override.text, override.place)
+    return found
+
+
+def keys_of_group(override: str, group: str) -> UserError:
+    """Return what is said of keys in the place of an option's name, which Hydra would write over those of the default one."""
+    key = group.replace("/", ".")
+    return UserError(f"{override}: {group} is chosen by the name of an option; {key}.KEY=VALUE sets one of its keys")
 
 
 def split_sweep(overrides: Sequence[str], places: Sequence[Place]) -> list[list[str]]:

@@ -86,7 +86,7 @@ class Predictor:
         """Return the best prediction of each source, in the order of the sources.
 
         Args:
-            sources: lines of text. What is nothing but white space is predicted as nothing.
+            sources: lines of text. What is nothing but white space is predicted as nothing, if the task takes it for a source.
 
         Raises:
             UserError: a source that is longer than the models can read, or none of this task.

@@ -100,6 +100,21 @@ def test_a_trained_models_words_stay_whatever_its_data_become() -> None:
     assert other.vocabulary == known
 
 
+def test_questions_that_stand_in_training_are_counted() -> None:
+    made = task()
+    assert [made.overlap(split) for split in ("val", "test", "test_2x")] == [0, 0, 0]
+    first = made.examples("train").questions[0]
+    made.examples("test").questions[:2] = [first, first._replace(answer="elsewhere")]
+    assert made.overlap("test") == 2
+
+
+def test_a_long_sentence_is_told_by_its_line() -> None:
+    made = task()
+    long = f"Mary {'very ' * 40}went to the garden. Where is Mary?"
+    with pytest.raises(UserError, match="source 42: a sentence of 45 words"):
+        made.parse([LINE.decode().strip(), long], first=41)
+
+
 def test_a_task_with_errors_of_five_per_cent_is_solved() -> None:
     shares = [(95, 100), (19, 20), (949, 1000), (951, 1000)]
     errors = np.array([100 * (1 - right / asked) for right, asked in shares])

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from attnlab.data.symbols import BOS, EOS, PAD, UNK
 from attnlab.tasks.translation import Translation
-from attnlab.tasks.translation.copying import CopyIds
+from attnlab.tasks.translation.copying import CopyIds, copy_for_unknown
 from attnlab.tasks.translation.grammar import GrammarCorpus
 from attnlab.tasks.translation.tokenizers import SpacyTokenizer
 from attnlab.tasks.translation.vocabulary import Vocabulary
@@ -77,6 +77,12 @@ def test_tokens_come_back(name: str, shared: bool, make: Make) -> None:
         assert extended.decode(ids[row].tolist()) == source
         reachable = [token if token in known or token in source else "<unk>" for token in target]
         assert extended.decode(labels[row].tolist()) == reachable
+
+
+def test_an_unknown_word_stays_where_its_row_looks_at_no_word() -> None:
+    weights = torch.tensor([[0.1, 0.6, 0.3], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    found = copy_for_unknown(["<unk>"] * 3, [UNK] * 3, ["Anna", "Bob", "</s>"], weights, 2)
+    assert found == ["Bob", "<unk>", "<unk>"]
 
 
 def test_invented_names_are_copied_from_where_they_are_linked(make: Make) -> None:

@@ -60,6 +60,9 @@ def test_all_runs_of_a_corpus_have_one(make: Make, monkeypatch: pytest.MonkeyPat
     short = prepared(make(tokenizer=SpacyTokenizer, max_length=8))
     with pytest.raises(AssertionError, match="it is there"):
         short.aligner_links(short.examples("first"), [0])
+    opened = make(tokenizer=SpacyTokenizer, max_length=8)
+    opened.load_state(short.state())
+    assert opened.examples("train").sources == short.examples("train").sources
     assert [path.parent.name for path in (tmp_path / "cache").glob("*/*") if "aligner" in path.parent.name] == ["aligners"]
 
 

@@ -52,6 +52,7 @@ class StoryExamples(Examples):
         vocabulary: of the task.
         read: what an element of the source is.
         entities: words that stand before every story, each an element of its own.
+        first: number of the first question, for messages.
 
     Raises:
         UserError: a sentence with more words than the task has room for.
@@ -60,9 +61,16 @@ class StoryExamples(Examples):
     unit = "sentences"
 
     def __init__(
-        self, questions: Sequence[Question], vocabulary: Vocabulary, *, read: Unit = "sentences", entities: Sequence[str] = ()
+        self,
+        questions: Sequence[Question],
+        vocabulary: Vocabulary,
+        *,
+        read: Unit = "sentences",
+        entities: Sequence[str] = (),
+        first: int = 1,
     ) -> None:
         self.questions = list(questions)
+        self.first = first
         self.read = read
         self.entities = [*entities]
         self._words = {word: RESERVED + number for number, word in enumerate(vocabulary.words)}
@@ -85,7 +93,7 @@ class StoryExamples(Examples):
             ]
             if (most := max(len(words) for _, words in kinds)) > longest:
                 raise UserError(
-                    f"source {index + 1}: a sentence of {most} words, and those of the training data have {longest}"
+                    f"source {self.first + index}: a sentence of {most} words, and those of the training data have {longest}"
                 )
             numbers += [rows.setdefault(kind, len(rows)) for kind in kinds]
             offsets.append(len(numbers))

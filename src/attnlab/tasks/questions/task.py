@@ -113,8 +113,13 @@ class Questions(Task):
             self._splits[split] = self._make_examples(self._loaded[split])
         return self.with_links(self._splits[split])
 
-    def _make_examples(self, questions: Sequence[Question]) -> StoryExamples:
-        return StoryExamples(questions, self.vocabulary, read=self.read_as, entities=self.entities)
+    def _make_examples(self, questions: Sequence[Question], first: int = 1) -> StoryExamples:
+        return StoryExamples(questions, self.vocabulary, read=self.read_as, entities=self.entities, first=first)
+
+    @override
+    def overlap(self, split: str) -> int:
+        known = {(one.story, one.words) for one in self.examples("train").questions}
+        return sum((one.story, one.words) in known for one in self.examples(split).questions)
 
     @override
     def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> StoryExamples:
@@ -124,7 +129,7 @@ class Questions(Task):
                 raise UserError(f"target {number}: an answer is one word, not {answer.strip()!r}")
         lines = enumerate(zip(sources, answers, strict=True), first)
         questions = [read_question(source, answer.strip().lower(), f"source {number}") for number, (source, answer) in lines]
-        return self._make_examples(questions)
+        return self._make_examples(questions, first)
 
     # model
 

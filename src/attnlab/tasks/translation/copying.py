@@ -63,12 +63,12 @@ def copy_for_unknown(
         tokens: of a hypothesis.
         ids: of these.
         source: tokens of the source, ending with the end symbol; before the words a symbol of the target language may stand.
-        weights: (tokens, source tokens); where all are 0, nothing is replaced.
+        weights: (tokens, source tokens); a token whose row is 0 on all words is not replaced.
         words: how many tokens of the source are words.
     """
-    if not words or not bool(weights.any()):
+    if not words:
         return [*tokens]
     first = len(source) - 1 - words
-    largest = weights[:, first:-1].argmax(dim=-1).tolist()  # not the end symbol, nor one of a language, which are no words
-    each = zip(tokens, ids, largest, strict=True)
-    return [source[first + place] if number == UNK else token for token, number, place in each]
+    largest, places = weights[:, first:-1].max(dim=-1)  # not the end symbol, nor one of a language, which are no words
+    each = zip(tokens, ids, largest.tolist(), places.tolist(), strict=True)
+    return [source[first + place] if number == UNK and weight > 0 else token for token, number, weight, place in each]

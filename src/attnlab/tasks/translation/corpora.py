@@ -77,6 +77,13 @@ class ParallelText:
                 links.append(pair[2])
         return cls(source, target, links if stream.is_aligned else None, stream.words, stream.annotations)
 
+    def select(self, places: Sequence[int]) -> "ParallelText":
+        """Return some of the pairs."""
+        source, target = ([side[place] for place in places] for side in (self.source, self.target))
+        links = self.alignments and [self.alignments[place] for place in places]
+        notes = self.annotations and [self.annotations[place] for place in places]
+        return ParallelText(source, target, links, self.words, notes)
+
     @property
     def is_aligned(self) -> bool:
         """Whether the links of each pair are known."""

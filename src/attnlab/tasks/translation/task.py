@@ -176,7 +176,9 @@ class Translation(Task):
             raise UserError(f"the corpus has no test set {split!r}: there is {known}")
         code = self.corpus.part_languages[split]
         if found is None:
-            return self._encode(ParallelText.collect(texts[split]), split, code)
+            is_training = split in ("train", *self.corpus.parts["train"].values())
+            longest = self.batches.max_length if is_training else None
+            return self._encode(ParallelText.collect(texts[split]), split, code, longest)
         return self._pair(split, found.text[split], found.ids[split], code)
 
     def _pair(self, name: str, text: ParallelText, ids: tuple[Ragged, Ragged], code: str) -> SentencePairs:
@@ -228,9 +230,12 @@ class Translation(Task):
             raise language_missing(self.languages[1:])
         return self.target_language
 
-    def _encode(self, text: ParallelText, name: str, code: str) -> SentencePairs:
+    def _encode(self, text: ParallelText, name: str, code: str, longest: int | None = None) -> SentencePairs:
         target = self.tokenizers[self.languages.index(code, 1)]
         tokens = self.tokenizers[0].tokenize(text.source), target.tokenize(text.target)
+        if longest is not None:  # as where the corpus is written
+            kept = [place for place, sides in enumerate(zip(*tokens, strict=True)) if max(map(len, sides)) <= longest]
+            text, tokens = text.select(kept), ([tokens[0][place] for place in kept], [tokens[1][place] for place in kept])
         ids = encode_sources(tokens[0], self.vocabularies[0]), encode_targets(tokens[1], self.vocabularies[1])
         pairs = self._pair(name, text, ids, code)
         pairs.tokens = tokens

@@ -2,10 +2,11 @@
 
 import base64
 import io
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from importlib.metadata import metadata, version
+from importlib.metadata import distributions, metadata, requires, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -139,6 +140,16 @@ class SpacyTokenizer(Tokenizer):
     def __init__(self, language: str, *, lowercase: bool = False) -> None:
         super().__init__(language, lowercase=lowercase)
         self._spacing = Spacing()
+
+    @override
+    def describe(self) -> str:
+        """Return all that decides the tokens, with the versions of the packages that spaCy splits some languages by."""
+        lines = (
+            line for line in requires("spacy") or () if re.search(rf"""extra == ['"]{re.escape(self.language)}['"]""", line)
+        )
+        names = [match[0] for line in lines if (match := re.match(r"[\w.-]+", line))]
+        found = [f"{one.name} {one.version}" for name in names for one in distributions(name=name)]
+        return super().describe() + (repr(found) if found else "")
 
     @override
     def detokenize(self, tokens: Sequence[str]) -> str:
