@@ -107,6 +107,7 @@ MISTAKES = {
     "folder": (["train", "-cd", "nowhere"], "directory 'nowhere' does not exist"),
     "study's name": (["study", "seed=1"], "name a study first"),
     "only said": (["study", "--dry-run"], "name a study first"),
+    "only kept": (["study", "--keep-results"], "name a study first"),
     "study": (["study", "nothing"], "no study 'nothing'"),
     "near study": (["study", "score"], "did you mean 'scores'"),
     "report": (["report", "nowhere"], "no folder runs/nowhere"),

@@ -1,5 +1,6 @@
 """Claims of a study: read before anything is trained, and judged by the test of its table."""
 
+import math
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from attnlab.config import CONF
 from attnlab.errors import UserError
-from attnlab.runs.folder import State
+from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.claims import CONTRADICTED, SUPPORTED, UNDECIDED, combine, parse_claims
 from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
@@ -53,6 +54,23 @@ def test_nothing_is_decided_while_runs_are_to_come_and_what_failed_is_told(tmp_p
     assert (additive.verdict, additive.reason.partition("], ")[2]) == (SUPPORTED, "without 1 of 8 runs, which failed")
     notes = compare_variants(collect(growing)).notes
     assert any(note.startswith("1 of 12 runs are to come: stars are of what there is") for note in notes)
+
+
+@pytest.mark.parametrize(("lacking", "verdict"), [(2, SUPPORTED), (3, UNDECIDED)])
+def test_runs_without_a_value_are_told_and_no_claim_falls_to_single_models_for_them(
+    lacking: int, verdict: str, tmp_path: Path
+) -> None:
+    claims = ["|additive - dot| < 90 on test aer"]
+    folder = write_study(tmp_path / "holes", seeds=range(1, 5), states={}, columns=["bleu"], claims=claims)
+    for seed in range(1, lacking + 1):
+        run = RunFolder(folder / "attention=dot" / f"seed={seed}")
+        result = run.read_result()
+        result.tests["test"]["metrics"]["aer"]["value"] = math.nan
+        run.write_result(result)
+    (found,) = judge_claims(collect(folder))
+    assert found.verdict == verdict
+    assert f"{lacking} finished runs" in found.reason
+    assert found.reason.endswith("have no value of AER")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -322,6 +323,30 @@ def test_results_that_were_kept_although_the_code_changed_are_told(tmp_path: Pat
         run.write_record(replace(record, accepted_code=["older", "newer"]))
     told = ["kept on request (--keep-results) although the code changed since: dot, seed 1, 3"]
     assert notes(folder, "kept") == told
+
+
+def test_tables_go_when_there_is_nothing_to_compare_any_more(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "gone", states={}, seeds=(1,))
+    report(folder)
+    tables = [folder / name for name in ("comparison.md", "comparison.csv", "comparison.tex", "runs.csv")]
+    assert all(path.is_file() for path in tables)
+    for run in folder.glob("*/seed=1"):
+        RunFolder(run).result_file.unlink()
+    assert report(folder)[1] is None
+    assert not any(path.exists() for path in tables)
+    assert (folder / "report.html").is_file()
+
+
+def test_a_metric_that_ranks_and_has_no_value_is_told(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "holes", states={}, seeds=(1, 2))
+    for path in folder.glob("*/seed=*"):
+        run = RunFolder(path)
+        result = run.read_result()
+        for test in result.tests.values():
+            test["metrics"]["bleu"]["value"] = math.nan
+        run.write_result(result)
+    assert "no finished run has a value of BLEU on test" in notes(folder, "no finished run")
+    assert notes(folder, "no test over seeds") == []
 
 
 @pytest.mark.few(2)

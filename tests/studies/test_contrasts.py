@@ -354,6 +354,15 @@ def test_a_study_calibrates_its_own_stars(alike: Path) -> None:
         list(calibrate_study(collect(alike), None, [7], 10))
 
 
+def test_a_study_without_tests_has_nothing_to_calibrate(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "untested", states={}, seeds=range(1, 7))
+    for path in folder.glob("*/seed=*"):
+        run = RunFolder(path)
+        run.write_result(replace(run.read_result(), tests={}))
+    with pytest.raises(UserError, match="is finished and tested"):
+        list(calibrate_study(collect(folder), None, [3], 10))
+
+
 def test_what_was_calibrated_is_written_down_and_told(alike: Path, tmp_path: Path) -> None:
     assert tell_published("seeds", tmp_path) == ""
     rates = list(calibrate_study(collect(alike), None, [3, 5], 100))

@@ -3,6 +3,7 @@
 import csv
 import io
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,17 @@ def test_a_claim_about_what_a_column_does_not_measure_is_refused(
     variants = "variants: {none: [attention=none], additive: [attention=additive]}"
     with pytest.raises(UserError, match="no metric 'exact'"):
         check_plan(planned(tmp_path, f"{columns}, {variants}, claims: ['{claim}']"))
+
+
+def test_what_keeps_a_column_from_comparing_is_told_beside_the_matrix(folder: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copytree(folder, tmp_path / "doubtful"))
+    shutil.rmtree(own / "variant=first-good" / "seed=2")
+    run = RunFolder(own / "variant=second-good" / "seed=1")
+    run.write_result(replace(run.read_result(), data="others", code="other"))
+    notes = compare_columns(collect(own)).notes
+    assert any(note.startswith("first: 1 of ") and "runs are to come" in note for note in notes)
+    for kind in ("data", "code"):
+        assert any(note.startswith(f"second: not comparable: these runs differ in {kind} (") for note in notes)
 
 
 def test_a_row_that_was_not_tested_is_named(tmp_path: Path) -> None:

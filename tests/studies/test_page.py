@@ -15,7 +15,7 @@ from attnlab.studies.comparison import compare_variants
 from attnlab.studies.lengths import measure_runs_by_length
 from attnlab.studies.page import page
 from attnlab.studies.page.charts import Spread, costs, curves, lengths
-from attnlab.studies.page.contents import Piece, differences, examples, facts, pieces, samples
+from attnlab.studies.page.contents import Piece, differences, examples, facts, pieces, samples, shared_settings
 from attnlab.studies.table import Cell, Comparison, Note
 from studies.folders import NASTY, TRACEBACK, environment, write_run, write_study
 
@@ -175,6 +175,7 @@ def test_page_names_what_differs(tmp_path: Path) -> None:
         ["none", "dot", "additive"],
         {"attention.score": ["none", "dot", "additive"], "attention.hidden_size": [None, None, "128"]},
     )
+    assert not {"seed", "data.seed"} & {*shared_settings(study)}
     assert "Not all runs are alike" not in page(study, None)
     study.runs[0].folder.add_start(environment(gpus=["Example GPU"], dirty=True))
     study = collect(folder)

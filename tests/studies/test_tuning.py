@@ -19,8 +19,9 @@ from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.page import page
+from attnlab.studies.report import report
 from attnlab.studies.tuning.search import keep_numbers, parse_tuning
-from attnlab.studies.tuning.selection import _score
+from attnlab.studies.tuning.selection import _score, check_divergence
 from attnlab.studies.tuning.summary import read_selection, tabulate
 from commands import OF_ANY_TASK, TINY, Cli, cli, settings
 from conftest import exhaustive_but
@@ -309,6 +310,45 @@ def test_a_training_that_diverged_is_a_trial_and_the_worst(tuned: Path) -> None:
     shown = page(study, comparison, selection)
     assert 'id="tuning"' in shown
     assert "expected best val/bleu" in shown
+
+
+def test_where_every_trial_of_a_variant_diverged_the_study_says_so(tuned: Path) -> None:
+    """Also where no trial of any variant has a score."""
+    folder, tune = StudyFolder(tuned), read_selection_of(tuned)
+    variants = [("attention=dot",), ("attention=additive",)]
+    check_divergence(folder, tune, variants)
+    for place in tuned.glob("tuning/*additive*/seed=1001"):
+        rmtree(place)
+        overrides = place.parent.name.split(",")
+        rate = tune["trials"][int(overrides[1][-1])]["optimizer.lr"]
+        write_run(place, overrides, 1001, state="failed", skill=0, optimizer={"lr": rate})
+    with pytest.raises(UserError, match="every trial of attention=additive diverged"):
+        check_divergence(folder, tune, variants)
+    check_divergence(folder, tune, variants[:1])
+
+
+def test_a_damaged_trial_is_not_finished_and_the_report_is_made(tuned: Path) -> None:
+    trial = RunFolder(next(tuned.glob("tuning/*dot,trial=t1/seed=1001")))
+    trial.config_file.write_text("{")
+    selection = read_selection(report(tuned)[0])
+    assert selection is not None
+    assert [*selection.variants] == ["additive"]
+    assert any("config.yaml" in told for told in selection.pending)
+
+
+def test_before_a_run_is_tested_there_are_no_ranks_yet(tuned: Path) -> None:
+    for run in tuned.glob("attention=*"):
+        rmtree(run)
+    study = collect(tuned)
+    selection = read_selection(study)
+    assert selection is not None
+    assert any(note.startswith("no ranks yet: whether val/bleu compares") for note in tabulate(study, selection).notes)
+
+
+def read_selection_of(folder: Path) -> Any:
+    plan = StudyFolder(folder).read_plan()
+    assert plan is not None
+    return plan.tune
 
 
 def test_scores_that_do_not_compare_have_no_ranks(tuned: Path) -> None:

@@ -24,7 +24,7 @@ def command(
     """
     from attnlab.studies.files import find_study, is_override, study_places
 
-    if name is None and not (dry_run or overrides):
+    if name is None and not (dry_run or overrides or keep_results or any(options.values())):
         return _list()
     if name is None or is_override(name):
         raise UserError("name a study first: attnlab study NAME [KEY=VALUE ...]; attnlab study alone lists what there is")
@@ -38,6 +38,7 @@ def _list() -> int:
 
     from attnlab.studies.collection import collect, tally
     from attnlab.studies.files import list_studies, study_places
+    from attnlab.studies.folder import StudyFolder
     from attnlab.terminal import Terminal
 
     table = Table("study", "question", "runs")
@@ -45,7 +46,7 @@ def _list() -> int:
         try:
             done = tally(run.state for run in collect(study.folder).runs)
         except UserError:
-            done = "not begun"
+            done = "damaged" if StudyFolder(study.folder).plan_file.is_file() else "not begun"
         table.add_row(study.name, study.question, done)
     Terminal().print(table)
     return 0

@@ -85,15 +85,17 @@ def calibrate_study(
     Raises:
         UserError: a metric that no run declares, or no variant with enough runs.
     """
-    if not study.finished_runs:
-        raise UserError(f"no run below {study.folder.path} is finished")
+    if not study.tests:
+        raise UserError(f"no run below {study.folder.path} is finished and tested")
     name = metric or study.ranking[0]
     if name not in study.known_metrics:
         raise UserError(f"--metric: no metric {name!r}: there is {', '.join(study.known_metrics)}")
-    enough = [label for label, runs in study.done().items() if len(runs) >= 2 * min(sizes)]
+    measured = [MeasuredVariants(study, test, name).runs for test in study.tests]
+    counts = {label: max(len(runs.get(label, ())) for runs in measured) for label in study.done()}
+    enough = [label for label, count in counts.items() if count >= 2 * min(sizes)]
     if not enough:
-        most = max(map(len, study.done().values()))
-        raise UserError(f"two groups of {min(sizes)} runs need {2 * min(sizes)} seeds of a variant: there are {most} at most")
+        told = f"there are {max(counts.values())} at most that have a value of {name}"
+        raise UserError(f"two groups of {min(sizes)} runs need {2 * min(sizes)} seeds of a variant: {told}")
     if all(MeasuredVariants(study, test, name).sample(label) is None for label in enough for test in study.tests):
         raise UserError(f"groups of runs need one set of test examples, and {name} of it: this study's seeds have others each")
     for label in enough:

@@ -88,9 +88,10 @@ def infer(study: Study) -> Inference:
 
 
 def choose_significance(asked: Significance, sets: Mapping[str, MeasuredVariants]) -> Significance:
-    """Return the test that can be made: of trained models alone where no two variants of a test set have several seeds."""
+    """Return the test that can be made: of trained models alone where variants were measured, but no two with several seeds."""
     several = [sum(len(runs) > 1 for runs in tested.runs.values()) for tested in sets.values()]
-    return asked if any(count > 1 for count in several) else "models"
+    is_measured = any(tested.runs for tested in sets.values())
+    return asked if any(count > 1 for count in several) or not is_measured else "models"
 
 
 def _cluster(
@@ -168,7 +169,8 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
                 told = "; ".join(f"{better} above {', '.join(worse)}" for better, worse in below.items())
                 yield Note(f"told apart within a cluster of {test}: {told}", (f"{test} {CLUSTER}",))
     elif inference.pairs:
-        yield Note(f"no clusters: {inference.pairs} pairs are too many for a test of trained models by exchanges")
+        slow = " for a test of trained models by exchanges" if inference.significance == MODELS else ""
+        yield Note(f"no clusters: {inference.pairs} pairs are too many{slow}")
     if study.ranking[1].higher_is_better is None:
         yield Note(f"no {IMPROVEMENT}, no {ORDER} and no clusters: neither way is better for {study.ranking[1].label}")
     if inference.asked != inference.significance:

@@ -14,7 +14,7 @@ from attnlab.studies.comparison import metric_column
 from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare, is_better, with_p
 from attnlab.studies.inference import TOLD, choose_significance
 from attnlab.studies.names import Significance
-from attnlab.studies.notes import describe_tuning
+from attnlab.studies.notes import describe_tuning, doubts
 from attnlab.studies.table import Cell, Comparison, Note
 from attnlab.studies.verdicts import judge_claims
 
@@ -77,7 +77,8 @@ def compare_columns(study: Study) -> Comparison:
 
     Rows are ordered by their mean rank over all columns; the controls of single columns come last.
     """
-    columns = {name: made for name, own in split_columns(study).items() if (made := _measure(own)) is not None}
+    split = split_columns(study)
+    columns = {name: made for name, own in split.items() if (made := _measure(own)) is not None}
     equals, significance, found = _find_equals(study, columns)
     shared = set.intersection(*({*rows} for rows in (study.plan.columns or {}).values()))
     rows = _order(columns, shared)
@@ -87,11 +88,16 @@ def compare_columns(study: Study) -> Comparison:
         study.name,
         header,
         [[Cell(row, row), *(cells[name].get(row, Cell("-")) for name in columns)] for row in rows],
-        [*map(Note, [*_notes(columns, significance, found), *describe_tuning(study)])],
+        [*map(Note, [*_notes(columns, significance, found), *_doubts(split), *describe_tuning(study)])],
         [run.pending for run in study.runs if not run.is_done],
         [*range(len(header))],
         judge_claims(study),
     )
+
+
+def _doubts(split: Mapping[str, Study]) -> Iterator[str]:
+    for name, own in split.items():
+        yield from (f"{name}: {told}" for told in doubts(own))
 
 
 def _measure(study: Study) -> MatrixColumn | None:
@@ -183,12 +189,13 @@ def _notes(
     test = TOLD[significance].format(seeds=f"{told} seed{plural}")
     tested = with_p(found)
     count = len(tested)
+    why = ", ".join(dict.fromkeys(told for told in found.values() if isinstance(told, str)))
     yield (
         f"bold: the best of its column, and what cannot be told from it. {test}; "
         f"Holm-corrected over all {count} comparisons with the best, in all columns, p < {LEVEL}; that the best was chosen by "
         "the same values is not corrected for"
         if count
-        else "bold: the best of its column; nothing was tested, for too few seeds are finished"
+        else f"bold: the best of its column; nothing was tested ({why or 'there are not two rows that compare'})"
     )
     if count and (false := tell_published(significance)):
         yield false
@@ -198,6 +205,6 @@ def _notes(
         yield f"neither bold nor found to be worse, since not tested: {', '.join(untested)}"
     yield "shade: where a value lies between the worst and the best of its column, controls of single columns left out"
     if any(count > 1 for count in seeds):
-        yield "[ ] is Student's 95 % confidence interval of the mean over seeds, as far as the metric goes"
+        yield "in [ ] stands Student's 95 % confidence interval of the mean over seeds, as far as the metric goes"
     yield "rows are ordered by their mean rank among those that all columns have, with controls of single columns below"
     yield "values of one column compare, those of two do not: each column has a report of its own"

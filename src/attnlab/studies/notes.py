@@ -84,9 +84,19 @@ def _of_incomparable(study: Study) -> Iterator[str]:
         yield f"not comparable between runs that differ in {difference}, and so not ranked or tested: {', '.join(labels)}"
 
 
-def _of_growth(study: Study, inference: Inference) -> Iterator[str]:
+def doubts(study: Study) -> Iterator[str]:
+    """Tell what keeps the figures of a study, which may be a column of another one, from being what they look like."""
+    yield from _of_growth(study)
+    yield from _of_missing(study)
+    yield from _of_origins(study)
+    yield from _of_starts(study)
+    yield from _of_kept(study)
+    yield from _of_attempts(study)
+
+
+def _of_growth(study: Study, inference: Inference | None = None) -> Iterator[str]:
     left = sum(run.state not in ("done", "failed") for run in study.runs)
-    if left and inference.corrected:
+    if left and study.finished_runs and (inference is None or inference.corrected):
         yield (
             f"{left} of {len(study.runs)} runs are to come: stars are of what there is, and whoever looks after each new "
             "seed sees more of them than p says"
@@ -99,6 +109,8 @@ def _of_missing(study: Study) -> Iterator[str]:
         for name, metric in study.metrics.items():
             known = {label: sum(run.value(test, name) is not None for run in runs) for label, runs in study.done().items()}
             counts = {label: (count, len(study.done()[label])) for label, count in known.items()}
+            if name == study.ranking[0] and not any(known.values()):
+                yield f"no finished run has a value of {metric.label} on {test}"
             if told := [f"{count} of {whole} runs of {label}" for label, (count, whole) in counts.items() if 0 < count < whole]:
                 yield f"{metric.label} on {test} has a value in {', '.join(told)} alone, of which its mean is"
 

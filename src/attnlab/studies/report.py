@@ -11,6 +11,9 @@ from attnlab.studies.page import page
 from attnlab.studies.table import Comparison, format_csv
 from attnlab.studies.tuning.summary import read_selection
 
+FORMS = ("md", "csv", "tex")
+"""Of the table, beside the page."""
+
 
 def report(folder: Path) -> tuple[Study, Comparison | None]:
     """Compare the runs of a study so far, and write the report into its folder.
@@ -48,8 +51,13 @@ def _report_columns(study: Study) -> Comparison | None:
 
 
 def _write_tables(study: Study, comparison: Comparison | None) -> None:
-    if comparison is not None:
-        for form, text in {"md": comparison.markdown(), "csv": comparison.csv(), "tex": comparison.latex()}.items():
-            write_atomically(study.folder.table_file(form, study.column), text)
-    if comparison is not None and not study.plan.columns:
+    """Write the tables, or remove those of an earlier report where there is nothing to compare any more."""
+    if comparison is None:
+        files = [*(study.folder.table_file(form, study.column) for form in FORMS), study.folder.runs_file(study.column)]
+        for path in files:
+            path.unlink(missing_ok=True)
+        return
+    for form, text in zip(FORMS, (comparison.markdown(), comparison.csv(), comparison.latex()), strict=True):
+        write_atomically(study.folder.table_file(form, study.column), text)
+    if not study.plan.columns:
         write_atomically(study.folder.runs_file(study.column), format_csv(*list_runs(study)))

@@ -149,7 +149,7 @@ def run_sweep(planned: Plan, show: Callable[[Results], None] = _show_nothing) ->
 def apply_tuning(planned: Plan) -> Plan | None:
     """Return a plan with the values that its tuning chose; None while trials of it are not finished."""
     from attnlab.studies.collection import chosen_variant
-    from attnlab.studies.tuning.selection import apply_selections, collect_selection
+    from attnlab.studies.tuning.selection import apply_selections, check_divergence, collect_selection
 
     columns = {variant: name for name, rows in (planned.settings["columns"] or {}).items() for variant in rows.values()}
     variants: dict[str | None, dict[str, tuple[str, ...]]] = defaultdict(dict)
@@ -157,6 +157,7 @@ def apply_tuning(planned: Plan) -> Plan | None:
         variants[columns.get(chosen_variant(run.variant))][" ".join(run.variant)] = run.variant
     tune = planned.settings["tune"]
     with trust_targets(planned.targets()):
+        check_divergence(planned.folder, tune, {run.variant for run in planned.runs})
         return apply_selections(planned, [collect_selection(planned.folder, tune, own) for own in variants.values()])
 
 

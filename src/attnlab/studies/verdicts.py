@@ -29,7 +29,12 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     others = [str(name) for name in names[1:]] or study.others(one)
     if not others:
         return Verdict(claim.text, UNDECIDED, "there is no other variant")
-    significance = choose_significance(study.plan.significance, {claim.test: tested})
+    asked = study.plan.significance
+    significance = choose_significance(asked, {claim.test: tested})
+    counts = [(len(study.done().get(label, ())), len(tested.runs.get(label, ()))) for label in (one, *others)]
+    unmeasured = sum(finished - measured for finished, measured in counts)
+    if significance != asked and any(finished > 1 for finished, _ in counts) and unmeasured:
+        return Verdict(claim.text, UNDECIDED, f"{unmeasured} finished runs have no value of {tested.metric.label}")
     differences = {}
     for other in others:
         contrast = CONTRASTS[significance](tested, one, other)
@@ -48,6 +53,9 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     verdict = combine(claim, intervals, strict, tested.metric.digits)
     told = " (of these trained models)" if significance == "models" else ""
     verdict = replace(verdict, reason=f"{verdict.reason}{told}")
+    if unmeasured:
+        told = f"without {unmeasured} finished runs, which have no value of {tested.metric.label}"
+        verdict = replace(verdict, reason=f"{verdict.reason}, {told}")
     return _qualify(verdict, [run for label in (one, *others) for run in study.variants[label]])
 
 

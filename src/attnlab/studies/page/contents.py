@@ -20,6 +20,9 @@ SAMPLES = 10
 SHOWN = 12
 """Variants whose attention and predictions a page holds, and whose lines its charts draw until others are chosen."""
 
+SEEDS = ("seed", "data.seed")
+"""Keys in which the runs of a variant differ, and no variants do."""
+
 PACKAGES = ("torch", "lightning", "hydra-core")
 
 
@@ -184,7 +187,7 @@ def differences(study: Study) -> tuple[list[str], dict[str, list[str | None]]]:
     flat = {label: _flat(config) for label, config in configs.items() if config}
     keys = dict.fromkeys(key for config in flat.values() for key in config)
     # A variant whose first seed has left no config is shown by another one's.
-    values = {key: [config.get(key) for config in flat.values()] for key in keys if key != "seed"}
+    values = {key: [config.get(key) for config in flat.values()] for key in keys if key not in SEEDS}
     return [*flat], {key: found for key, found in values.items() if len(set(found)) > 1}
 
 
@@ -193,7 +196,8 @@ def shared_settings(study: Study) -> dict[str, str]:
     configs = (next((run.config for run in runs if run.config), {}) for runs in study.variants.values())
     flat = [_flat({key: node for key, node in config.items() if key != "study"}) for config in configs if config]
     shared = set.intersection(*({*one.items()} for one in flat)) if flat else set()
-    return {key: value for key, value in (flat[0].items() if flat else ()) if (key, value) in shared and "_partial_" not in key}
+    own = ((key, value) for key, value in (flat[0].items() if flat else ()) if key not in SEEDS and "_partial_" not in key)
+    return {key: value for key, value in own if (key, value) in shared}
 
 
 def _flat(node: Any, where: str = "") -> dict[str, str]:

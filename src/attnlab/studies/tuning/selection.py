@@ -1,14 +1,15 @@
 """What a study's tuning found: the score of every trial, what was chosen for each variant, and what that is worth."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from attnlab.errors import UserError
 from attnlab.runs.record import metric_name
-from attnlab.studies.collection import Study, collect
+from attnlab.studies.collection import Study, check_files, collect
 from attnlab.studies.folder import StudyFolder
 from attnlab.studies.plan import Plan, find_trial, variant_of
 from attnlab.studies.run import Run
@@ -101,10 +102,7 @@ def collect_selection(
     if tune is None or folder.tuning.read_plan() is None:
         return None
     labels = {overrides: label for label, overrides in variants.items()}
-    every = collect(folder.tuning.path)
-    found = replace(
-        every, variants={name: runs for name, runs in every.variants.items() if variant_of(runs[0].overrides) in labels}
-    )
+    found = _collect_trials(folder, labels)
     name = tune["metric"] or metric_name(found.monitor)
     if not found.finished_runs or not name:
         return None
@@ -129,6 +127,40 @@ def collect_selection(
     }
     order = sorted(tuned, key=lambda label: _rank(tuned[label]))
     return Selection(metric, f"val/{name}", tune["seed"], len(values), {label: tuned[label] for label in order}, pending)
+
+
+def _collect_trials(folder: StudyFolder, variants: Collection[tuple[str, ...]]) -> Study:
+    every = check_files(collect(folder.tuning.path))
+    own = {name: runs for name, runs in every.variants.items() if variant_of(runs[0].overrides) in variants}
+    return replace(every, variants=own)
+
+
+def check_divergence(folder: StudyFolder, tune: Mapping[str, Any], variants: Collection[tuple[str, ...]]) -> None:
+    """Refuse to go on where no values are left for a variant.
+
+    Args:
+        folder: of the study.
+        tune: what its variants are tuned by.
+        variants: overrides of each.
+
+    Raises:
+        UserError: all trainings of a variant diverged.
+    """
+    if folder.tuning.read_plan() is None:
+        return
+    diverged: Counter[tuple[str, ...]] = Counter()
+    for run in _collect_trials(folder, variants).runs:
+        number = find_trial(run.overrides)
+        is_asked = number is not None and number < len(tune["trials"]) and run.seed == tune["seed"]
+        if is_asked and _has_diverged(run) and _has(run.config, tune["trials"][number]):
+            diverged[variant_of(run.overrides)] += 1
+    for variant, count in diverged.items():
+        if count == len(tune["trials"]):
+            raise _no_values(variant)
+
+
+def _no_values(variant: Sequence[str]) -> UserError:
+    return UserError(f"study.tune: every trial of {' '.join(variant) or 'default'} diverged: let its keys have other values")
 
 
 def is_settled(run: Run) -> bool:
@@ -160,9 +192,7 @@ def apply_selections(plan: Plan, selections: Iterable[Selection | None]) -> Plan
     for run in plan.runs:
         chosen = found[run.variant].chosen
         if chosen is None:
-            raise UserError(
-                f"study.tune: every trial of {' '.join(run.variant) or 'default'} diverged: let its keys have other values"
-            )
+            raise _no_values(run.variant)
         runs.append(replace(run, values={**run.values, **chosen.values}))
     return replace(plan, runs=runs)
 

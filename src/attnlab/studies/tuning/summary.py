@@ -51,7 +51,9 @@ def _notes(study: Study, selection: Selection) -> Iterator[str]:
         f"every variant had {count}, with the same values and seed {selection.seed}, and was chosen for by {selection.monitor} "
         f"({direction}); no trial was tested"
     )
-    if not _is_ranked(study, selection):
+    if not study.tests:
+        yield f"no ranks yet: whether {selection.monitor} compares between these variants is known once a run is tested"
+    elif not _is_ranked(study, selection):
         yield f"no ranks: {selection.monitor} does not compare between these variants"
     if selection.count > 1:
         yield (
