@@ -169,16 +169,15 @@ class Translation(Task):
 
     def _read(self, split: str) -> SentencePairs:
         """Return the pairs of a split, or of its division by language."""
-        found = self._tokenized
-        texts = self._streams if found is None else found.text
-        if split not in texts:
-            known = ", ".join({**self.corpus.parts, **texts} if self.is_multilingual else texts)
+        found, codes = self._tokenized, self.corpus.part_languages
+        if split not in codes:  # told before the corpus is read or drawn
+            known = ", ".join({**self.corpus.parts, **codes} if self.is_multilingual else codes)
             raise UserError(f"the corpus has no test set {split!r}: there is {known}")
-        code = self.corpus.part_languages[split]
+        code = codes[split]
         if found is None:
             is_training = split in ("train", *self.corpus.parts["train"].values())
             longest = self.batches.max_length if is_training else None
-            return self._encode(ParallelText.collect(texts[split]), split, code, longest)
+            return self._encode(ParallelText.collect(self._streams[split]), split, code, longest)
         return self._pair(split, found.text[split], found.ids[split], code)
 
     def _pair(self, name: str, text: ParallelText, ids: tuple[Ragged, Ragged], code: str) -> SentencePairs:
