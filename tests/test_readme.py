@@ -156,7 +156,12 @@ def test_every_tutorial_runs(command: str, cli: Cli) -> None:
 def test_the_first_hour(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """All its commands in their order, with small models."""
     options = ("attention/score/distance", "attention/distance")
-    for name in ("myscores.py", *(f"myconf/{option}.yaml" for option in options), "experiments/coverage.yaml"):
+    for name in (
+        "myscores.py",
+        *(f"myconf/{option}.yaml" for option in options),
+        "experiments/coverage.yaml",
+        "experiments/pair.yaml",
+    ):
         written(name, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "corpus").mkdir()
@@ -164,7 +169,7 @@ def test_the_first_hour(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (tmp_path / "corpus" / name).write_text("".join(f"a b c {number}\n" for number in range(12)))
     for command in shown_commands(PAGES["first_hour"]):
         words = shlex.split(command.removeprefix("PYTHONPATH=. "))[1:]
-        text = [override for override in TINY if "data=text" not in words or not override.startswith("data.")]
+        text = [override for override in TINY if not {"data=text", "pair"} & {*words} or not override.startswith("data.")]
         assert cli(*words, *([*text, "logger=none"] if words[0] in ("train", "study") else [])) == 0, command
         if "name=hour" in words:  # without the sizes that were added
             (run,) = tmp_path.glob("runs/hour/*/seed=1")
