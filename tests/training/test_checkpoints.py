@@ -88,6 +88,8 @@ RATES = ["scheduler=plateau", "scheduler.monitor=val/exact", "scheduler.mode=max
         (["trainer.accumulate_grad_batches=3", "trainer.max_epochs=2"], "interrupt@1@start"),
         ([*RATES, "trainer.val_check_interval=4", "trainer.max_epochs=3"], "interrupt@5@start"),
         (["trainer.check_val_every_n_epoch=2", "trainer.max_epochs=4"], "interrupt@13"),
+        (["trainer.max_steps=15", "trainer.max_epochs=10"], "crash@9"),
+        (["trainer.max_steps=15", "trainer.max_epochs=-1", "trainer.val_check_interval=3"], "crash@14"),
     ],
     ids=[
         "plateau",
@@ -97,6 +99,8 @@ RATES = ["scheduler=plateau", "scheduler.monitor=val/exact", "scheduler.mode=max
         "accumulation",
         "plateau in an epoch",
         "few validations",
+        "a number of steps",
+        "a number of steps, validations in an epoch",
     ],
 )
 def test_a_training_that_goes_on_comes_to_what_it_would_have_come_to(

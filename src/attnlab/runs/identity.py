@@ -75,7 +75,8 @@ def identify(config: Mapping[str, Any], task: Task) -> Identity:
 
 def _watched_metrics(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the nodes of the metrics that choose the checkpoint, stop the training or lower the learning rate."""
-    watched = {metric_name(part["monitor"]) for part in (config, config["scheduler"]) if part and part.get("monitor")}
+    parts = (config, config["scheduler"], *(config.get("callbacks") or {}).values())
+    watched = {metric_name(str(part["monitor"])) for part in parts if isinstance(part, Mapping) and part.get("monitor")}
     return {name: node for name, node in config["metrics"].items() if name in watched}
 
 

@@ -9,6 +9,7 @@ from typing import Any, Self, get_type_hints
 
 from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.hints import fits
+from attnlab.runs.names import WEIGHTS
 
 
 def metric_name(monitor: str) -> str:
@@ -253,4 +254,6 @@ class ProbeRecord(Schema):
     def signature(self) -> str:
         """What must agree for two probes to be compared; runs are given the weights of one run for one of them."""
         swapped = f", weights swapped with those of {self.swap[0]}" if self.swap else ""
-        return f"{len(self.examples)} examples, {self.targets}, seed {self.seed}, {self.permutations} permutations{swapped}"
+        weights = "" if self.checkpoint == WEIGHTS else f", {self.checkpoint}"
+        drawn = f"seed {self.seed}, {self.permutations} permutations"
+        return f"{len(self.examples)} examples, {self.targets}, {drawn}{swapped}{weights}"

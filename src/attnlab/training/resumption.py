@@ -59,6 +59,7 @@ class Resumption(Callback):
         self._handlers: dict[int, Any] = {}
         self._asked = False
         self._is_late = False
+        self._max_steps = -1
         self._gradients: dict[str, torch.Tensor] = {}
 
     def state_dict(self) -> dict[str, Any]:
@@ -72,6 +73,8 @@ class Resumption(Callback):
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Let signals stop the run between two batches, where they are this thread's to handle."""
+        # Lightning takes every epoch for an unfinished one where it counts steps, also one that a checkpoint has the end of.
+        self._max_steps, trainer.fit_loop.epoch_loop.max_steps = trainer.max_steps, -1
         if threading.current_thread() is not threading.main_thread():
             return
         asking = [signal.SIGINT, *([signal.SIGHUP] if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else [])]
@@ -92,6 +95,7 @@ class Resumption(Callback):
 
         The checkpoint is the first one's, and the others would draw the same numbers.
         """
+        trainer.fit_loop.epoch_loop.max_steps = self._max_steps
         if self._states and trainer.global_rank:
             self._seed(f"step {trainer.global_step}, rank {trainer.global_rank}")
         elif self._states:
