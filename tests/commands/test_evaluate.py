@@ -237,6 +237,16 @@ def test_what_says_that_there_is_a_test_is_written_last(
     assert list(run.read_evaluation("torn")["tests"]) == ["test"]
 
 
+def test_an_evaluation_into_one_language_is_not_added_to_without_it(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.evaluations.mkdir()
+    folder.write_evaluation("mine", {"search": [], "to": "fr", "tests": {}})
+    for settings, told in (({"search": []}, "to: fr, and now none"), ({"search": [], "to": "de"}, "to: fr, and now de")):
+        with pytest.raises(UserError, match=told):
+            evaluations.read_earlier_tests(folder, "mine", settings, {})
+    assert evaluations.read_earlier_tests(folder, "mine", {"search": [], "to": "fr"}, {}) == {}
+
+
 # other metrics than the run's own
 
 COMET = ["metrics=comet", "--test", "test", "--bootstrap", "20"]

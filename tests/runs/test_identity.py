@@ -40,6 +40,9 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
     assert identified("+metrics.bleu.smoothing=floor").training != first.training, "it chooses the checkpoint"
     plateau = ["monitor=val/loss", "scheduler=plateau", "scheduler.monitor=val/bleu", "scheduler.mode=max"]
     assert identified(*plateau, "+metrics.bleu.smoothing=floor").training != identified(*plateau).training
+    stops = "{_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/bleu, mode: max}"
+    own = ["monitor=val/loss", f"+callbacks.own={stops}"]
+    assert identified(*own, "+metrics.bleu.smoothing=floor").training != identified(*own).training
     assert identified("seed=2").recipe == first.recipe != identified("model.dropout=0.2").recipe
 
 

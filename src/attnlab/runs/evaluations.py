@@ -141,7 +141,7 @@ def differing_settings(tested: Sequence[TestedSet]) -> Iterator[str]:
 
 
 def _in_words(value: Any) -> str:
-    return ", ".join(map(str, value)) or "none" if isinstance(value, list | dict) else str(value)
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list | dict) else str("none" if value is None else value)
 
 
 def _code_of(evaluation: Mapping[str, Any]) -> str:
