@@ -120,6 +120,8 @@ def test_a_training_that_goes_on_comes_to_what_it_would_have_come_to(
     last = [torch.load(folder_of(tmp_path, name) / "last.ckpt", weights_only=True) for name in ("undisturbed", "dead")]
     for name, tensor in last[0]["state_dict"].items():
         assert torch.equal(tensor, last[1]["state_dict"][name]), name
+    counts = [one["loops"]["fit_loop"]["epoch_loop.state_dict"]["_batches_that_stepped"] for one in last]
+    assert counts[0] == counts[1] == last[0]["global_step"]
     rates = [one["optimizer_states"][0]["param_groups"][0]["lr"] for one in last]
     assert rates[0] == rates[1]
     assert (rates[0] < 1e-3) == ("scheduler=plateau" in overrides or "optimizer.lr=0" in overrides)

@@ -138,6 +138,10 @@ class Resumption(Callback):
         torch.manual_seed(derive_seed(self.seed, place))
         NOISE.seed(derive_seed(self.seed, f"noise, {place}"))
 
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Batch, batch_idx: int) -> None:
+        """Let loggers have the steps that they would have had: Lightning counts one twice that was stopped at a validation."""
+        trainer.fit_loop.epoch_loop._batches_that_stepped = trainer.global_step
+
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
     ) -> None:
