@@ -87,7 +87,8 @@ def test_processes_that_go_on_draw_numbers_of_their_own(tmp_path: Path) -> None:
     for rank in (0, 1, 2):
         resumption = Resumption(tmp_path / "last.ckpt", 1)
         resumption.load_state_dict(saved)
-        resumption.on_train_start(SimpleNamespace(global_rank=rank, global_step=5), torch.nn.Identity())  # type: ignore[arg-type]
+        trainer: Any = SimpleNamespace(global_rank=rank, global_step=5, fit_loop=SimpleNamespace(epoch_loop=SimpleNamespace()))
+        resumption.on_train_start(trainer, torch.nn.Identity())  # type: ignore[arg-type]
         drawn.append((torch.rand(()).item(), draw_normal(torch.zeros(())).item()))
     torch.set_rng_state(saved["cpu"])
     assert drawn[0][0] == torch.rand(()).item()
