@@ -288,6 +288,7 @@ MISTAKES = {
         ["scheduler=plateau", "scheduler.factor=2"],
         "scheduler.factor must be a number, above 0 and below 1",
     ),
+    "keys of a group": (["search={width: 3}"], "search={width: 3}: search is chosen by the name of an option"),
     "previous token": (["task=questions", "objective.teacher_forcing.ratio=0.5"], "objective: no previous token is read here"),
     "a control that reads nothing": (
         ["task=forecasting", "model=repeat_last", "attention=none", "objective.teacher_forcing.ratio=0.5"],

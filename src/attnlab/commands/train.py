@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @sweep_options
 def command(overrides: tuple[str, ...], multirun: bool, dry_run: bool, keep_results: bool, **options: Any) -> int:
     """Train one model, test it, and write everything into runs/; with -m train several, and compare them."""
-    from attnlab.config import CONF, MAIN, run_hydra, show_hydra
+    from attnlab.config import CONF, MAIN, parse_overrides, run_hydra, show_hydra
 
     hydra = HydraOptions.of(options)
     chosen = [*overrides, *(["keep_results=true"] if keep_results else [])]
@@ -34,6 +34,7 @@ def command(overrides: tuple[str, ...], multirun: bool, dry_run: bool, keep_resu
     if hydra.show:
         show_hydra(arguments, MAIN)
     else:
+        parse_overrides(chosen, [CONF, *([hydra.config_dir] if hydra.config_dir else [])])  # tells what Hydra would not
         run_hydra(arguments, MAIN, _train)
     return 0
 
