@@ -258,7 +258,7 @@ MISTAKES = {
     ),
     "no length": (
         ["attention=location", "attention.score.max_length=-1"],
-        "attention.score.max_length must be 1 or more, not -1",
+        "attention.score.max_length must be a whole number, 2 or more, not -1",
     ),
     "no courses": (["encoder=dual_stage", "encoder.max_length=0"], "encoder.max_length must be 1 or more, not 0"),
     "copying": (["head=pointer_generator", "attention=mocha"], "sum to one"),
