@@ -19,6 +19,9 @@ from attnlab.studies.pace import equal_time, equal_time_title
 from attnlab.studies.run import Run
 from attnlab.studies.table import Note
 
+SEEDS = ("seed", "data.seed")
+"""Keys in which the runs of a variant differ, and no variants do."""
+
 ReadConfig = Callable[[], Mapping[str, Any]]
 """Reads the config of a run, where it matters: of 500 runs that takes a second."""
 
@@ -268,7 +271,7 @@ def differs_in_code(study: Study) -> bool:
 
 def _settings(config: Mapping[str, Any]) -> str:
     """Write down what the seeds of a variant share whose data go by the seed: the config without seeds."""
-    return json.dumps(without_keys(config, {"seed", "name", "data.seed", *WITHOUT_EFFECT}), sort_keys=True, default=str)
+    return json.dumps(without_keys(config, {"name", *SEEDS, *WITHOUT_EFFECT}), sort_keys=True, default=str)
 
 
 def differing_origins(runs: Sequence[tuple[ReadConfig, Mapping[str, str]]]) -> Iterator[str]:

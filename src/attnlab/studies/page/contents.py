@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.studies.collection import Study
+from attnlab.studies.notes import SEEDS
 from attnlab.studies.run import Run
 from attnlab.studies.table import Comparison
 
@@ -19,9 +20,6 @@ SAMPLES = 10
 
 SHOWN = 12
 """Variants whose attention and predictions a page holds, and whose lines its charts draw until others are chosen."""
-
-SEEDS = ("seed", "data.seed")
-"""Keys in which the runs of a variant differ, and no variants do."""
 
 PACKAGES = ("torch", "lightning", "hydra-core")
 
