@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import shlex
 import sys
 import time
 import warnings
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     try:
         measure(options)
-    except UserError as error:
+    except (UserError, RuntimeError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
     return 0
@@ -64,18 +65,23 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", type=Path, default=HERE, help="folder of README.md and history.jsonl")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of the config; --output must be given too")
     options = parser.parse_args(arguments)
-    names = (
-        options.only.split(",") if options.only else [name for name, part in PARTS.items() if options.long or not part.is_long]
-    )
-    if unknown := [name for name in names if name not in PARTS]:
-        parser.error(f"no part {unknown[0]!r}: there is {', '.join(PARTS)}")
+    able = [name for name, part in PARTS.items() if options.device in part.devices]
+    usual_names = [name for name in able if options.long or not PARTS[name].is_long]
+    options.names = usual_names if options.only is None else [name.strip() for name in options.only.split(",")]
+    if unknown := [name for name in options.names if name not in able]:
+        parser.error(f"no part {unknown[0]!r} on {options.device}: there is {', '.join(able)}")
     if min(options.rounds, options.batches, options.sentences, options.pairs) < 1:
         parser.error("rounds, batches, sentences and pairs are 1 or more")
     if options.overrides and options.output == HERE:
         parser.error("with overrides it is another model than the tables are about: add --output FOLDER")
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("there is no GPU that torch can use here")
-    options.names = [name for name in names if options.device in PARTS[name].devices]
+    if options.data is not None and not Path(options.data).is_dir():
+        parser.error(f"--data: there is no folder {options.data}")
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--output: cannot write {options.output} ({error.strerror})")
     return options
 
 
@@ -100,7 +106,8 @@ def measure(options: argparse.Namespace) -> None:
         figures = [replace(figure, command=command_of(name, setting)) for figure in PARTS[name].measure(setting)]
         for figure in figures:
             print(tell(figure), flush=True)
-        append(options.output, {"part": name, **record}, figures)
+        data = PARTS[name].data or ("Multi30k" if setting.data else "the embedded corpus")
+        append(options.output, {"part": name, **record, "data": data}, figures)
         write_page(options.output, PARTS)
         print(f"{name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
 
@@ -109,7 +116,8 @@ def command_of(part: str, setting: Setting) -> str:
     """Return the command that measures a part again."""
     data = ["--data FOLDER"] if setting.data else []
     counts = [f"--{name} {getattr(setting, name)}" for name in COUNTS]
-    return " ".join(["python -m benchmarks", f"--only {part}", *data, *counts, *setting.overrides])
+    other = ["--output FOLDER", *map(shlex.quote, setting.overrides)] if setting.overrides else []
+    return " ".join(["python -m benchmarks", f"--only {part}", *data, *counts, *other])
 
 
 def tell(figure: Figure) -> str:

@@ -1,8 +1,6 @@
 """A large corpus: memory and time of preparing it, and of the start of a training once it is in the cache."""
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,7 +12,8 @@ import numpy as np
 
 from benchmarks.corpus_worker import BATCHES
 from benchmarks.figures import Figure, Part, Quantity
-from benchmarks.setting import ROOT, Setting
+from benchmarks.setting import Setting
+from benchmarks.workers import run
 
 TYPES = 10**6
 LENGTHS = (5, 35)
@@ -48,10 +47,10 @@ def measure(setting: Setting) -> Iterator[Figure]:
         folder = Path(name)
         yield Figure.of(TEXT, [float(write_text(folder, setting.pairs))], note)
         _settle()
-        prepared = _run("prepare", folder)
+        prepared = _ask("prepare", folder)
         yield Figure.of(PREPARING, [prepared["seconds"]], f"{note}, {prepared['processes']} processes at most")
         yield Figure.of(PREPARING_MEMORY, [prepared["memory"]], note)
-        started = [_run("start", folder) for _ in range(setting.rounds)]
+        started = [_ask("start", folder) for _ in range(setting.rounds)]
         yield Figure.of(START, [one["seconds"] for one in started], note)
         yield Figure.of(IMPORTS, [one["imports"] for one in started], note)
         yield Figure.of(START_MEMORY, [one["memory"] for one in started], note)
@@ -62,14 +61,10 @@ def _settle() -> None:
     time.sleep(3)
 
 
-def _run(what: str, folder: Path) -> dict[str, Any]:
-    environment = {**os.environ, "ATTNLAB_CACHE": str(folder / "cache")}
+def _ask(what: str, folder: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.corpus_worker", what, str(folder), str(time.time())]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1])
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(run(command, environment={"ATTNLAB_CACHE": str(folder / "cache")}))
     return answer
 
 
-PART = Part([TEXT, PREPARING, PREPARING_MEMORY, START, IMPORTS, START_MEMORY], measure, devices=("cpu",))
+PART = Part([TEXT, PREPARING, PREPARING_MEMORY, START, IMPORTS, START_MEMORY], measure, devices=("cpu",), data="generated text")

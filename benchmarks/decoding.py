@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 import torch
 
@@ -12,8 +11,8 @@ from attnlab.layers.networks import CPU_HAS_BFLOAT16
 from attnlab.tasks.predictor import Predictor
 from attnlab.training.arithmetic import flop_counter
 from benchmarks.arithmetic import square_rate
-from benchmarks.figures import Contestant, Figure, Part, Quantity, interleave, rate
-from benchmarks.peer import LENGTH, JoeyNMT, absence
+from benchmarks.figures import Contestant, Figure, Part, Quantity, rate
+from benchmarks.peer import LENGTH, compete
 from benchmarks.setting import Setting
 
 OURS = Quantity("beam, attnlab", "beam of 5, attnlab", "sentences/s")
@@ -31,13 +30,23 @@ SHARE = Quantity("share, beam", "attnlab's share of the rate of 1024 x 1024, bea
 NO_BFLOAT16 = "this CPU has no products in bfloat16, and attnlab translate refuses it here"
 
 
+def has_bfloat16(setting: Setting) -> bool:
+    """Tell whether the device has products in bfloat16."""
+    return setting.device != "cpu" or CPU_HAS_BFLOAT16
+
+
+def count_sentences(setting: Setting) -> int:
+    """Return how many sentences are translated: all of a smaller test set."""
+    return min(setting.sentences, len(setting.task.examples(setting.task.test_names[0])))
+
+
 def our_search(setting: Setting, dtype: torch.dtype) -> Contestant:
     """Return what translates the first sentences of the first test set, every translation of one length."""
     limits = {"max_length_factor": 0.0, "min_length_factor": 0.0, "max_length_offset": LENGTH, "min_length_offset": LENGTH}
     search = replace(build(setting.config["search"], "search"), **limits)
     examples = setting.task.examples(setting.task.test_names[0])
     predictor: Predictor = setting.task.predictor([setting.model().to(dtype).eval()], search)
-    rows = examples.source.lengths[: setting.sentences].argsort(kind="stable")
+    rows = examples.source.lengths[: count_sentences(setting)].argsort(kind="stable")
     size = setting.config["batches"]["eval_size"]
     batches = split_evaluation(rows, examples.source.lengths, examples.target.lengths, size)
 
@@ -53,29 +62,21 @@ def measure(setting: Setting) -> Iterator[Figure]:
     """Let both take turns."""
     with flop_counter() as counter:  # which is for the CPU
         our_search(replace(setting, device="cpu"), torch.float32)()
-    per_sentence = counter.get_total_flops() / setting.sentences
+    per_sentence = counter.get_total_flops() / count_sentences(setting)
     squares = "1024 x 1024, float32"
     contestants = {
         OURS.name: our_search(setting, torch.float32),
         COARSE.name: our_search(setting, torch.bfloat16),
         squares: square_rate(setting, torch.float32),
     }
-    failures = {}
-    if reason := absence():
-        failures[THEIRS.name] = reason
-    if setting.device == "cpu" and not CPU_HAS_BFLOAT16:
-        failures[COARSE.name] = NO_BFLOAT16
+    if not has_bfloat16(setting):
         del contestants[COARSE.name]
+    rounds, peer = compete(contestants, setting, THEIRS.name, "decode")
+    if not has_bfloat16(setting):
+        rounds.failures[COARSE.name] = NO_BFLOAT16
     fixed = f"untrained weights, every translation {LENGTH} tokens long"
-    note = ""
-    if reason:
-        rounds = interleave(contestants, setting.rounds)
-    else:
-        with JoeyNMT(setting) as peer:
-            contestants[THEIRS.name] = partial(peer.measure, "decode")
-            rounds = interleave(contestants, setting.rounds)
-            note = f"untrained weights, translations of {peer.answer.get('length', 0):.1f} tokens in the mean, at most {LENGTH}"
-    rounds.failures.update(failures)
+    length = peer.answer.get("length", 0) if peer else 0
+    note = f"untrained weights, translations of {length:.1f} tokens in the mean, at most {LENGTH}"
     yield rounds.figure(OURS, OURS.name, fixed)
     yield rounds.figure(THEIRS, THEIRS.name, note)
     yield rounds.ratio(RATIO, OURS.name, THEIRS.name)

@@ -61,12 +61,21 @@ class Figure:
 
 
 class Part(NamedTuple):
-    """Quantities that are measured together."""
+    """Quantities that are measured together.
+
+    Attributes:
+        quantities: what is measured.
+        measure: measures it in a setting.
+        devices: on which it can be.
+        is_long: whether it is measured only if that is asked for.
+        data: that it is measured on, if these are not the setting's.
+    """
 
     quantities: Sequence[Quantity]
     measure: Callable[..., Iterator[Figure]]
     devices: Sequence[str] = ("cpu", "cuda")
     is_long: bool = False
+    data: str | None = None
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """Memory of an additive score where all queries are known at once; run as a program, in a process of its own."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -11,7 +10,8 @@ from attnlab.attention.scores import score_within
 from attnlab.config import build
 from attnlab.training.memory import read_status, reset_peak_memory
 from benchmarks.figures import Figure, Part, Quantity
-from benchmarks.setting import ROOT, Setting
+from benchmarks.setting import Setting
+from benchmarks.workers import run
 
 TOKENS = 400
 SCORE = Quantity("additive score", f"additive score of {TOKENS} x {TOKENS} tokens, forward and backward, peak memory", "bytes")
@@ -27,14 +27,12 @@ def measure(setting: Setting) -> Iterator[Figure]:
     for quantity, limit in ((SCORE, setting.config["attention"]["score_memory"]), (LIMITED, LIMIT)):
         given = json.dumps([setting.device, size, memory_size, setting.config["attention"]["score"], limit])
         peaks = []
-        for _ in range(setting.rounds):
-            done = subprocess.run([sys.executable, "-m", "benchmarks.memory", given], cwd=ROOT, capture_output=True, text=True)
-            if done.returncode:
-                yield Figure.missing(quantity, done.stderr.strip().splitlines()[-1])
-                break
-            peaks.append(float(done.stdout))
-        else:
+        try:
+            for _ in range(setting.rounds):
+                peaks.append(float(run([sys.executable, "-m", "benchmarks.memory", given])))
             yield Figure.of(quantity, peaks, "one pair of sentences, beyond the inputs")
+        except RuntimeError as error:
+            yield Figure.missing(quantity, str(error))
     yield Figure.of(LAYER, [4.0 * TOKENS**2 * size], "computed")
 
 
@@ -51,7 +49,7 @@ def main() -> None:
     print(peak)
 
 
-PART = Part([SCORE, LIMITED, LAYER], measure)
+PART = Part([SCORE, LIMITED, LAYER], measure, data="random vectors")
 
 if __name__ == "__main__":
     main()

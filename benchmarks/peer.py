@@ -1,7 +1,8 @@
 """JoeyNMT 2.3 in an environment of its own, with the same sizes, on the same tokens."""
 
-import subprocess
 import tempfile
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,8 +10,9 @@ import yaml
 
 from attnlab.data.symbols import RESERVED
 from attnlab.tasks.translation import Translation
+from benchmarks.figures import Contestant, Rounds, interleave
 from benchmarks.setting import ROOT, Setting
-from benchmarks.workers import Worker
+from benchmarks.workers import Worker, run
 
 PYTHON = ROOT / "benchmarks" / ".joeynmt-venv" / "bin" / "python"
 SCRIPT = ROOT / "benchmarks" / "joeynmt_worker.py"
@@ -22,8 +24,11 @@ def absence() -> str | None:
     """Say why JoeyNMT cannot be measured here; None if it can."""
     if not PYTHON.is_file():
         return "JoeyNMT is not installed: make benchmarks/.joeynmt-venv"
-    done = subprocess.run([PYTHON, "-P", "-c", "import joeynmt.training"], capture_output=True, text=True)
-    return f"JoeyNMT cannot be imported: {done.stderr.strip().splitlines()[-1]}" if done.returncode else None
+    try:
+        run([PYTHON, "-P", "-c", "import joeynmt.training"])
+    except RuntimeError as error:
+        return f"JoeyNMT cannot be imported: {error}"
+    return None
 
 
 class JoeyNMT:
@@ -58,7 +63,7 @@ class JoeyNMT:
         self._folder.cleanup()
 
     def start(self, mode: str) -> Worker:
-        """Start JoeyNMT, to train, to translate, or to translate what it has trained.
+        """Start JoeyNMT, to train, to translate, or to translate what it trains first.
 
         Raises:
             RuntimeError: it ended.
@@ -67,6 +72,8 @@ class JoeyNMT:
         worker = Worker([str(PYTHON), "-P", str(SCRIPT), mode, str(folder / "config.yaml")], folder / f"{mode}.log")
         self._workers[mode] = worker
         self.parameters = worker.greeting["parameters"]
+        if self.epochs:
+            worker.ask("train")
         return worker
 
     def measure(self, mode: str) -> float:
@@ -78,6 +85,29 @@ class JoeyNMT:
         worker = self._workers.get(mode) or self.start(mode)
         self.answer = worker.ask(mode)
         return float(self.answer["rate"])
+
+
+def compete(
+    contestants: Mapping[str, Contestant], setting: Setting, name: str, mode: str, epochs: int | None = None
+) -> tuple[Rounds, JoeyNMT | None]:
+    """Let contestants and JoeyNMT take turns.
+
+    Args:
+        contestants: the others.
+        setting: of the benchmark.
+        name: of JoeyNMT among them.
+        mode: what it does; see :meth:`JoeyNMT.measure`.
+        epochs: see :class:`JoeyNMT`.
+
+    Returns:
+        What all did, and JoeyNMT with its last answer, or None where it is absent.
+    """
+    if reason := absence():
+        rounds = interleave(contestants, setting.rounds)
+        rounds.failures[name] = reason
+        return rounds, None
+    with JoeyNMT(setting, epochs) as peer:
+        return interleave({**contestants, name: partial(peer.measure, mode)}, setting.rounds), peer
 
 
 def write_corpus(task: Translation, folder: Path, sentences: int | None) -> None:

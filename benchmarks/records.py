@@ -13,11 +13,14 @@ import torch
 from attnlab.runs.environment import environment
 from benchmarks.figures import Figure, Part, Quantity
 from benchmarks.setting import ROOT, Setting
+from benchmarks.workers import run
 
 HERE = ROOT / "benchmarks"
 HISTORY, PAGE = "history.jsonl", "README.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 DEVICES = {"cpu": "On the CPU (`make bench`)", "cuda": "On a GPU (`make bench-gpu`)"}
+OTHERS = ("--", ".", *(f":!benchmarks/{name}" for name in (HISTORY, PAGE)))
+"""What git is asked about: everything but what measuring itself writes."""
 MACHINE = ("processor", "instructions", "cores", "memory", "gpus", "platform")
 BUSY = 0.5
 """Load average, over the last minute, from which on a machine is busy."""
@@ -26,7 +29,7 @@ BUSY = 0.5
 def describe(setting: Setting) -> dict[str, Any]:
     """Return what records say beside part and figures: of which code, on which machine, with which versions.
 
-    Measuring is work, and writes its figures down: how busy the machine was, and whether the code was edited, is known before.
+    Measuring is work: how busy the machine was is known before.
     """
     found = environment(torch.device(setting.device), 1, "")
     found["instructions"] = torch.backends.cpu.get_cpu_capability()
@@ -37,8 +40,7 @@ def describe(setting: Setting) -> dict[str, Any]:
         "device": setting.device,
         "time": found["time"],
         "commit": found["commit"],
-        "dirty": found["dirty"],
-        "data": "Multi30k" if setting.data else "the embedded corpus",
+        "dirty": found["commit"] is not None and bool(run(["git", "status", "--porcelain", "--untracked-files=no", *OTHERS])),
         "overrides": list(setting.overrides),
         "load": round(os.getloadavg()[0], 2),
         "machine": {name: found[name] for name in MACHINE},

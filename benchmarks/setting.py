@@ -1,7 +1,7 @@
 """The setting that is measured: that of ``experiments/multi30k.yaml``, on Multi30k or on the embedded corpus."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -44,10 +44,6 @@ class Setting:
     sentences: int = 256
     pairs: int = 1_000_000
     overrides: tuple[str, ...] = ()
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as JSON takes it."""
-        return asdict(self)
 
     @property
     def config_overrides(self) -> list[str]:

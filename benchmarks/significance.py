@@ -8,11 +8,11 @@ and the metric is the mean over 500 examples. In the metric's unit, seeds have a
 examples makes 0.5, and taste, that some examples are easier for one system than for the other, adds to the difference a
 deviation of 0 or 1. These are sizes that BLEU has in small models.
 
-    python benchmarks/significance.py [TIMES]      # a minute or two of processor time for 500
+    python -m benchmarks.significance [TIMES]      # a minute or two of processor time for 500
 """
 
+import argparse
 import math
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -109,7 +109,9 @@ def rates(seeds: int, taste: float, added: float, times: int, spread: float = 1.
 
 def main() -> None:
     """Print a table of rates."""
-    times = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.significance", description=__doc__)
+    parser.add_argument("times", type=int, nargs="?", default=500, help="that each setting is drawn")
+    times = parser.parse_args().times
     print(f"{times} times\n| | seeds | " + " | ".join(test.__name__ for test in TESTS) + " |")
     for name, (taste, added, spread, failing) in SCENES.items():
         for seeds in (3, 5, 10):

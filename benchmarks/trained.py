@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import torch
 from sacrebleu import corpus_bleu
 
 from attnlab.config import build
-from attnlab.layers.networks import CPU_HAS_BFLOAT16
 from attnlab.search import BeamSearch
 from attnlab.tasks.predictor import Predictor
-from benchmarks.decoding import NO_BFLOAT16
-from benchmarks.figures import Contestant, Figure, Part, Quantity, interleave, rate
+from benchmarks.decoding import NO_BFLOAT16, has_bfloat16
+from benchmarks.figures import Contestant, Figure, Part, Quantity, rate
 from benchmarks.loops import fit
-from benchmarks.peer import JoeyNMT, absence
+from benchmarks.peer import compete
 from benchmarks.setting import Setting
 
 EPOCHS = 3
@@ -86,23 +84,15 @@ def our_searches(setting: Setting) -> dict[str, OurSearch]:
 def measure(setting: Setting) -> Iterator[Figure]:
     """Train both, and let all searches take turns."""
     ours = our_searches(setting)
-    failures: dict[str, str] = {}
-    if setting.device == "cpu" and not CPU_HAS_BFLOAT16:
-        failures |= {name: NO_BFLOAT16 for name, (dtype, *_) in WAYS.items() if dtype == torch.bfloat16}
+    coarse = {name for name, (dtype, *_) in WAYS.items() if dtype == torch.bfloat16}
+    failures = {} if has_bfloat16(setting) else dict.fromkeys(coarse, NO_BFLOAT16)
     contestants: dict[str, Contestant] = {name: search for name, search in ours.items() if name not in failures}
     references = [" ".join(tokens) for _, tokens in zip(*ours["attnlab"].examples.tokens, strict=True)]
-    translations: dict[str, list[Sequence[str]]] = {}
-    if reason := absence():
-        failures[JOEYNMT] = reason
-        rounds = interleave(contestants, setting.rounds)
-    else:
-        with JoeyNMT(setting, EPOCHS) as peer:
-            peer.start("trained").ask("train")
-            contestants[JOEYNMT] = partial(peer.measure, "trained")
-            rounds = interleave(contestants, setting.rounds)
-            translations[JOEYNMT] = [[t for t in tokens if t != "</s>"] for tokens in peer.answer.get("tokens", [])]
+    rounds, peer = compete(contestants, setting, JOEYNMT, "trained", EPOCHS)
     rounds.failures.update(failures)
-    translations |= {name: ours[name].translations for name in contestants if name != JOEYNMT}
+    translations: dict[str, list[Sequence[str]]] = {name: ours[name].translations for name in contestants}
+    if peer:
+        translations[JOEYNMT] = [[t for t in tokens if t != "</s>"] for tokens in peer.answer.get("tokens", [])]
 
     for name, quantity in SPEEDS.items():
         length = sum(map(len, translations.get(name, []))) / max(len(references), 1)

@@ -1,7 +1,6 @@
 """Training speed beside other loops and beside what the arithmetic allows."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +8,9 @@ from torch import Tensor, nn
 from attnlab.data.batches import Batch
 from attnlab.data.symbols import PAD
 from benchmarks.arithmetic import product_rate, square_rate, step_products
-from benchmarks.figures import Contestant, Figure, Part, Quantity, interleave
+from benchmarks.figures import Contestant, Figure, Part, Quantity
 from benchmarks.loops import batch_loss, lightning_loop, plain_loop, tutorial_loop
-from benchmarks.peer import JoeyNMT, absence
+from benchmarks.peer import compete
 from benchmarks.plain_seq2seq import PlainSeq2Seq
 from benchmarks.setting import PRECISIONS, Setting, count_targets
 
@@ -68,15 +67,9 @@ def measure(setting: Setting) -> Iterator[Figure]:
         contestants[f"of the step, {name}"] = product_rate(setting, products, dtype)
         contestants[f"of 1024 x 1024, {name}"] = square_rate(setting, dtype)
     sizes = {OURS: setting.model().size, HAND: sum(p.numel() for p in plain_seq2seq(setting).parameters())}
-    reason = absence()
-    if reason:
-        rounds = interleave(contestants, setting.rounds)
-        rounds.failures[f"{JOEYNMT}, 32-true"] = reason
-    else:
-        with JoeyNMT(setting) as peer:
-            contestants[f"{JOEYNMT}, 32-true"] = partial(peer.measure, "train")
-            rounds = interleave(contestants, setting.rounds)
-            sizes[JOEYNMT] = peer.parameters
+    rounds, peer = compete(contestants, setting, f"{JOEYNMT}, 32-true", "train")
+    if peer:
+        sizes[JOEYNMT] = peer.parameters
 
     yield Figure.of(FLOP, [per_token / 1e6], "counted by torch's FlopCounterMode in real steps, padding included")
     for (name, precision), quantity in SPEEDS.items():

@@ -1,14 +1,37 @@
-"""Processes that are asked to do something once, again and again, so that they can take turns."""
+"""Other processes: commands that run once, and workers that are asked again and again, so that they can take turns."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from benchmarks.setting import ROOT, Setting
+
+
+def run(command: Sequence[str | Path], *, folder: Path = ROOT, environment: Mapping[str, str] | None = None) -> str:
+    """Run a command, and return what it prints.
+
+    Args:
+        command: with its arguments.
+        folder: in which it runs.
+        environment: variables that are added to this process' own.
+
+    Raises:
+        RuntimeError: it failed; the last line of its errors is told.
+    """
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(_last_line(done.stderr) or f"it ended with status {done.returncode} and without a word")
+    return done.stdout
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.split("\n")) if line.strip()), "")
 
 
 class Worker:
@@ -17,17 +40,16 @@ class Worker:
     Args:
         command: that starts it.
         log: file for everything else that it says.
-        environment: variables; None for those of this process.
 
     Raises:
         RuntimeError: it ended; the last line of its log is told.
     """
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Sequence[str], log: Path) -> None:
         self.log = log
         with log.open("w") as errors:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT, env=environment
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT
             )
         self.greeting = self.answer()
 
@@ -43,8 +65,7 @@ class Worker:
         line = self._process.stdout.readline()
         if not line:
             self._process.wait()
-            said = self.log.read_text(errors="replace").split("\n")
-            raise RuntimeError(next((text for text in reversed(said) if text.strip()), "it ended without a word"))
+            raise RuntimeError(_last_line(self.log.read_text(errors="replace")) or "it ended without a word")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -63,5 +84,5 @@ class Worker:
 
 def training_worker(setting: Setting, threads: int | None, log: Path) -> Worker:
     """Start a process that trains on the setting's batches whenever it is asked to."""
-    given = json.dumps({**setting.plain(), "threads": threads})
+    given = json.dumps({**asdict(setting), "threads": threads})
     return Worker([sys.executable, "-m", "benchmarks.training_worker", given], log)

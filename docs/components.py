@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from attnlab import config
 from attnlab.attention import AttentionMechanism, Query
 from attnlab.evaluation.metric import Metric
+from attnlab.training.arithmetic import flop_counter
 
 ROOT = Path(__file__).parent
 SIZE, SOURCE = 256, 20
@@ -136,7 +136,7 @@ def cost(mechanism: AttentionMechanism) -> int:
         state = mechanism.start(memory)
         query = Query(torch.randn(1, 1, SIZE), torch.randn(1, 1, SIZE))
         state = mechanism(query, memory, state).state  # the second token: something has happened before
-        with FlopCounterMode(display=False) as counter:
+        with flop_counter() as counter:
             mechanism(query, memory, state)
     return int(counter.get_total_flops()) // 2
 

@@ -1,6 +1,7 @@
 """The benchmarks run, at small sizes, and what they say of the models and of the arithmetic holds."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,8 @@ import torch
 
 from attnlab.data.batches import Batch
 from attnlab.layers.networks import CPU_HAS_BFLOAT16
-from benchmarks import decoding, trained, training
-from benchmarks.__main__ import PARTS, main
+from benchmarks import commands, decoding, peer
+from benchmarks.__main__ import PARTS, command_of, main, parse
 from benchmarks.arithmetic import step_products
 from benchmarks.figures import Figure, Quantity, interleave
 from benchmarks.loops import batch_loss, one_sentence, stepwise_loss
@@ -46,8 +47,7 @@ SMALL_PARTS = [name for name in PARTS if name != "targets"]
 def test_every_part_measures_all_that_it_says_and_the_tables_show_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for part in (training, decoding, trained):
-        monkeypatch.setattr(part, "absence", lambda: "no peer in a test")
+    monkeypatch.setattr(peer, "absence", lambda: "no peer in a test")
     counts = ["--rounds", "1", "--batches", "2", "--sentences", "4", "--pairs", "3000"]
     assert main(["--only", name, *counts, "--output", str(tmp_path), *SMALL]) == 0
     (record,) = map(json.loads, (tmp_path / "history.jsonl").read_text().splitlines())
@@ -115,7 +115,38 @@ def test_contestants_take_turns_and_one_that_fails_is_left_out() -> None:
     assert rounds.ratio(ratio, "a", "c").note == "RuntimeError: no luck"
 
 
-def test_other_models_do_not_get_into_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["encoder.hidden_size=8"], "add --output FOLDER"),
+        (["--only", ""], "no part '' on cpu: there is training, decoding"),
+        (["--only", "training, starts"], "no part 'starts' on cpu"),
+        (["--data", "nowhere"], "there is no folder nowhere"),
+        (["--output", "/dev/null/x"], "cannot write /dev/null/x"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_measured(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["encoder.hidden_size=8"])
-    assert "add --output FOLDER" in capsys.readouterr().err
+        main(words)
+    assert told in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_command_of_another_model_can_be_given_again() -> None:
+    setting = Setting(overrides=("name=two words",))
+    words = shlex.split(command_of("memory", setting).replace("FOLDER", "."))
+    options = parse(words[words.index("--only") :])
+    assert (options.names, options.overrides) == (["memory"], ["name=two words"])
+
+
+def test_arithmetic_of_a_sentence_is_that_of_those_which_there_are() -> None:
+    few, many = (decoding.count_sentences(Setting(sentences=count, overrides=SMALL)) for count in (4, 256))
+    assert (few, many) == (4, 8)
+
+
+def test_a_demo_that_was_run_before_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    monkeypatch.setattr(commands, "ROOT", tmp_path)
+    monkeypatch.setattr(commands, "TARGETS", {"demo": commands.TARGETS["demo"]})
+    (figure,) = commands.measure_targets(Setting())
+    assert figure.value is None
+    assert "runs/demo is there" in figure.note
