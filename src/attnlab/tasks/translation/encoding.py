@@ -1,5 +1,6 @@
 """From text on disk to ids on disk, a part at a time."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -9,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.data.lines import StoredLines
+from attnlab.data.lines import LineWriter, StoredLines
 from attnlab.data.processes import map_in_order
 from attnlab.data.ragged import RaggedWriter
 from attnlab.data.storage import ArrayWriter, StoredArray, StoredFile
-from attnlab.data.symbols import BOS, EOS
+from attnlab.data.symbols import BOS, EOS, UNK
 from attnlab.tasks.translation.textparts import Encoded, TextPart, encode
 from attnlab.tasks.translation.tokenizers import Tokenizer
 
@@ -131,6 +132,37 @@ class NumberedText:
             for own, lengths in self.parts(kept):
                 if len(lengths):
                     writer.append(*enclose(table[own], lengths, starts=starts))
+
+    def write_unknown(
+        self, folder: Path, name: str, types: Sequence[str], table: NDArray[np.int32], kept: NDArray[np.bool_] | None
+    ) -> None:
+        """Write a line for each sentence, the tokens that the vocabulary lacks; see :func:`parse_unknown`.
+
+        Args:
+            folder: for the files.
+            name: of the lines.
+            types: by number.
+            table: ids by numbers.
+            kept: whether a sentence is to be written; None is all.
+        """
+        with LineWriter(folder, name) as writer:
+            for own, lengths in self.parts(kept):
+                is_unknown = table[own] == UNK
+                tokens = (types[number] for number in own[is_unknown].tolist())
+                ends = np.cumsum(lengths)
+                so_far = np.cumsum([0, *is_unknown])
+                counts = (so_far[ends] - so_far[ends - lengths]).tolist()
+                writer.append([format_unknown(list(islice(tokens, count))) for count in counts])
+
+
+def format_unknown(tokens: Sequence[str]) -> str:
+    """Return tokens as a line; they may hold anything."""
+    return json.dumps(tokens, ensure_ascii=False) if tokens else ""
+
+
+def parse_unknown(line: str) -> list[str]:
+    """Return the tokens of a sentence, in their order, that the vocabulary lacks."""
+    return json.loads(line) if line else []
 
 
 def enclose(ids: NDArray[np.int32], lengths: NDArray[np.int64], *, starts: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -12,7 +12,7 @@ from attnlab.data.examples import Examples
 from attnlab.data.links import BatchLinks, GoldLinks, LinksOnDemand
 from attnlab.data.ondemand import KEPT, PART, OnDemand, on_demand
 from attnlab.data.ragged import Ragged, RaggedOnDemand, RaggedView
-from attnlab.data.symbols import END, UNK
+from attnlab.data.symbols import END, UNK, UNKNOWN
 from attnlab.tasks.translation.copying import CopyIds
 from attnlab.tasks.translation.corpora import ParallelText
 from attnlab.tasks.translation.links import WORDS, link_tokens
@@ -34,6 +34,7 @@ class SentencePairs(Examples):
         vocabularies: that the ids are of.
         tokenizers: of (source, target).
         language: of the targets, where the model has several.
+        unknown: of (source, target), the tokens of each sentence that the vocabularies lack, of which :attr:`tokens` are made.
 
     Attributes:
         ids: of (source, target), without a symbol of the language.
@@ -48,10 +49,12 @@ class SentencePairs(Examples):
         vocabularies: tuple[Vocabulary, Vocabulary],
         tokenizers: tuple[Tokenizer, Tokenizer],
         language: TargetLanguage | None = None,
+        unknown: tuple[Sequence[list[str]], Sequence[list[str]]] = ((), ()),
     ) -> None:
         super().__init__(*(ids if language is None else (language.mark_sources(ids[0]), language.mark_targets(ids[1]))))
         self.ids = ids
         self.language = language
+        self.unknown = unknown
         self.facts = {} if language is None else {"language": language.code}
         self.name = name
         self.unit = "characters" if is_unspaced(tokenizers[0].language) else "words"
@@ -62,8 +65,8 @@ class SentencePairs(Examples):
 
     @cached_property
     def tokens(self) -> tuple[Sequence[list[str]], Sequence[list[str]]]:
-        """The sentences as tokens: those that the ids name, but of a sentence with an unknown one what its tokenizer makes."""
-        sides = zip(self.ids, self.vocabularies, self.tokenizers, self._sides, strict=True)
+        """The sentences as tokens, made of their ids without a tokenizer, which may take a second to load."""
+        sides = zip(self.ids, self.vocabularies, self.unknown, strict=True)
         source, target = (on_demand(partial(_read_tokens, *side), len(self)) for side in sides)
         return source, target
 
@@ -166,14 +169,15 @@ def _choose(items: Sequence[T], indices: Sequence[int]) -> Sequence[T]:
     return items if indices == range(len(items)) else [items[index] for index in indices]
 
 
-def _read_tokens(
-    ids: Ragged, vocabulary: Vocabulary, tokenizer: Tokenizer, sentences: Sequence[str], indices: Sequence[int]
-) -> list[list[str]]:
-    each = [ids[index].tolist() for index in indices]
-    unknown = [place for place, own in enumerate(each) if UNK in own]
-    tokens = [vocabulary.decode(own) for own in each]
-    for place, own in zip(unknown, tokenizer.tokenize([sentences[indices[place]] for place in unknown]), strict=True):
-        tokens[place] = own
+def _read_tokens(ids: Ragged, vocabulary: Vocabulary, unknown: Sequence[list[str]], indices: Sequence[int]) -> list[list[str]]:
+    tokens = []
+    for index in indices:
+        own = ids[index].tolist()
+        known = vocabulary.decode(own)
+        if UNK in own:
+            spelled = iter(unknown[index])
+            known = [next(spelled) if token == UNKNOWN else token for token in known]
+        tokens.append(known)
     return tokens
 
 

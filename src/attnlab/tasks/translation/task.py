@@ -178,12 +178,13 @@ class Translation(Task):
             is_training = split in ("train", *self.corpus.parts["train"].values())
             longest = self.batches.max_length if is_training else None
             return self._encode(ParallelText.collect(self._streams[split]), split, code, longest)
-        return self._pair(split, found.text[split], found.ids[split], code)
+        return self._pair(split, found.text[split], found.ids[split], code, found.unknown[split])
 
-    def _pair(self, name: str, text: ParallelText, ids: tuple[Ragged, Ragged], code: str) -> SentencePairs:
+    def _pair(self, name: str, text: ParallelText, ids: tuple[Ragged, Ragged], code: str, *unknown: Any) -> SentencePairs:
         number = self.languages.index(code, 1)
         language = TargetLanguage(code, RESERVED + number - 1, self.corpus.language_token) if self.is_multilingual else None
-        return SentencePairs(name, text, ids, self.vocabularies, (self.tokenizers[0], self.tokenizers[number]), language)
+        tokenizers = (self.tokenizers[0], self.tokenizers[number])
+        return SentencePairs(name, text, ids, self.vocabularies, tokenizers, language, *unknown)
 
     @override
     def divisions(self, split: str) -> Mapping[str, range]:

@@ -23,7 +23,7 @@ from attnlab.data.symbols import BOS, EOS
 from attnlab.errors import UserError
 from attnlab.tasks.translation.annotations import format_annotations, parse_annotations
 from attnlab.tasks.translation.corpora import SIDES, Corpus, PairStream, ParallelText
-from attnlab.tasks.translation.encoding import NumberedText, TypeNumbers, encode_parts, sample_sentences
+from attnlab.tasks.translation.encoding import NumberedText, TypeNumbers, encode_parts, parse_unknown, sample_sentences
 from attnlab.tasks.translation.languages import language_symbol
 from attnlab.tasks.translation.tokenizers import Tokenizer
 from attnlab.tasks.translation.vocabulary import Vocabulary
@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 SAMPLE = 2**25
 """Bytes of training text that a tokenizer learns from: of a larger text every second sentence, every third, and so on."""
+UNKNOWN = "{}.{}.unknown"
+"""Name of the lines that tell the unknown tokens of a side of a split."""
 PART = 2**12
 """Pairs that are written at once."""
 
@@ -68,6 +70,7 @@ class TokenizedCorpus:
     Attributes:
         text: sentences of each split, in the order of the ids.
         ids: of each split, (source, target); a source sentence ends with the end symbol, a target sentence has both.
+        unknown: of each split, (source, target); the tokens of each sentence that the vocabularies lack.
         vocabularies: (source, target).
         tokenizer_states: what the tokenizers learned, that of the source and that of each target language.
         overlap: how many pairs of each other split stand in training too; see :func:`count_overlap`.
@@ -75,6 +78,7 @@ class TokenizedCorpus:
 
     text: dict[str, ParallelText]
     ids: dict[str, tuple[Ragged, Ragged]]
+    unknown: dict[str, tuple[Sequence[list[str]], Sequence[list[str]]]]
     vocabularies: tuple[Vocabulary, Vocabulary]
     tokenizer_states: Sequence[dict[str, Any]]
     overlap: dict[str, int]
@@ -125,13 +129,15 @@ def write_corpus(
     counted = [[(side[part], kept.get(part)) for part in train] for side in numbered]
     vocabularies = _build_vocabularies(counted, numbers, options, symbols)
     for side, of_split, types, vocabulary in zip(SIDES, numbered, numbers, vocabularies, strict=True):
-        table = np.array(vocabulary.encode(types), dtype=np.int32)
+        known = list(types)
+        table = np.array(vocabulary.encode(known), dtype=np.int32)
         for split, text in of_split.items():
             text.write_ids(folder, f"{split}.{side}", table, kept.get(split), starts=side == "target")
+            text.write_unknown(folder, UNKNOWN.format(split, side), known, table, kept.get(split))
             text.path.unlink()
     for split, is_kept in kept.items():
-        known = {"alignments": splits[split].is_aligned, "annotations": splits[split].annotations is not None}
-        for part in [*SIDES, *(name for name, is_known in known.items() if is_known)]:
+        given = {"alignments": splits[split].is_aligned, "annotations": splits[split].annotations is not None}
+        for part in [*SIDES, *(name for name, is_given in given.items() if is_given)]:
             _write_kept(folder, f"{split}.{part}", is_kept)
     index = {
         "splits": list(splits),
@@ -256,6 +262,7 @@ def read_corpus(folder: StoredFolder) -> TokenizedCorpus:
     """
     index = folder.json("index.json")
     text, ids = {}, {}
+    unknown: dict[str, tuple[Sequence[list[str]], Sequence[list[str]]]] = {}
     for split in index["splits"]:
         source, target = (folder.lines(f"{split}.{side}") for side in SIDES)
         alignments = _parsed(folder.lines(f"{split}.alignments"), parse_links) if index["aligned"][split] else None
@@ -263,8 +270,10 @@ def read_corpus(folder: StoredFolder) -> TokenizedCorpus:
         annotations = None if lines is None else _parsed(lines, parse_annotations)
         text[split] = ParallelText(source, target, alignments, index["words"][split], annotations)
         ids[split] = (folder.ragged(f"{split}.source"), folder.ragged(f"{split}.target"))
+        first, second = (_parsed(folder.lines(UNKNOWN.format(split, side)), parse_unknown) for side in SIDES)
+        unknown[split] = (first, second)
     made = [Vocabulary(tokens, index["symbols"]) for tokens in index["vocabularies"]]
-    return TokenizedCorpus(text, ids, (made[0], made[1]), index["tokenizers"], index["overlap"])
+    return TokenizedCorpus(text, ids, unknown, (made[0], made[1]), index["tokenizers"], index["overlap"])
 
 
 def _parsed(lines: Sequence[str], parse: Callable[[str], T]) -> OnDemand[T]:
