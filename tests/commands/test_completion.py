@@ -108,10 +108,13 @@ def test_a_shell_understands_its_script(shell: str, cli: Cli, capsys: pytest.Cap
 def test_the_script_is_by_default_that_of_ones_own_shell(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path, shell in {"/usr/bin/zsh": "zsh", "/bin/tcsh": "bash", "": "bash"}.items():
+    for path, shell in {"/usr/bin/zsh": "zsh", "": "bash"}.items():
         monkeypatch.setenv("SHELL", path)
         assert cli("completion") == 0
         assert capsys.readouterr().out == script(shell, COMPLETION)
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    assert cli("completion") == 2
+    assert "no completion for tcsh: name one of bash, zsh, fish" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,12 @@ MISTAKES = {
     "no files": (["align", "run"], "missing option '--files': see attnlab align --help"),
     "what": (["draw", "cats", "run", "--output", "x.png"], "'cats' is not one of 'heatmaps', 'lengths', 'curves'"),
     "shell": (["completion", "tcsh"], "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
+    "two shown": (["train", "--cfg", "job", "--info", "all"], "--cfg and --info each show something else"),
+    "no part": (["train", "--cfg", "job", "-p", "nope"], "package 'nope' not found in config"),
+    "no seeds": (["train", "-m", "seed=range(1,1)"], "the sweep has no runs"),
+    "empty name": (["report", ""], "a study has a name"),
+    "run's folder": (["train", "hydra.run.dir=/dev/null"], "cannot make the run's folder /dev/null: file exists"),
+    "folder to read": (["translate", "x", "--input", "."], ". is a folder: name a file"),
     "config": (["train", "--cfg", "jobs"], "'jobs' is not one of 'job', 'hydra', 'all'"),
     "folder": (["train", "-cd", "nowhere"], "directory 'nowhere' does not exist"),
     "study's name": (["study", "seed=1"], "name a study first"),
@@ -157,9 +163,18 @@ def test_what_ends_a_command_decides_its_status(
     assert ("Traceback" in captured) == (name == "bug")
 
 
-def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_is_told(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "gone").mkdir()
+    os.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert cli("study") == 2
+    assert capsys.readouterr().err == "attnlab: the working folder is gone: change to one that exists\n"
+
+
+@pytest.mark.parametrize("shown", ["--cfg", "--info"])
+def test_a_reader_that_has_seen_enough_is_no_mistake(shown: str, tmp_path: Path) -> None:
     code = "import sys; from attnlab.commands import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "train", "--cfg", "all"]
+    command = [sys.executable, "-c", code, "train", shown, "all"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
         assert process.stdout is not None
         assert process.stderr is not None

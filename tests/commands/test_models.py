@@ -33,6 +33,7 @@ MISTAKES = {
     "no name of a checkpoint": (["translate", "RUN", "--checkpoint", ""], "a checkpoint is a file in the folder of the run"),
     "device without numbers": (["translate", "RUN", "--device", "meta"], "device meta: "),
     "nobody's folder": (["translate", "~nobody-here/x"], "there is no folder ~nobody-here/x"),
+    "folder": (["translate", "RUN", "--input", "."], ". is a folder: name a file"),
     "not UTF-8": (["translate", "RUN", "--input", "a\udcff"], r"a\udcff is not UTF-8: rename the file"),
     "files": (["evaluate", "RUN", "--files", "a", "b"], "no file a"),
     "unequal files": (["evaluate", "RUN", "--files", "a.en", "one"], "a.en has 2 lines but one has 1"),

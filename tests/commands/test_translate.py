@@ -1,5 +1,6 @@
 """``attnlab translate``, and the same in Python."""
 
+import gzip
 import io
 import json
 import math
@@ -258,15 +259,16 @@ def test_n_best_lines_of_a_source_are_where_they_are_expected(
     assert [float(score) > -math.inf for score, _, _ in rows] == [True, True, False, True, False, False, True, True, False]
 
 
-def test_a_pipe_is_read_as_a_file_is(runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
+def test_a_pipe_and_a_packed_file_are_read_as_a_file_is(runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_text("The old man runs .\n")
     writer = Thread(target=(tmp_path / "pipe").write_text, args=["The old man runs .\n"], daemon=True)
     writer.start()
-    for name in ("pipe", "file"):
+    (tmp_path / "file.gz").write_bytes(gzip.compress((tmp_path / "file").read_bytes()))
+    for name in ("pipe", "file", "file.gz"):
         assert cli("translate", str(runs["plain-1"]), "--input", name, "--output", f"{name}.de") == 0
     writer.join(timeout=10)
-    assert (tmp_path / "pipe.de").read_text() == (tmp_path / "file.de").read_text() != ""
+    assert len({(tmp_path / f"{name}.de").read_text() for name in ("pipe", "file", "file.gz")} - {""}) == 1
 
 
 def test_a_folder_that_is_called_like_a_setting_is_a_run(runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:

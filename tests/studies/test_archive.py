@@ -176,3 +176,10 @@ def test_a_damaged_archive_is_one_line(cut: float, study: Path, cli: Cli, capsys
     assert cli("unpack", "nowhere.tar.xz") == 2
     assert "there is no file nowhere.tar.xz" in capsys.readouterr().err
     assert not study.exists()
+
+
+def test_a_file_in_place_of_the_folder_of_runs_is_told(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("runs", "any.tar.xz"):
+        (tmp_path / name).touch()
+    assert cli("unpack", "any.tar.xz") == 2
+    assert capsys.readouterr().err == "attnlab: runs is a file where a folder belongs: move it away\n"

@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return answer(verbs, COMPLETION)
     escape_output()
     try:
+        _check_folder()
         _check_words(words)
         asked = [*words[1:], "--help"] if words[:1] in ([], ["help"]) else list(words)
         with verbs.make_context("attnlab", asked, obj=words) as context:
@@ -84,6 +85,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message, status = _describe_error(error, words)
         print(f"attnlab: {printable(message)}", file=sys.stderr)
         return status
+
+
+def _check_folder() -> None:
+    """Refuse to work in a folder that somebody has removed.
+
+    Raises:
+        UserError: it is gone.
+    """
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise UserError("the working folder is gone: change to one that exists") from error
 
 
 def _check_words(words: Sequence[str]) -> None:

@@ -4,11 +4,12 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from attnlab.data.files import open_content
 from attnlab.errors import UserError
 
 
@@ -19,8 +20,17 @@ def check_input(*paths: Path | None) -> None:
         UserError: there is one.
     """
     for path in paths:
-        if path is not None and (path.is_dir() or not path.exists()):
+        if path is not None and not path.exists():
             raise UserError(f"no file {path}")
+        if path is not None and path.is_dir():
+            raise UserError(f"{path} is a folder: name a file")
+
+
+def check_source(path: Path | None) -> None:
+    """Refuse what lines are to be read from, a file or, where there is none, standard input; see :func:`check_input`."""
+    check_input(path)
+    if path is None and sys.stdin is None:
+        raise UserError("standard input is closed: name a file with --input")
 
 
 def check_output(path: Path | None, read: Iterable[Path | None] = ()) -> None:
@@ -50,6 +60,8 @@ def check_writable(folder: Path) -> None:
     Raises:
         UserError: nothing can.
     """
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file where a folder belongs: move it away")
     place = folder if folder.exists() else folder.parent
     if not os.access(place, os.W_OK):
         raise UserError(f"{place}: no permission to write there")
@@ -89,18 +101,11 @@ def read_chunks(path: Path | None, size: int) -> Iterator[tuple[int, list[str]]]
 
 
 def iterate_lines(path: Path | None) -> Iterator[str]:
-    """Yield lines of a file or of standard input, without their ends; see :func:`read_chunks`."""
-    try:
-        stream = path.open("rb") if path else sys.stdin.buffer
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    try:
+    """Yield lines of a file, plain or packed, or of standard input, without their ends; see :func:`read_chunks`."""
+    with open_content(path) if path else nullcontext(sys.stdin.buffer) as stream:
         for number, line in enumerate(stream, 1):
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
                 place = f"{path or 'standard input'}, line {number}"
                 raise UserError(f"{place}: not UTF-8; convert it, for example with iconv") from error
-    finally:
-        if path:
-            stream.close()

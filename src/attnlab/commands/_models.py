@@ -21,6 +21,7 @@ GROUPS = ("search", "metrics")
 """What can be chosen anew for a trained model; metrics only where something is measured."""
 FILE = click.Path(path_type=Path)
 """A path that the command checks itself, so that all say alike what is wrong with one."""
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
         click.argument("words", nargs=-1, required=True, metavar="RUN... [search...]", shell_complete=complete_run_or_search),
         checkpoint_option,
         trust_option,
-        click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps."),
+        device_option,
         click.option(
             "--precision",
             type=click.Choice(list(PRECISIONS)),
@@ -116,7 +117,7 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
             show_default=True,
             help="Of the weights and of what is computed from them; sums of log-probabilities stay in float64.",
         ),
-        click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Sources at a time."),
+        batch_size_option,
         click.option(
             "--replace-unknown/--no-replace-unknown",
             default=None,
@@ -128,6 +129,16 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
         command = option(command)
     return command
 
+
+device_option = click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps.")
+
+batch_size_option = click.option(
+    "--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Sources at a time."
+)
+
+bootstrap_option = click.option(
+    "--bootstrap", type=click.IntRange(1), default=1000, show_default=True, help="Samples for confidence intervals."
+)
 
 checkpoint_option = click.option(
     "--checkpoint",

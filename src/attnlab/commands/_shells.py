@@ -30,7 +30,8 @@ BASH = """\
             dir) compopt -o dirnames ;;
             file) compopt -o default ;;
             plain)
-                COMPREPLY+=("${value#"$kept"}")
+                answer=${value#"$kept"}
+                COMPREPLY+=("${answer// /\\ }")
                 [[ $value == *[=./,] ]] && compopt -o nospace ;;
         esac
     done

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from attnlab.commands._models import FOLDER
 from attnlab.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ class HydraOptions:
         """Take them out of a command's options, leaving the others."""
         if not given.get("cfg") and (given.get("package") or given.get("resolve")):
             raise UserError("--package and --resolve say how --cfg shows a config: add --cfg job")
+        asked = [SHOW[name] for name in ("help", "hydra_help", "cfg", "info") if given.get(name)]
+        if len(asked) > 1:
+            raise UserError(f"{' and '.join(asked)} each show something else: name one of them")
         show: list[str] = []
         for name, flag in SHOW.items():
             value = given.pop(name, None)
@@ -54,11 +58,10 @@ INFO = ["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"]
 
 def sweep_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that train and study share."""
-    folder = click.Path(exists=True, file_okay=False, path_type=Path)
     options = [
         click.option("--dry-run", is_flag=True, help="Only say what would be run, and what is done already."),
         click.option("--keep-results", is_flag=True, help="Keep results that other code made, if all else is the same."),
-        click.option("-cd", "--config-dir", type=folder, help="A folder with further options of the config groups."),
+        click.option("-cd", "--config-dir", type=FOLDER, help="A folder with further options of the config groups."),
         click.option("-c", "--cfg", type=click.Choice(["job", "hydra", "all"]), help="Show the config, and do nothing."),
         click.option("-p", "--package", metavar="NODE", help="With --cfg: a part of it."),
         click.option("--resolve", is_flag=True, help="With --cfg: with every interpolation resolved."),
@@ -86,18 +89,18 @@ def sweep(
     Returns:
         The exit status.
     """
+    from functools import partial
     from tempfile import TemporaryDirectory
 
     from attnlab.studies.plan import plan
     from attnlab.studies.sweep import config_places, run_sweep
 
-    places = config_places(root, options.config_dir)
-    words = click.get_current_context().find_root().obj
+    command = ["attnlab", *click.get_current_context().find_root().obj]
+    make_plan = partial(plan, root, config_name, overrides, config_places(root, options.config_dir), command=command)
     if not (dry_run or options.show):
-        planned = plan(root, config_name, overrides, places, command=["attnlab", *words])
-        return _status(run_sweep(planned, show_results))
+        return _status(run_sweep(make_plan(), show_results))
     with TemporaryDirectory() as scratch:
-        planned = plan(root, config_name, overrides, places, command=["attnlab", *words], scratch=Path(scratch))
+        planned = make_plan(scratch=Path(scratch))
         if single and len(planned.runs) != 1:
             raise UserError("several values of a key are a sweep: add -m")
         return _show_config(planned, options) if options.show else _dry_run(planned)

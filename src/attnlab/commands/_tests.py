@@ -24,6 +24,7 @@ def print_tests(
     """
     from rich.table import Table
 
+    from attnlab.evaluation.measurement import INTERVAL, write_estimate
     from attnlab.terminal import Terminal
 
     table = Table("", *measured)
@@ -32,7 +33,7 @@ def print_tests(
     for name, metric in metrics.items():
         values = [own.get(name) for own in measured.values()]
         if any(values):
-            table.add_row(metric.title, *("" if one is None else _write(metric, one) for one in values))
+            table.add_row(metric.title, *("" if one is None else write_estimate(one, metric.digits) for one in values))
             told = sorted({one.signature for one in values if one and one.signature})
             signatures.setdefault(", ".join(told), []).append(metric.label)
     for title, cells in further:
@@ -43,9 +44,4 @@ def print_tests(
         if signature:
             console.print(f"{', '.join(labels)}: {signature}", soft_wrap=True, highlight=False)
     if any(one.low is not None for own in measured.values() for one in own.values()):
-        console.print("[ ] is the 95 % confidence interval by bootstrap", highlight=False)
-
-
-def _write(metric: "Metric", one: "Measurement") -> str:
-    ends = "" if one.low is None else f"  [{one.low:.{metric.digits}f}, {one.high:.{metric.digits}f}]"
-    return f"{one.value:.{metric.digits}f}{ends}"
+        console.print(INTERVAL, highlight=False)

@@ -7,6 +7,7 @@ import click
 
 from attnlab.commands._complete import complete_study_folder
 from attnlab.commands._io import check_output
+from attnlab.commands._models import FILE
 from attnlab.commands._significance import significance_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
@@ -21,7 +22,7 @@ MOST = "3,5,10"
 @click.option("--seeds", default=MOST, show_default=True, metavar="N,...", help="Seeds of each of two groups.")
 @click.option("--splits", type=click.IntRange(1), default=1000, show_default=True, help="Pairs of groups, at most.")
 @significance_option(default="seeds")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the figures as JSON.")
+@click.option("--output", type=FILE, metavar="FILE", help="Write the figures as JSON.")
 @trust_option
 def command(name: str, metric: str | None, seeds: str, splits: int, significance: Significance, output: Path | None) -> int:
     """Compare groups of runs of one and the same variant, as a table compares variants: every star is then a false one.

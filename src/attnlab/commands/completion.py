@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from attnlab.commands._shells import SHELLS, script
+from attnlab.errors import UserError
 
 
 @click.command(short_help="Print a script that lets the shell complete words.")
@@ -20,6 +21,8 @@ def command(shell: str | None) -> int:
     """
     from attnlab.commands import COMPLETION
 
-    own = Path(os.environ.get("SHELL", "")).name
-    print(script(shell or (own if own in SHELLS else "bash"), COMPLETION), end="")
+    own = shell or Path(os.environ.get("SHELL") or "bash").name
+    if own not in SHELLS:
+        raise UserError(f"there is no completion for {own}: name one of {', '.join(SHELLS)}")
+    print(script(own, COMPLETION), end="")
     return 0

@@ -9,7 +9,7 @@ import click
 
 from attnlab.commands._io import check_input, check_writable
 from attnlab.commands._links import Pairs
-from attnlab.commands._models import FILE, ModelOptions, check_label, model_options
+from attnlab.commands._models import FILE, FOLDER, ModelOptions, bootstrap_option, check_label, model_options
 from attnlab.commands._tests import print_tests
 from attnlab.errors import UserError
 
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
     from attnlab.runs.folder import RunFolder
     from attnlab.tasks.task import Task
 
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-
 
 @click.command(short_help="Measure a trained model on any test set.")
 @model_options
 @click.option("--test", metavar="NAME,...", help="Test sets of the run's data, or val.  [default: all its test sets]")
 @click.option("--files", nargs=2, type=FILE, metavar="SOURCE TARGET", help="Two line-aligned files instead.")
-@click.option("--bootstrap", type=click.IntRange(1), default=1000, show_default=True, help="Samples for confidence intervals.")
+@bootstrap_option
 @click.option("-cd", "--config-dir", type=FOLDER, help="A folder with further options of metrics.")
 @click.option("--label", default="default", show_default=True, help="Name of what is written into evaluations/.")
 def command(

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from attnlab.commands._complete import complete_run_or_variant
-from attnlab.commands._io import check_output, open_output
-from attnlab.commands._models import FILE, checkpoint_option
+from attnlab.commands._io import check_output, check_source, open_output
+from attnlab.commands._models import FILE, checkpoint_option, device_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 
@@ -18,7 +18,7 @@ from attnlab.errors import UserError
 @click.option("--input", "source", type=FILE, metavar="FILE", help="Read the past from a file, plain or .gz.")
 @click.option("--output", type=FILE, metavar="FILE", help="Write to a file.")
 @checkpoint_option
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps.")
+@device_option
 @trust_option
 def command(runs: tuple[Path, ...], source: Path | None, output: Path | None, checkpoint: str, device: str) -> int:
     """Forecast from the last rows of a table on standard input or in a file, in the data's own units.
@@ -26,9 +26,8 @@ def command(runs: tuple[Path, ...], source: Path | None, output: Path | None, ch
     The past is values separated by commas, with the columns of the training data. Each RUN is the folder of a finished run of
     task=forecasting; the forecasts of several are averaged. Of quantiles each has a column of its own, such as "OT 0.9".
     """
+    check_source(source)
     check_output(output, [source])
-    if source is None and sys.stdin is None:
-        raise UserError("standard input is closed: name a file with --input")
     from attnlab.runs.loading import load
     from attnlab.tasks.forecasting import Forecaster, Forecasting
     from attnlab.tasks.forecasting.series import read_file

@@ -8,11 +8,11 @@ import click
 
 from attnlab.commands._complete import complete_run
 from attnlab.commands._io import check_writable
-from attnlab.commands._models import FILE, checkpoint_option, name_runs
+from attnlab.commands._models import FILE, batch_size_option, bootstrap_option, checkpoint_option, device_option, name_runs
 from attnlab.commands._trust import trust_option
 
 if TYPE_CHECKING:
-    from attnlab.runs.record import ProbeFigure, ProbeRecord
+    from attnlab.runs.record import ProbeRecord
 
 
 @click.command(short_help="Test whether attention explains what a trained model does.")
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 @click.option("--permutations", type=click.IntRange(1), default=10, show_default=True, help="Of each row of weights.")
 @click.option("--own", is_flag=True, help="Make each run write what its own search finds, and not the references.")
 @click.option("--swap", type=FILE, metavar="RUN", shell_complete=complete_run, help="Also with the weights of this run.")
-@click.option("--bootstrap", type=click.IntRange(1), default=1000, show_default=True, help="Samples for confidence intervals.")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps.")
-@click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Sources at a time.")
+@bootstrap_option
+@device_option
+@batch_size_option
 @checkpoint_option
 @trust_option
 def command(
@@ -72,19 +72,16 @@ def command(
 def _show(found: "Mapping[str, ProbeRecord]") -> None:
     from rich.table import Table
 
+    from attnlab.evaluation.measurement import INTERVAL, write_estimate
     from attnlab.terminal import Terminal
 
     console, table = Terminal(), Table("", *found)
     figures = {name: record.figure(name) for record in found.values() for name in record.figures}
     for name, figure in figures.items():
-        cells = (_in_words(record.figure(name)) if name in record.figures else "" for record in found.values())
+        own = (record.figure(name) if name in record.figures else None for record in found.values())
+        cells = ("" if one is None else write_estimate(one, one.digits) for one in own)
         table.add_row(f"{figure.label}{f' ({figure.unit})' if figure.unit else ''}", *cells)
     console.print(table)
     for told in dict.fromkeys(record.signature for record in found.values()):
         console.print(told, soft_wrap=True, highlight=False)
-    console.print("[ ] is the 95 % confidence interval by bootstrap", highlight=False)
-
-
-def _in_words(one: "ProbeFigure") -> str:
-    ends = "" if one.low is None else f"  [{one.low:.{one.digits}f}, {one.high:.{one.digits}f}]"
-    return f"{one.value:.{one.digits}f}{ends}"
+    console.print(INTERVAL, highlight=False)

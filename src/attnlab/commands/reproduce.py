@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from attnlab.commands._complete import complete_run
+from attnlab.commands._models import FILE
 from attnlab.commands._trust import trust_option
 
 SHOWN = 20
@@ -12,7 +13,7 @@ SHOWN = 20
 
 
 @click.command(short_help="Run a recorded run again, and compare every figure.")
-@click.argument("run", type=click.Path(path_type=Path), shell_complete=complete_run)
+@click.argument("run", type=FILE, shell_complete=complete_run)
 @trust_option
 def command(run: Path) -> int:
     """Carry out RUN, the folder of a finished run, once more as it was recorded, and tell whether every figure is the same."""

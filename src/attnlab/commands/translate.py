@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from attnlab.commands._io import check_input, check_output, open_output, read_chunks
+from attnlab.commands._io import check_output, check_source, open_output, read_chunks
 from attnlab.commands._models import FILE, ModelOptions, model_options
 from attnlab.errors import UserError, printable
 
@@ -23,7 +23,7 @@ CHUNK = 1024
 
 @click.command(short_help="Translate lines of text with a trained model.")
 @model_options
-@click.option("--input", "source", type=FILE, metavar="FILE", help="Read from a file.")
+@click.option("--input", "source", type=FILE, metavar="FILE", help="Read from a file, plain or .gz.")
 @click.option("--output", type=FILE, metavar="FILE", help="Write to a file.")
 @click.option("--n-best", type=click.IntRange(1), default=1, metavar="N", help="Write N predictions, each on its own line.")
 @click.option("--scores", is_flag=True, help="Put the search's score and a tab before each one.")
@@ -42,10 +42,8 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
     of the first run, or what search=OPTION, search/PART=OPTION and search.KEY=VALUE make of it.
     """
     models = ModelOptions.of(options)
-    check_input(source)
+    check_source(source)
     check_output(output, [source])
-    if source is None and sys.stdin is None:
-        raise UserError("standard input is closed: name a file with --input")
     predictor = models.load()
     predictor.task.require_target()
     _check_n_best(n_best, predictor.search)

@@ -1,8 +1,10 @@
 """Hydra as the command line uses it: running jobs, showing configs, and completing what a user types."""
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,12 +78,23 @@ class _Task:
 
 
 def show_hydra(arguments: Sequence[str], config_name: str) -> None:
-    """Let Hydra show a config or its help, as its options ask for; see :func:`run_hydra`."""
+    """Let Hydra show a config or its help, as its options ask for; see :func:`run_hydra`.
+
+    Raises:
+        UserError: it cannot.
+    """
 
     def never(job: HydraJob) -> None:
         raise AssertionError(f"{arguments} show nothing, but run")
 
-    run_hydra(arguments, config_name, never)
+    # It prints a part by itself and logs another, and an error of writing would be told by logging, with a traceback.
+    with redirect_stdout(io.StringIO()) as shown, redirect_stderr(io.StringIO()) as told:
+        try:
+            run_hydra(arguments, config_name, never)
+        except SystemExit as stop:
+            if stop.code:
+                raise UserError(told.getvalue().strip()) from stop
+    print(shown.getvalue(), end="")
 
 
 def run_hydra(arguments: Sequence[str], config_name: str, function: JobFunction) -> None:
@@ -103,6 +116,10 @@ def run_hydra(arguments: Sequence[str], config_name: str, function: JobFunction)
     try:
         with hydra_errors():
             hydra.main(config_path=str(CONF), config_name=config_name, version_base=VERSION)(task)()
+    except OSError as error:  # the task keeps its own: this is about the run's folder
+        if task.is_sweep:
+            raise
+        raise UserError(f"cannot make the run's folder {error.filename}: {error.strerror}") from error
     finally:
         sys.argv = original
         os.environ.pop("HYDRA_FULL_ERROR")

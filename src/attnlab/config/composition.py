@@ -222,11 +222,13 @@ def split_sweep(overrides: Sequence[str], places: Sequence[Place]) -> list[list[
     """Return the overrides of each run that Hydra's own sweeper makes of some overrides, in its order.
 
     Raises:
-        UserError: one that Hydra does not understand, or a range that cannot be counted through.
+        UserError: one that Hydra does not understand, a range that cannot be counted through, or one that is empty.
     """
     with _search(places):
         (runs,) = BasicSweeper.split_arguments(_parse(overrides, _Groups(places)), None)
-        return [list(run) for run in runs]
+    if not runs:
+        raise UserError("the sweep has no runs: an axis has no value, as seed=range(1,1) would have none")
+    return [list(run) for run in runs]
 
 
 class _Groups:

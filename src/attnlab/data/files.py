@@ -52,13 +52,13 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         UserError: not a gzip file, although its name says so, or not readable, or unpacked far larger than text would be.
     """
-    with _open_content(path) as stream:
+    with open_content(path) as stream:
         return read_unpacked(stream, path) if path.suffix == ".gz" else stream.read()
 
 
 def read_parts(path: Path) -> Iterator[bytes]:
     """Yield a file's content as :func:`read_bytes` returns it, part after part."""
-    with _open_content(path) as stream:
+    with open_content(path) as stream:
         left = most_bytes(path)
         for part in iter(partial(stream.read, 2**20), b""):
             left -= len(part)
@@ -88,7 +88,7 @@ class LineReader:
         Raises:
             UserError: not UTF-8, or whatever :func:`read_bytes` refuses.
         """
-        with _open_content(self.path) as stream:
+        with open_content(self.path) as stream:
             left = most_bytes(self.path)
             while content := stream.readline(left + 1):
                 left -= len(content)
@@ -103,7 +103,12 @@ class LineReader:
 
 
 @contextmanager
-def _open_content(path: Path) -> Iterator[gzip.GzipFile | IO[bytes]]:
+def open_content(path: Path) -> Iterator[gzip.GzipFile | IO[bytes]]:
+    """Open a file to read its bytes, unpacked if its name ends in ``.gz``.
+
+    Raises:
+        UserError: it cannot be read.
+    """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             yield stream

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,32 @@ class Measurement:
     signature: str = ""
     low: float | None = None
     high: float | None = None
+
+
+INTERVAL = "[ ] is the 95 % confidence interval by bootstrap"
+"""What tables say of what :func:`write_estimate` writes."""
+
+
+class Estimate(Protocol):
+    """A value with the ends of its interval, where it has any."""
+
+    @property
+    def value(self) -> float:
+        """NaN where there is none."""
+
+    @property
+    def low(self) -> float | None:
+        """Lower end."""
+
+    @property
+    def high(self) -> float | None:
+        """Upper end."""
+
+
+def write_estimate(one: Estimate, digits: int) -> str:
+    """Return a value and its interval as tables show them, with so many decimal places."""
+    ends = "" if one.low is None else f" [{one.low:.{digits}f}, {one.high:.{digits}f}]"
+    return f"{one.value:.{digits}f}{ends}"
 
 
 class Bucket(NamedTuple):

@@ -110,7 +110,9 @@ def unpack(path: Path, root: Path) -> Unpacked:
         UserError: no archive of :func:`pack`, or one that is damaged.
     """
     if not path.is_file():
-        raise UserError(f"there is no file {path}")
+        raise UserError(f"{path} is a folder: name an archive" if path.is_dir() else f"there is no file {path}")
+    if root.exists() and not root.is_dir():
+        raise UserError(f"{root} is a file where a folder belongs: move it away")
     try:
         with tarfile.open(path) as archive:
             members = list(_check_members(archive, path))
@@ -127,9 +129,8 @@ def unpack(path: Path, root: Path) -> Unpacked:
     except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:
         if isinstance(error, OSError) and (told := refusal(error, root)):
             raise told from error
-        raise UserError(
-            f"cannot unpack {path}, which is no archive of attnlab pack or a damaged one ({brief(error)})"
-        ) from error
+        reason = "" if isinstance(error, tarfile.ReadError) else f" ({brief(error)})"  # that is one for each way to pack
+        raise UserError(f"cannot unpack {path}, which is no archive of attnlab pack or a damaged one{reason}") from error
 
 
 def _check_members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:

@@ -151,6 +151,8 @@ def find_folder(name: str) -> Path:
     Raises:
         UserError: there is none.
     """
+    if not name:
+        raise UserError("a study has a name: its folder's below runs/, or a path")
     folder = next((path for path in (Path(RUNS, name), Path(name)) if path.is_dir()), None)
     if folder is None:
         raise UserError(f"no runs of a study {name!r}: there is no folder {Path(RUNS, name)}")

@@ -14,7 +14,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from attnlab.config import find_option, foreign_targets
-from attnlab.evaluation.measurement import Measurement, bootstrap_interval
+from attnlab.evaluation.measurement import Measurement, bootstrap_interval, write_estimate
 from attnlab.evaluation.metric import Metric
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunResult, batch_limits
@@ -170,15 +170,10 @@ def _measure(folder: RunFolder, metrics: Mapping[str, Metric], result: RunResult
 def _rows(metrics: Mapping[str, Metric], measured: Measured) -> list[list[str]]:
     """Return the table of metrics by test sets."""
     return [
-        [metric.title, *(_in_words(metric, own[key]) if key in own else "" for own in measured.values())]
+        [metric.title, *(write_estimate(own[key], metric.digits) if key in own else "" for own in measured.values())]
         for key, metric in metrics.items()
         if any(key in own for own in measured.values())
     ]
-
-
-def _in_words(metric: Metric, one: Measurement) -> str:
-    value = f"{one.value:.{metric.digits}f}"
-    return value if one.low is None else f"{value} [{one.low:.{metric.digits}f}, {one.high:.{metric.digits}f}]"
 
 
 def _signatures(metrics: Mapping[str, Metric], measured: Measured) -> dict[str, str]:
