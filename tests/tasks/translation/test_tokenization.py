@@ -12,8 +12,10 @@ import pytest
 from attnlab.data import lines, ondemand, processes
 from attnlab.data.cache import load_or_make
 from attnlab.data.symbols import BOS, EOS, RESERVED, SPECIAL, UNK
+from attnlab.errors import UserError
 from attnlab.tasks.translation import ParallelText, VocabularyOptions, encoding, tokenization
 from attnlab.tasks.translation.copying import CopyIds
+from attnlab.tasks.translation.encoding import format_unknown, parse_unknown
 from attnlab.tasks.translation.grammar import GrammarCorpus
 from attnlab.tasks.translation.links import WORDS, link_tokens
 from attnlab.tasks.translation.tokenization import TokenizedCorpus, count_overlap, read_corpus, write_corpus
@@ -82,12 +84,13 @@ def in_memory(
         frequent = [token for token, count in counts.items() if count >= options.min_frequency]
         ranked = sorted(frequent, key=lambda token: (-counts[token], token))
         vocabularies.append([*SPECIAL, *ranked[: options.max_size]])
-    ids = {}
+    ids, unknown = {}, {}
     numbers = [{token: i for i, token in enumerate(known) if i >= RESERVED} for known in vocabularies]
     for name, own in tokens.items():
         source, target = ([[of.get(t, UNK) for t in s] for s in side] for of, side in zip(numbers, own, strict=True))
         ids[name] = ([[*s, EOS] for s in source], [[BOS, *t, EOS] for t in target])
-    return text, ids, vocabularies, [tokenizer.state() for tokenizer in tokenizers]
+        unknown[name] = [[[t for t in s if t not in of] for s in side] for of, side in zip(numbers, own, strict=True)]
+    return text, ids, unknown, vocabularies, [tokenizer.state() for tokenizer in tokenizers]
 
 
 def make(name: str) -> tuple[Tokenizer, Tokenizer]:
@@ -108,13 +111,14 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(found: TokenizedCorpus, expected: tuple[Any, ...]) -> None:
-    text, ids, vocabularies, states = expected
+    text, ids, unknown, vocabularies, states = expected
     assert list(found.text) == list(text)
     assert found.text == text
     for name, sides in ids.items():
         for ragged, sequences in zip(found.ids[name], sides, strict=True):
             assert [ragged[i].tolist() for i in range(len(ragged))] == sequences
             assert ragged.lengths.tolist() == list(map(len, sequences))
+    assert {name: [list(side) for side in sides] for name, sides in found.unknown.items()} == unknown
     assert [vocabulary.tokens for vocabulary in found.vocabularies] == vocabularies
     assert list(found.tokenizer_states) == states
     train = set(zip(text["train"].source, text["train"].target, strict=True)) - {("", "")}
@@ -145,6 +149,13 @@ def test_processes_give_what_one_gives(tmp_path: Path, name: str, monkeypatch: p
     found = write(tmp_path / "corpus", Special(), make(name), *settings, processes=2)
     check(found, in_memory(Special(), make(name), *settings))
     assert len(counted) == 1
+
+
+def test_a_token_that_holds_what_stands_between_tokens_is_refused() -> None:
+    assert parse_unknown(format_unknown(["a b", "\t", "[]"])) == ["a b", "\t", "[]"]
+    assert parse_unknown(format_unknown([])) == []
+    with pytest.raises(UserError, match=r"U\+001F: let the tokenizer split there"):
+        format_unknown(["a", "b\x1fc"])
 
 
 def test_a_pair_that_differs_is_no_overlap_even_where_hashes_agree(monkeypatch: pytest.MonkeyPatch) -> None:

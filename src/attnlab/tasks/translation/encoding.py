@@ -1,10 +1,9 @@
 """From text on disk to ids on disk, a part at a time."""
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +14,14 @@ from attnlab.data.processes import map_in_order
 from attnlab.data.ragged import RaggedWriter
 from attnlab.data.storage import ArrayWriter, StoredArray, StoredFile
 from attnlab.data.symbols import BOS, EOS, UNK
+from attnlab.errors import UserError
 from attnlab.tasks.translation.textparts import Encoded, TextPart, encode
 from attnlab.tasks.translation.tokenizers import Tokenizer
 
 TOKENS = 2**21
 """Tokens that are read at once, and one more text line's."""
+SEPARATOR = "\x1f"
+"""What stands between tokens that are kept as text."""
 
 
 def encode_parts(
@@ -148,21 +150,26 @@ class NumberedText:
         with LineWriter(folder, name) as writer:
             for own, lengths in self.parts(kept):
                 is_unknown = table[own] == UNK
-                tokens = (types[number] for number in own[is_unknown].tolist())
-                ends = np.cumsum(lengths)
-                so_far = np.cumsum([0, *is_unknown])
-                counts = (so_far[ends] - so_far[ends - lengths]).tolist()
-                writer.append([format_unknown(list(islice(tokens, count))) for count in counts])
+                tokens = [types[number] for number in own[is_unknown].tolist()]
+                ends = np.concatenate([[0], np.cumsum(is_unknown)])[np.concatenate([[0], np.cumsum(lengths)])].tolist()
+                writer.append([format_unknown(tokens[start:end]) for start, end in pairwise(ends)])
 
 
 def format_unknown(tokens: Sequence[str]) -> str:
-    """Return tokens as a line; they may hold anything."""
-    return json.dumps(tokens, ensure_ascii=False) if tokens else ""
+    """Return tokens as a line.
+
+    Raises:
+        UserError: one holds what stands between them, which Python's ``str.split`` takes for white space.
+    """
+    line = SEPARATOR.join(tokens)
+    if tokens and line.count(SEPARATOR) >= len(tokens):
+        raise UserError("a token holds the control character U+001F: let the tokenizer split there, as at white space")
+    return line
 
 
 def parse_unknown(line: str) -> list[str]:
     """Return the tokens of a sentence, in their order, that the vocabulary lacks."""
-    return json.loads(line) if line else []
+    return line.split(SEPARATOR) if line else []
 
 
 def enclose(ids: NDArray[np.int32], lengths: NDArray[np.int64], *, starts: bool) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
