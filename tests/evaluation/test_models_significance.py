@@ -145,6 +145,17 @@ def test_exchanges_go_on_until_a_corrected_p_is_known() -> None:
     assert {name: result.corrected for name, result in found.items()} == holm({name: one.p for name, one in found.items()})
 
 
+def test_every_round_of_exchanges_is_another_one() -> None:
+    draw = np.random.default_rng(4)
+    one, other = (np.stack([draw.normal(2 - better, 1, 100), np.ones(100)], axis=1) for better in (0.0, 0.42))
+    contest = Contest(Loss(), [one], {"near": [other]})
+    found = compare_models([contest], samples=1000)["near"]
+    rounds = found.samples // 1000
+    assert rounds > 1
+    counts = [contest.count_as_large(["near"], 1000, resampling.SEED + number)["near"] for number in range(rounds)]
+    assert found.p == (sum(counts) + 1) / (found.samples + 1)
+
+
 def test_the_interval_of_trained_models_counts_examples_alone() -> None:
     draw = np.random.default_rng(6)
     rows = [np.stack([draw.normal(2, 1, 80), np.ones(80)], axis=1) for _ in range(2)]

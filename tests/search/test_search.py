@@ -75,7 +75,7 @@ def test_search_properties(overrides: tuple[str, ...]) -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("penalty", [NoPenalty(), AveragePenalty(), GNMTPenalty(alpha=0.7)])
+@pytest.mark.parametrize("penalty", [GNMTPenalty(alpha=0.7), AveragePenalty(), NoPenalty()])
 def test_full_width_is_exhaustive(penalty: LengthPenalty) -> None:
     """Enumerate every output of up to three tokens and rank it as the search must."""
     made = model("decoder=luong_feeding", "attention=general", seed=2)
@@ -91,11 +91,19 @@ def test_full_width_is_exhaustive(penalty: LengthPenalty) -> None:
         expected = sorted(scored, reverse=True)
         assert len(found[row]) == len(outputs)
         assert [h.tokens for h in found[row][:10]] == [tokens for _, tokens in expected[:10]]
-        assert found[row][0].score == pytest.approx(expected[0][0], abs=1e-5)
+        assert [h.score for h in found[row]] == pytest.approx([score for score, _ in expected], abs=1e-5)
 
 
 def test_gnmt_penalty_is_its_equation() -> None:
     assert GNMTPenalty(alpha=0.2)(7) == pytest.approx((5 + 7) ** 0.2 / (5 + 1) ** 0.2)
+
+
+def test_hypotheses_are_as_long_as_decimal_factors_say() -> None:
+    """In binary 1.15 times 100 is less than 115, and 1.1 times 90 is more than 99."""
+    longest = GreedySearch(max_length_factor=1.15, max_length_offset=1).limits(torch.tensor([100, 10]))
+    assert longest.tolist() == [116, 12]
+    bounds = GreedySearch(min_length_factor=1.1, min_length_offset=0).bounds(torch.tensor([90, 10]))
+    assert bounds.shortest.tolist() == [99, 11]
 
 
 @pytest.mark.parametrize("name", options("search"))
@@ -185,12 +193,15 @@ def test_no_ngram_comes_twice(kind: type[Search], size: int) -> None:
 
 def beam_of_one(made: Seq2Seq, source: Tensor, length: int, width: int, threshold: float, longest: int) -> dict[str, float]:
     """Beam search of one sentence, prefix by prefix, every prefix read from its start: what ends, and its log-probability."""
+    memory, state = made.encode(source[None, :length], torch.tensor([length]))
     prefixes, finished = {(): 0.0}, {}
     for size in range(1, longest + 1):
         extensions = {}
-        for prefix in prefixes:
+        for prefix, score in prefixes.items():
+            decoded = made.decode(torch.tensor([[BOS, *prefix]]), memory, state)
+            following = torch.log_softmax(made.scores(decoded, memory), -1)[0, -1].tolist()
             for token in [EOS] if size == longest else range(VOCABULARY):
-                extensions[*prefix, token] = score_output(made, source[:length], [*prefix, token])
+                extensions[*prefix, token] = score + following[token]
         best = sorted(extensions.items(), key=lambda item: -item[1])[: width - len(finished)]
         best = [(tokens, score) for tokens, score in best if score >= best[0][1] - threshold]
         finished |= {str(list(tokens)): score for tokens, score in best if tokens[-1] == EOS}
@@ -236,6 +247,7 @@ def test_samples_follow_the_distribution_of_the_model() -> None:
     for row, hypotheses in enumerate(drawn):
         first = torch.tensor([h.tokens[0] for h in hypotheses]).bincount(minlength=VOCABULARY) / 4000
         torch.testing.assert_close(first, expected[row].float(), rtol=0, atol=0.03)
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
 
 
 def test_sampling_is_greedy_when_cold_and_cut_to_one() -> None:
@@ -252,6 +264,8 @@ def test_top_k_and_top_p_cut_the_tail() -> None:
     torch.testing.assert_close(kept, torch.tensor([4 / 9, 3 / 9, 2 / 9, 0.0]), rtol=0, atol=0.03)
     nucleus = SamplingSearch(top_p=0.5).choose(log_probabilities, draws).bincount(minlength=4) / 5000
     torch.testing.assert_close(nucleus, torch.tensor([4 / 7, 3 / 7, 0.0, 0.0]), rtol=0, atol=0.03)
+    exactly = torch.tensor([0.5, 0.25, 0.25]).log().repeat(9, 1)
+    assert SamplingSearch(top_p=0.5).choose(exactly, torch.linspace(0, 0.99, 9)).tolist() == [0] * 9
 
 
 def test_a_sample_depends_on_its_sentence_and_the_seed_alone() -> None:
@@ -265,22 +279,27 @@ def test_a_sample_depends_on_its_sentence_and_the_seed_alone() -> None:
     assert [h.tokens for h in together[2]] == [h.tokens for h in alone]
     other = SamplingSearch(samples=3, seed=2, **LIMITS)(made, source, lengths, bos=BOS, eos=EOS)
     assert [[h.tokens for h in hs] for hs in other] != [[h.tokens for h in hs] for hs in together]
+    draws = search.draw([5, 6, 3], 0, 9)
+    assert not torch.equal(search.draw([7, 6, 3], 0, 9), draws), "of another sentence"
+    assert not torch.equal(search.draw([5, 6, 3], 1, 9), draws), "of another sample"
 
 
-def test_an_ensemble_averages_probabilities() -> None:
+def test_an_ensemble_averages_probabilities_and_weights() -> None:
     models = [model("decoder=bahdanau", seed=1), model("attention=dot", seed=2)]
     source, lengths = sentences([5, 3])
     ensemble = Ensemble(models)
     hypothesis = BeamSearch(width=3, **LIMITS)(ensemble, source, lengths, bos=BOS, eos=EOS)[1][0]
-    total = 0.0
+    total, weights = 0.0, []
     states = [made.encode(source[1:, :3], lengths[1:]) for made in models]
     before = BOS
     for token in hypothesis.tokens:
         steps = [made.step(torch.tensor([before]), *state) for made, state in zip(models, states, strict=True)]
         total += math.log(sum(float(p[0, token].exp().detach()) for p, _, _ in steps) / 2)
+        weights.append(sum(w[0] for _, w, _ in steps) / 2)
         states = [(memory, after) for (memory, _), (_, _, after) in zip(states, steps, strict=True)]
         before = token
     assert hypothesis.log_probability == pytest.approx(total, abs=1e-4)
+    torch.testing.assert_close(hypothesis.weights[:, :3].double(), torch.stack(weights), rtol=0, atol=1e-6)
     alone = BeamSearch(width=3, **LIMITS)(Ensemble([models[0]] * 2), source, lengths, bos=BOS, eos=EOS)
     one = BeamSearch(width=3, **LIMITS)(models[0], source, lengths, bos=BOS, eos=EOS)
     assert [h.tokens for h in alone[0]] == [h.tokens for h in one[0]]
