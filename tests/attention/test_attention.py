@@ -285,6 +285,11 @@ def test_differential_attention_is_its_equation() -> None:
         attention(normalizer=part("normalizer", "differential", each=part("normalizer", "uniform")))
 
 
+def test_the_vectors_of_a_differential_attention_begin_small() -> None:
+    vectors = attention(query_size=512, normalizer="differential").normalizer.vectors
+    assert vectors.std().item() == pytest.approx(0.1, rel=0.1)
+
+
 @pytest.mark.parametrize("form", ["source", "target", "both"])
 def test_context_gate_is_its_equation(form: str) -> None:
     torch.manual_seed(0)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import Attention, Query
+from attnlab.attention.noise import NOISE, draw_normal
 from attnlab.errors import UserError
 from parts import (
     agree,
@@ -135,6 +136,20 @@ def test_monotonic_noise_is_drawn_in_training_alone() -> None:
     assert torch.equal(look(), look())
     ours.train()
     assert not torch.equal(look(), look())
+
+
+def test_monotonic_noise_has_the_deviation_that_is_asked_for() -> None:
+    ours = make("monotonic", noise=2.0).train()
+    query, embedding, states = inputs(target=1)
+    memory = ours.memory(states, MASK)
+    NOISE.seed(3)
+    weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
+    energies = ours.score(query, memory.keys)[:, 0] + ours.normalizer.offset
+    NOISE.seed(3)
+    noisy = energies + 2 * draw_normal(energies)
+    for b, length in enumerate(LENGTHS):
+        start = [torch.tensor(float(j == 0), dtype=torch.float64) for j in range(length)]
+        torch.testing.assert_close(weights[b, 0, :length], torch.stack(expected_monotonic(noisy[b, :length], start)))
 
 
 def test_a_monotonic_expectation_stays_inside_its_window() -> None:

@@ -188,6 +188,10 @@ def test_options_of_scores_are_in_their_equations() -> None:
         agree(made(query, made.project_keys(states)), by_loop(made, loop, query, states), [query, states, *made.parameters()])
 
 
+def test_a_normalized_score_begins_with_the_gain_of_its_equation() -> None:
+    assert score("additive_normalized", query=9).gain.item() == pytest.approx(9**-0.5)
+
+
 @pytest.mark.parametrize("name", ["dot", "scaled_dot", "dot_learned_scale", "cosine", "qk_norm", "concat_shared"])
 def test_scores_of_equal_sizes_refuse_others(name: str) -> None:
     with pytest.raises(UserError, match="query size 4 does not match key size 6"):

@@ -104,6 +104,16 @@ def test_local_p_knows_the_true_length_and_does_not_normalise_again() -> None:
     assert (weights[1, :, 3:] == 0).all()
 
 
+def test_a_gaussian_of_no_width_has_finite_gradients() -> None:
+    window = make("gaussian").window
+    with torch.no_grad():
+        window.width.weight.fill_(-1e4)
+        window.projection.weight.fill_(1.0)
+    region = window(torch.ones(2, 1, 4, dtype=torch.float64), MASK, torch.zeros(2, dtype=torch.long))
+    region.bias.softmax(-1).pow(2).sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in window.parameters())
+
+
 @pytest.mark.parametrize(
     ("name", "settings"),
     [("local_m", {"radius": -1}), ("local_p", {"radius": 0})],
