@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from attnlab.data.batches import BucketSampler, LengthSampler, memory_errors, split_batches, split_evaluation
+from attnlab.data.batches import (
+    Batch,
+    BucketSampler,
+    LengthSampler,
+    TrainingLoader,
+    memory_errors,
+    split_batches,
+    split_evaluation,
+)
 from attnlab.data.examples import Examples
 from attnlab.data.ragged import Ragged
 from attnlab.errors import UserError
@@ -78,6 +86,11 @@ class TestBucketSampler:
             epoch(sampler(**by, world_size=600), 0)
 
 
+def test_a_batch_with_an_example_for_each_rank_is_kept() -> None:
+    three = BucketSampler(np.full(9, 3), np.full(9, 3), size=3, by="examples", seed=1, world_size=3)
+    assert [len(batch) for batch in three] == [1, 1, 1]
+
+
 def drawn_by_lists(by: dict[str, object], number: int) -> list[list[int]]:
     """The batches of an epoch, as lists all through."""
     generator = np.random.Generator(np.random.PCG64(derive_seed(3, f"batches of epoch {number}")))
@@ -142,6 +155,12 @@ def test_a_line_of_thousands_stands_alone_in_evaluation_and_leaves_the_other_bat
     assert cut[-1] == usual[-1]
 
 
+def test_evaluation_holds_no_more_cells_than_usual_batches() -> None:
+    lengths = np.full(4, 1000)
+    assert split_evaluation(np.arange(4), lengths, lengths, 16) == [[0], [1], [2], [3]], "a million cells each"
+    assert split_evaluation(np.arange(4), lengths, np.full(4, 100), 16) == [[0, 1], [2, 3]]
+
+
 def test_memory_that_is_not_enough_is_told_in_a_line() -> None:
     told = r"out of memory with 8 by 9 \(.*DefaultCPUAllocator.*\): lower it"
     with pytest.raises(UserError, match=told), memory_errors(lambda: "8 by 9", "lower it"):
@@ -170,6 +189,23 @@ def test_batch_is_padded() -> None:
     assert batch.indices.tolist() == [2, 0]
     moved = batch.to(torch.device("meta"))
     assert (moved.target.device.type, moved.target_lengths.device.type, moved.indices.device.type) == ("meta", "cpu", "cpu")
+
+
+@pytest.mark.parametrize(("served", "skipped"), [(0, 0), (1, 1), (4, 0)])
+def test_a_loader_goes_on_after_what_was_served_and_after_a_whole_epoch_anew(served: int, skipped: int) -> None:
+    ids = Ragged.of_ids([[5, 6, 3]] * 10)
+    batches = BucketSampler(np.full(10, 3), np.full(10, 3), size=3, by="examples", seed=1)
+    whole = list(batches)
+    loader = TrainingLoader(Plain(ids, ids), batches, num_workers=0)
+    loader.load_state_dict({"served": served})
+    assert [batch.indices.tolist() for batch in loader] == whole[skipped:]
+    assert loader.state_dict() == {"served": 4}
+
+
+def test_numbers_are_real_up_to_the_length_of_their_target() -> None:
+    values, lengths = torch.zeros(2, 4, 1), torch.tensor([4, 2])
+    batch = Batch(values, torch.tensor([4, 4]), values, lengths, values[:, 1:], torch.arange(2))
+    assert batch.real.tolist() == [[True] * 3, [True, False, False]]
 
 
 def test_vectors_are_padded_with_zeros() -> None:

@@ -57,13 +57,20 @@ def test_the_time_of_a_run_is_at_most_what_elapsed(cli: Cli, tmp_path: Path, mon
         assert 0 < seconds[0] < seconds[1] == result["train_seconds"]
 
 
+def test_tokens_are_those_that_are_predicted() -> None:
+    """The start symbol is none."""
+    throughput, batch = Throughput(), SimpleNamespace(target_lengths=torch.tensor([4, 2]))
+    throughput.on_train_batch_end(None, None, {}, batch, 0)  # type: ignore[arg-type]
+    assert throughput.tokens == 4
+
+
 class Module(LightningModule):
     pass
 
 
 def test_the_curve_of_a_run_that_was_killed_while_it_wrote_goes_on(tmp_path: Path) -> None:
     recorder = MetricsRecorder(tmp_path / "metrics.jsonl", Throughput())
-    recorder.path.write_text('{"epoch": 0}\n{"epoch": 1}\n{"epoch": 2, "val/lo')
+    recorder.path.write_text('{"epoch": 0}\n{"epoch": 1}\n{"epoch": 2}\n{"epoch": 3, "val/lo')
     trainer = SimpleNamespace(ckpt_path="last.ckpt", current_epoch=2)
     recorder.on_train_start(trainer, Module())  # type: ignore[arg-type]
     assert recorder.path.read_text() == '{"epoch": 0}\n{"epoch": 1}\n'

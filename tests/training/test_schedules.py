@@ -4,9 +4,26 @@ import math
 
 import pytest
 import torch
+from lightning.pytorch.utilities.types import LRSchedulerConfigType
 
 from attnlab.errors import UserError
 from attnlab.training.schedules import cosine, inverse_sqrt
+
+
+def rates(optimizer: torch.optim.Optimizer, schedule: LRSchedulerConfigType, count: int) -> list[float]:
+    """The rates of so many intervals."""
+    found = []
+    for _ in range(count):
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule["scheduler"].step()
+    return found
+
+
+def test_cosine_goes_down_half_a_cosine_and_stays_there() -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)
+    found = rates(optimizer, cosine(optimizer, duration=4, eta_min=0.1), 8)
+    assert found == pytest.approx([0.1 + 0.3 * (1 + math.cos(math.pi * min(t, 4) / 4)) / 2 for t in range(8)])
 
 
 def test_inverse_sqrt_warms_up_and_then_goes_down_by_the_root() -> None:
@@ -15,14 +32,9 @@ def test_inverse_sqrt_warms_up_and_then_goes_down_by_the_root() -> None:
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=(size * warmup) ** -0.5)
     schedule = inverse_sqrt(optimizer, warmup=warmup)
     assert schedule["interval"] == "step"
-    rates = []
-    for _ in range(30):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        schedule["scheduler"].step()
-    expected = [size**-0.5 * min(t**-0.5, t * warmup**-1.5) for t in range(1, 31)]
-    assert rates == pytest.approx(expected)
-    assert max(rates) == rates[warmup - 1] == pytest.approx(1 / math.sqrt(size * warmup))
+    found = rates(optimizer, schedule, 30)
+    assert found == pytest.approx([size**-0.5 * min(t**-0.5, t * warmup**-1.5) for t in range(1, 31)])
+    assert max(found) == found[warmup - 1] == pytest.approx(1 / math.sqrt(size * warmup))
 
 
 def test_a_rate_that_would_go_up_to_its_least_is_refused() -> None:

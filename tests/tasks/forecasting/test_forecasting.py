@@ -174,6 +174,18 @@ def test_an_ensemble_is_the_mean_of_its_forecasts() -> None:
     torch.testing.assert_close(both.roll(batch)[0], (one.roll(batch)[0] + other.roll(batch)[0]) / 2)
 
 
+def test_what_is_forced_is_minus_the_loss_of_each_step() -> None:
+    task, forecaster = made("data.train_size=20", "data.val_size=3", "data.test_size=3", "head/criterion=squared")
+    (model,), examples = forecaster.models, task.examples("test")
+    batch = examples[[0, 1, 2]]
+    with torch.no_grad():
+        memory, state = model.encode(batch.source, batch.source_lengths)
+        found = model.head.split(model.scores(model.decode(batch.target[:, :-1], memory, state), memory)).squeeze(-1)  # type: ignore[operator]
+    expected = -((found - batch.labels) ** 2).mean(dim=-1)
+    forced = [one.log_probabilities for one in forecaster.force_batch(batch, examples)]
+    torch.testing.assert_close(torch.tensor(forced), expected)
+
+
 def test_models_that_forecast_in_other_ways_make_no_ensemble() -> None:
     small = ["data.train_size=20", "data.val_size=3", "data.test_size=3"]
     (task, one), (_, other) = made(*small), made(*small, "head/criterion=quantiles")
@@ -204,6 +216,13 @@ def test_metrics_are_plain_loops() -> None:
     }
     for metric, right in expected.items():
         assert value(metric, found) == pytest.approx(right), metric.label
+
+
+def test_bounds_of_an_interval_are_in_it() -> None:
+    quantiles = np.array([[[1.0, 2.0, 3.0]]] * 4, dtype=np.float32)
+    truth = np.array([[1.0], [3.0], [0.5], [3.5]], dtype=np.float32)
+    one = Forecast(0, "", [], [], torch.zeros(0), 0.0, 0.0, quantiles[..., 1], quantiles, (0.1, 0.5, 0.9), truth)
+    assert Coverage().of(one).tolist() == [[1.0], [1.0], [0.0], [0.0]]
 
 
 def test_the_score_of_the_quantiles_of_a_known_distribution_is_that_of_the_distribution() -> None:

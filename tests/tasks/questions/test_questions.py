@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from attnlab.data import BatchOptions
+from attnlab.data.pharaoh import Gold
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, Prediction
@@ -210,13 +211,16 @@ def test_metrics_by_task_are_those_of_a_plain_loop() -> None:
         rows = TaskAccuracy(task=of).statistics(given)
         assert rows is not None
         assert TaskAccuracy(task=of).value(rows.sum(0)) == pytest.approx(100 - error)
-    for metric, value in ((MeanError(), sum(errors.values()) / 4), (SolvedTasks(), sum(e < 5 for e in errors.values()))):
+    for metric, value in ((MeanError(), sum(errors.values()) / 4), (SolvedTasks(), sum(e <= 5 for e in errors.values()))):
         rows = metric.statistics(given)
         assert rows is not None
         assert metric.value(rows.sum(0)) == pytest.approx(value)
         assert metric.statistics(replace(given, annotations=None)) is None
         assert metric.statistics(replace(given, annotations=[0] * 400)) is None
     assert TaskAccuracy(task=3).statistics(given) is None
+    rows = SolvedTasks().statistics(evidence([True] * 19 + [False], [4] * 20))
+    assert rows is not None
+    assert SolvedTasks().value(rows.sum(0)) == 1.0, "an error of 5 % is solved"
 
 
 @pytest.mark.parametrize("options", [{}, {"read": "words"}, {"entities": ["mary"]}], ids=str)
@@ -240,6 +244,13 @@ def test_support_is_found_where_the_largest_weight_is_on_it(options: dict[str, A
     assert rows.sum(0).tolist() == [expected, len(examples)]
     flat = made.alignments(examples, range(len(examples)), [None] * len(examples), 0)
     assert metric.statistics(Evidence([], [], [], alignments=flat)) is None
+
+
+def test_questions_without_support_do_not_count_as_missed() -> None:
+    alignments = [({(1, 0)}, Gold.all_sure({(1, 0)})), ({(2, 0)}, Gold(set(), set()))]
+    rows = SupportFound().statistics(Evidence([], [], [], alignments=alignments))
+    assert rows is not None
+    assert rows.sum(0).tolist() == [1, 1]
 
 
 @pytest.mark.few(3)
