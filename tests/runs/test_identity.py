@@ -43,7 +43,10 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
     stops = "{_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/bleu, mode: max}"
     own = ["monitor=val/loss", f"+callbacks.own={stops}"]
     assert identified(*own, "+metrics.bleu.smoothing=floor").training != identified(*own).training
-    assert identified("seed=2").recipe == first.recipe != identified("model.dropout=0.2").recipe
+
+
+def test_the_seeds_of_a_variant_have_one_recipe() -> None:
+    assert identified("seed=2").recipe == identified().recipe != identified("model.dropout=0.2").recipe
 
 
 @pytest.mark.few(6)
@@ -109,6 +112,19 @@ def test_a_generator_counts_where_it_is_used(module: str, counts: bool, monkeypa
 
 def test_every_room_whose_code_counts_is_there() -> None:
     assert all((source.PACKAGE / name).exists() for name in (*identity.ROOMS, *identity.MODULES, *identity.IDLE))
+
+
+def test_of_these_rooms_all_else_counts() -> None:
+    files = [path.relative_to(source.PACKAGE) for path in source.read_package()]
+    modules = {
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in files if path.parts[0] in identity.ROOMS
+    }
+    idle = modules - {name.removeprefix("attnlab.") for name in identity.run_modules()}
+    assert {name for name in idle if not name.startswith("evaluation.significance")} == {
+        *("attention.interventions", "attention.trial", "evaluation.heatmaps", "evaluation.plots"),
+        *(f"{room}.validation" for room in ("attention", "encoders", "decoders", "heads")),
+        *("training.loggers", "training.placement"),
+    }
 
 
 SCORE = """from attnlab.attention.scores import Dot

@@ -169,6 +169,21 @@ def test_a_training_is_shared_by_runs_that_differ_in_their_search_alone(folder: 
     assert (begun.fit, is_whole(other.best_checkpoint)) == ({"checkpoint": "best.ckpt"}, True)
 
 
+def test_what_was_trained_otherwise_is_not_shared(folder: RunFolder) -> None:
+    begin(folder, RECORD)
+    save(folder.best_checkpoint)
+    folder.write_record(replace(RECORD, training="another", fit={"checkpoint": "best.ckpt"}))
+    begun, other = begin_beside(folder)
+    assert (begun.fit, other.best_checkpoint.exists()) == ({}, False)
+
+
+def test_what_diverged_is_left_as_a_trial_alone(folder: RunFolder) -> None:
+    begin(folder, RECORD)
+    folder.error_file.write_text("FloatingPointError: train/loss is nan at step 2\n")
+    for is_trial, deed in ((True, "diverged"), (False, "begin")):
+        assert decide(folder, RECORD, resume=True, keep_results=False, is_trial=is_trial).deed == deed
+
+
 class Stop:
     """Does what a function does, but raises in place of one call of it."""
 

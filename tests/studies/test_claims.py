@@ -12,6 +12,7 @@ from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.claims import CONTRADICTED, SUPPORTED, UNDECIDED, combine, parse_claims
 from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
+from attnlab.studies.contrasts import Contrast, MeasuredVariants
 from attnlab.studies.folder import StudyFolder
 from attnlab.studies.page import page
 from attnlab.studies.plan import plan
@@ -206,6 +207,22 @@ def test_bounds_beside_what_a_claim_says_are_not_rounded_to_it() -> None:
     above, within = parse_claims(["a > b on t m", "|a - b| < 1 on t m"])
     assert combine(above, {"b": (0.004, 2.0)}, {}, 2).reason == "a - b in [+0.004, +2.00]"
     assert combine(within, {"b": (-0.5, 0.9)}, {}, 0).reason == "a - b in [-0, +0.9]"
+
+
+def test_claims_are_corrected_for_all_of_them_and_the_best_for_all_others(tmp_path: Path) -> None:
+    claims = ["additive > none on test bleu", "none is best on test bleu"]
+    study = collect(write_study(tmp_path / "two", skills=SKILLS, seeds=range(1, 6), states={}, claims=claims))
+    tested = MeasuredVariants(study, "test", "bleu")
+
+    def told(one: str, other: str, level: float) -> str:
+        contrast = tested.over_seeds(one, other)
+        assert isinstance(contrast, Contrast)
+        low, high = contrast.difference.shown_interval(1 - level)
+        return f"{one} - {other} in [{low:+.2f}, {high:+.2f}]"
+
+    larger, best = judge_claims(study)
+    assert larger.reason == told("additive", "none", 0.05 / 2)
+    assert {*best.reason.split("; ")} == {told("none", other, 0.05 / 2 / 2) for other in ("dot", "additive")}
 
 
 def test_where_nothing_varies_a_claim_is_undecided(tmp_path: Path) -> None:

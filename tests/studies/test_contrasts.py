@@ -18,7 +18,7 @@ from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.evaluation.significance.sample import sample_models
 from attnlab.runs.files import LENGTHS, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder, State
-from attnlab.studies.calibration import calibrate_study, tell_published, write_rates
+from attnlab.studies.calibration import calibrate_study, compare_groups, tell_published, write_rates
 from attnlab.studies.collection import Study, collect, find_variant
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.contrasts import Contrast, MeasuredVariants
@@ -114,6 +114,9 @@ def test_of_a_metric_that_is_better_lower_the_probability_is_of_lower_values(tmp
     assert cells(comparison, "test P(A > B)")["dot"].value == 1.0
     assert cells(comparison, "test cluster")["none"].value == max(c.value for c in cells(comparison, "test cluster").values())
     assert "test ε_min" not in comparison.header, "from five seeds on"
+    few = {key: SKILLS[key] for key in ("attention=none", "attention=dot")}
+    five = write_study(tmp_path / "five", skills=few, columns=["perplexity"], seeds=range(1, 6), states={})
+    assert cells(compare_variants(collect(five)), "test ε_min")["dot"].value == 0.0
 
 
 def test_these_trained_models_are_what_can_be_tested_with_one_seed_or_on_request(tmp_path: Path) -> None:
@@ -352,6 +355,17 @@ def test_a_study_calibrates_its_own_stars(alike: Path) -> None:
     assert 0 <= pooled.found.rate <= 1
     with pytest.raises(UserError, match="two groups of 7 runs need 14 seeds of a variant: there are 12 at most"):
         list(calibrate_study(collect(alike), None, [7], 10))
+
+
+def test_variants_are_told_from_the_baseline_by_some_of_their_seeds(folder: Path) -> None:
+    study = collect(folder)
+    rates = list(compare_groups(study, None, [3, 5], 20))
+    assert [(rate.one, rate.other, rate.test, rate.seeds, rate.groups) for rate in rates] == [
+        (label, "none", test, 3, 10) for test in ("test", "test_long") for label in ("dot", "additive", "cosine")
+    ]
+    for rate in rates:
+        one, other = (np.mean([run.value(rate.test, "bleu") for run in study.variants[x]]) for x in (rate.one, rate.other))
+        assert rate.difference == pytest.approx(one - other)
 
 
 def test_a_study_without_tests_has_nothing_to_calibrate(tmp_path: Path) -> None:

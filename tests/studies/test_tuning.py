@@ -168,6 +168,8 @@ def test_a_trial_has_the_score_of_its_checkpoint_which_the_loss_decides_between_
         state="done", error="", is_done=True, curve=curve, result=SimpleNamespace(monitor="val/exact", best=0.0)
     )
     assert (_score(study, run, "loss"), _score(study, run, "bleu")) == (3.0, 2.0)
+    run.result.monitor = None
+    assert (_score(study, run, "loss"), _score(study, run, "bleu")) == (4.0, 3.0), "of the last weights without a checkpoint"
 
 
 NONSENSE: dict[str, tuple[Any, str]] = {
