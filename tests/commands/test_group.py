@@ -107,7 +107,7 @@ MISTAKES = {
     "no part": (["train", "--cfg", "job", "-p", "nope"], "package 'nope' not found in config"),
     "no seeds": (["train", "-m", "seed=range(1,1)"], "the sweep has no runs"),
     "empty name": (["report", ""], "a study has a name"),
-    "run's folder": (["train", "hydra.run.dir=/dev/null"], "cannot make the run's folder /dev/null: file exists"),
+    "run's folder": (["train", "hydra.run.dir=/dev/null"], "cannot write the run's folder: /dev/null: file exists"),
     "folder to read": (["translate", "x", "--input", "."], ". is a folder: name a file"),
     "config": (["train", "--cfg", "jobs"], "'jobs' is not one of 'job', 'hydra', 'all'"),
     "folder": (["train", "-cd", "nowhere"], "directory 'nowhere' does not exist"),

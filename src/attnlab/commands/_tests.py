@@ -33,7 +33,10 @@ def print_tests(
     for name, metric in metrics.items():
         values = [own.get(name) for own in measured.values()]
         if any(values):
-            table.add_row(metric.title, *("" if one is None else write_estimate(one, metric.digits) for one in values))
+            table.add_row(
+                metric.title,
+                *("" if one is None else write_estimate(one.value, one.low, one.high, metric.digits) for one in values),
+            )
             told = sorted({one.signature for one in values if one and one.signature})
             signatures.setdefault(", ".join(told), []).append(metric.label)
     for title, cells in further:

@@ -79,7 +79,7 @@ def _show(found: "Mapping[str, ProbeRecord]") -> None:
     figures = {name: record.figure(name) for record in found.values() for name in record.figures}
     for name, figure in figures.items():
         own = (record.figure(name) if name in record.figures else None for record in found.values())
-        cells = ("" if one is None else write_estimate(one, one.digits) for one in own)
+        cells = ("" if one is None else write_estimate(one.value, one.low, one.high, one.digits) for one in own)
         table.add_row(f"{figure.label}{f' ({figure.unit})' if figure.unit else ''}", *cells)
     console.print(table)
     for told in dict.fromkeys(record.signature for record in found.values()):

@@ -117,9 +117,9 @@ def run_hydra(arguments: Sequence[str], config_name: str, function: JobFunction)
         with hydra_errors():
             hydra.main(config_path=str(CONF), config_name=config_name, version_base=VERSION)(task)()
     except OSError as error:  # the task keeps its own: this is about the run's folder
-        if task.is_sweep:
+        if task.is_sweep or not error.filename:
             raise
-        raise UserError(f"cannot make the run's folder {error.filename}: {error.strerror}") from error
+        raise UserError(f"cannot write the run's folder: {error.filename}: {error.strerror}") from error
     finally:
         sys.argv = original
         os.environ.pop("HYDRA_FULL_ERROR")

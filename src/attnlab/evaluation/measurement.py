@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,26 +36,10 @@ INTERVAL = "[ ] is the 95 % confidence interval by bootstrap"
 """What tables say of what :func:`write_estimate` writes."""
 
 
-class Estimate(Protocol):
-    """A value with the ends of its interval, where it has any."""
-
-    @property
-    def value(self) -> float:
-        """NaN where there is none."""
-
-    @property
-    def low(self) -> float | None:
-        """Lower end."""
-
-    @property
-    def high(self) -> float | None:
-        """Upper end."""
-
-
-def write_estimate(one: Estimate, digits: int) -> str:
-    """Return a value and its interval as tables show them, with so many decimal places."""
-    ends = "" if one.low is None else f" [{one.low:.{digits}f}, {one.high:.{digits}f}]"
-    return f"{one.value:.{digits}f}{ends}"
+def write_estimate(value: float, low: float | None, high: float | None, digits: int) -> str:
+    """Return a value and the ends of its interval, where it has any, as tables show them, with so many decimal places."""
+    ends = "" if low is None else f" [{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{value:.{digits}f}{ends}"
 
 
 class Bucket(NamedTuple):

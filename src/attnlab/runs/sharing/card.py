@@ -170,10 +170,14 @@ def _measure(folder: RunFolder, metrics: Mapping[str, Metric], result: RunResult
 def _rows(metrics: Mapping[str, Metric], measured: Measured) -> list[list[str]]:
     """Return the table of metrics by test sets."""
     return [
-        [metric.title, *(write_estimate(own[key], metric.digits) if key in own else "" for own in measured.values())]
+        [metric.title, *(_write(own[key], metric) if key in own else "" for own in measured.values())]
         for key, metric in metrics.items()
         if any(key in own for own in measured.values())
     ]
+
+
+def _write(one: Measurement, metric: Metric) -> str:
+    return write_estimate(one.value, one.low, one.high, metric.digits)
 
 
 def _signatures(metrics: Mapping[str, Metric], measured: Measured) -> dict[str, str]:
