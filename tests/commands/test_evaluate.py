@@ -432,8 +432,9 @@ def test_only_what_was_tested_alike_is_compared(
 
 
 def test_evaluations_of_other_settings_are_told_where_they_are_put_together(
-    runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str]
+    runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("attnlab.runs.loading.CPU_HAS_BFLOAT16", True)  # where it has not, it is only slower
     one, other = (str(runs[name]) for name in ("plain-1", "copying-1"))
     for run, settings in ((one, ["search=greedy"]), (other, ["search=beam", "--precision", "bfloat16"])):
         for label, chosen in (("same", []), ("mixed", settings)):
