@@ -1,10 +1,12 @@
 """The lock of a run where two hosts share its folder, and the system's own lock does not reach from one to the other."""
 
 import fcntl
-import json
+import os
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -16,67 +18,112 @@ from attnlab.runs.locks import RunLock
 @pytest.fixture(autouse=True)
 def hosts_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fcntl, "flock", lambda *arguments: None)
-    monkeypatch.setattr(locks, "INTERVAL", 0.05)
+    monkeypatch.setattr(locks, "INTERVAL", 0.1)
     monkeypatch.setattr(locks, "PATIENCE", 1.0)
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> tuple[RunLock, RunLock]:
-    here, there = RunLock(tmp_path / ".lock"), RunLock(tmp_path / ".lock")
-    there.host = "there"
-    return here, there
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than filelock waits before it takes a file that says nothing for one that nobody will finish."""
+    monkeypatch.setattr(locks, "PATIENCE", 3.0)
 
 
-def test_a_process_of_another_host_that_lives_is_busy(pair: tuple[RunLock, RunLock]) -> None:
-    here, there = pair
-    with there.hold():
-        assert here.is_held
-        with pytest.raises(BusyError, match="a process on there works on"), here.hold():
+@pytest.fixture
+def lock(tmp_path: Path) -> RunLock:
+    return RunLock(tmp_path / ".lock")
+
+
+def record(host: str, process: int, start: str = "") -> str:
+    """What filelock writes of the process that has a lease."""
+    return f"filelock/2\npid={process}\nhost={host}\nmode=lease\ntoken=a\nduration=1.0\n{start}"
+
+
+@contextmanager
+def process_on(host: str, lock: RunLock) -> Iterator[None]:
+    """A process of another host, which holds the lock as long as this lasts."""
+    ended = Event()
+    lock.path.touch()
+    lock.lease_file.write_text(record(host, os.getpid()))
+
+    def renew() -> None:
+        while not ended.wait(0.1):
+            os.utime(lock.lease_file)
+
+    process = Thread(target=renew)
+    process.start()
+    yield
+    ended.set()
+    process.join()
+    lock.lease_file.unlink()
+
+
+def test_a_process_of_another_host_that_lives_is_busy(lock: RunLock) -> None:
+    with process_on("there", lock):
+        assert lock.is_held
+        begun = time.monotonic()
+        with pytest.raises(BusyError, match="a process on there works on"), lock.hold():
             pass
-        assert there.holder_file.is_file(), "whoever is refused takes nothing away"
-    assert not here.is_held
-    with here.hold():
-        assert there.is_held
+        assert time.monotonic() - begun < 0.8, "its next sign of life tells enough"
+        assert lock.lease_file.read_text() == record("there", os.getpid()), "whoever is refused takes nothing away"
+    assert not lock.is_held
 
 
-def test_a_process_of_another_host_that_died_is_waited_for_once(pair: tuple[RunLock, RunLock]) -> None:
-    here, there = pair
-    there.holder_file.write_text('{"host": "there", "process": 1, "sign": 3}')
+def test_a_process_of_another_host_that_died_is_waited_for_once(lock: RunLock) -> None:
+    lock.lease_file.write_text(record("there", os.getpid()))
     begun = time.monotonic()
-    with here.hold():
+    with lock.hold():
         assert time.monotonic() - begun >= 1.0
-        assert there.is_held
-    here.holder_file.write_text(json.dumps({"host": here.host, "process": 1, "sign": 3}))
+    assert not lock.lease_file.exists()
+
+
+def test_of_this_host_the_system_knows_who_is_alive(lock: RunLock) -> None:
+    with lock.hold():
+        left = lock.lease_file.read_text()
+    lock.lease_file.write_text(left.replace("start=", "start=9"))  # the number of a process that died is another's now
+    assert not lock.is_held
     begun = time.monotonic()
-    with here.hold():
-        assert time.monotonic() - begun < 1.0, "of this host the system knows who is alive"
+    with lock.hold():
+        assert time.monotonic() - begun < 1.0
 
 
-@pytest.mark.parametrize("left", [None, '{"host": "elsewhere", "process": 1, "sign": 3}'], ids=["nothing", "a dead one's sign"])
-def test_of_two_hosts_that_begin_at_the_same_moment_one_does(
-    left: str | None, pair: tuple[RunLock, RunLock], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both have looked before either writes its sign."""
-    here, there = pair
+def test_a_lease_is_renewed(lock: RunLock) -> None:
+    with lock.hold():
+        first = lock.lease_file.stat().st_mtime
+        time.sleep(0.5)
+        assert lock.lease_file.stat().st_mtime > first
+
+
+@pytest.mark.parametrize("left", ["", record("elsewhere", 1)], ids=["nothing", "a dead one's lease"])
+def test_of_two_hosts_that_begin_at_the_same_moment_one_does(left: str, lock: RunLock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have looked before either has the lease."""
     if left:
-        here.holder_file.write_text(left)
-    look = here._find_dead
-    with ExitStack() as other:
+        lock.lease_file.write_text(left)
+    look = lock._renewal
 
-        def look_and_lose() -> bytes:
-            seen = look()
-            other.enter_context(there.hold())
-            return seen
+    def look_and_lose() -> float:
+        seen = look()
+        monkeypatch.setattr(lock, "_renewal", look)
+        lock.lease_file.write_text(record("there", os.getpid()))
+        return seen
 
-        monkeypatch.setattr(here, "_find_dead", look_and_lose)
-        with pytest.raises(BusyError, match="a process on there"), here.hold():
-            pass
-        assert there.holder_file.is_file(), "whoever is refused takes nothing away"
+    monkeypatch.setattr(lock, "_renewal", look_and_lose)
+    with pytest.raises(BusyError, match="a process on there"), lock.hold():
+        pass
+    assert lock.lease_file.is_file(), "whoever is refused takes nothing away"
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"sign": 1}'])
-def test_a_sign_that_says_nothing_holds_nobody_up(content: str, pair: tuple[RunLock, RunLock]) -> None:
-    pair[0].holder_file.write_text(content)
-    with pair[0].hold():
-        assert pair[0].holder_file.is_file()
-    assert not pair[0].holder_file.exists()
+@pytest.mark.usefixtures("patience")
+@pytest.mark.parametrize("content", ["{", "filelock/2\n", "filelock/2\nhost=there\n", "\xff"])
+def test_a_lease_that_says_nothing_holds_nobody_up(content: str, lock: RunLock) -> None:
+    lock.lease_file.write_text(content, encoding="latin-1")
+    with lock.hold():
+        assert lock.lease_file.is_file()
+    assert not lock.lease_file.exists()
+
+
+@pytest.mark.usefixtures("patience")
+def test_an_empty_lease_is_told_of(lock: RunLock) -> None:
+    """A host that lost its power leaves one, and so does a process that is just about to write it."""
+    lock.lease_file.touch()
+    with pytest.raises(BusyError, match=r"if none does, delete \.lock\.lease"), lock.hold():
+        pass

@@ -362,7 +362,7 @@ class RunFolder:
     @property
     def files_to_keep(self) -> tuple[str, ...]:
         """Names of what stays when the folder is emptied for another run."""
-        return ".hydra", self.lock_file.name, RunLock(self.lock_file).holder_file.name, "run.log"
+        return ".hydra", self.lock_file.name, RunLock(self.lock_file).lease_file.name, "run.log"
 
     def remove_unused(self) -> bool:
         """Remove the folder if no run was ever begun here, and those above it in the working directory that are empty then.

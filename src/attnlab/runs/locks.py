@@ -1,19 +1,15 @@
 """One process a run, on one host and on several that share a folder."""
 
-import contextlib
 import errno
 import fcntl
-import itertools
-import json
 import os
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Event, Thread
 
-from filelock import FileLock, Timeout
+from filelock import FileLock, SoftFileLease, Timeout
 
 from attnlab.errors import BusyError, UserError
 
@@ -25,10 +21,10 @@ PATIENCE = 4 * INTERVAL
 
 
 class RunLock:
-    """The lock of a run's folder: the system's own, and a sign of life for hosts that it does not reach.
+    """The lock of a run's folder: the system's own, and a lease for hosts that it does not reach.
 
     The system takes its lock from a process that dies. On some shared file systems it holds on one host alone, so that whoever
-    holds it also writes every few seconds who he is, and a process of another host waits for that to stop.
+    holds it also has a lease, which is renewed every few seconds, and a process of another host waits for that to stop.
 
     Args:
         path: the file that is locked.
@@ -36,8 +32,7 @@ class RunLock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.holder_file = path.with_name(f"{path.name}.holder")
-        self.host = platform.node()
+        self.lease_file = path.with_name(f"{path.name}.lease")
 
     @property
     def is_held(self) -> bool:
@@ -51,11 +46,7 @@ class RunLock:
             return True
         except OSError:  # a file system without locks, on which no run begins
             return False
-        try:
-            age = time.time() - self.holder_file.stat().st_mtime
-        except OSError:
-            return False
-        return age < PATIENCE and self._other_host() is not None
+        return time.time() - self._renewal() < PATIENCE and self._other_host() is not None
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -68,85 +59,39 @@ class RunLock:
         folder = self.path.parent
         # Whoever only looks whether a lock is held holds it for a moment.
         lock = FileLock(self.path, timeout=1.0, poll_interval=0.1, fallback_to_soft=False)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except Timeout:
-            raise BusyError(f"another process works on {folder}") from None
-        except OSError as error:
-            lacks = error.errno in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-            raise UserError(_without_locks(folder) if lacks else f"cannot write {folder}: {error.strerror}") from error
-        try:
-            with self._signs_of_life(self._find_dead()):
-                yield
-        finally:
-            lock.release()
+        lease = SoftFileLease(self.lease_file, lease_duration=PATIENCE, heartbeat_interval=INTERVAL)
+        seen = self._renewal()
+        with ExitStack() as held:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                held.enter_context(lock)
+                renewed = lease.acquire(PATIENCE + INTERVAL, INTERVAL / 5, cancel_check=lambda: self._renewal() > seen)
+                held.enter_context(renewed)
+            except Timeout:
+                if not lock.is_locked:
+                    raise BusyError(f"another process works on {folder}") from None
+                host = self._other_host()
+                raise BusyError(
+                    f"a process on {host or 'another host'} works on {folder}; if none does, delete {self.lease_file.name}"
+                ) from None
+            except OSError as error:
+                lacks = error.errno in (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+                raise UserError(_without_locks(folder) if lacks else f"cannot write {folder}: {error.strerror}") from error
+            yield
 
     def _other_host(self) -> str | None:
-        """Return the host whose process gave the last sign of life; None if it is this one, or nobody did."""
+        """Return the host that has the lease; None if it is this one, or none has it."""
+        owner = SoftFileLease(self.lease_file, lease_duration=PATIENCE).owner
+        host = None if owner is None else owner.hostname.partition("?")[0]  # what follows names the processes of a container
+        return None if host == platform.node() else host
+
+    def _renewal(self) -> float:
+        """Return when the lease was renewed last; 0 if none has it."""
         try:
-            host = json.loads(self.holder_file.read_text(encoding="utf-8"))["host"]
-        except (OSError, ValueError, LookupError, TypeError):
-            return None
-        return None if host == self.host else str(host)
-
-    def _find_dead(self) -> bytes:
-        """Return the last sign of a process that is dead; that of another host is waited for to change.
-
-        Raises:
-            BusyError: it does.
-        """
-        seen, host = self._sign(), self._other_host()
-        if host is None:
-            return seen
-        # Its clock may be another one: what counts is whether anything changes here.
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            time.sleep(INTERVAL / 5)
-            if (sign := self._sign()) != seen:
-                if sign:
-                    raise BusyError(f"a process on {host} works on {self.path.parent}")
-                return sign
-        return seen
-
-    def _sign(self) -> bytes:
-        try:
-            return self.holder_file.read_bytes()  # opened anew: what a network file system remembers of a file is old
+            with self.lease_file.open("rb") as lease:  # opened, since what a network file system remembers of a file is old
+                return os.fstat(lease.fileno()).st_mtime
         except OSError:
-            return b""
-
-    @contextmanager
-    def _signs_of_life(self, dead: bytes) -> Iterator[None]:
-        ended = Event()
-
-        def write() -> None:
-            for count in itertools.count(1):
-                if ended.wait(INTERVAL):
-                    return
-                with contextlib.suppress(OSError):  # a full disk is told of by those who write what matters
-                    self.holder_file.write_text(self._sign_of_life(count), encoding="utf-8")
-
-        writer = Thread(target=write, name="signs of life", daemon=True)
-        try:
-            if self._sign() == dead:  # and not that of a host that was faster
-                self.holder_file.unlink(missing_ok=True)
-            with self.holder_file.open("x", encoding="utf-8") as file:  # of two hosts at the same moment one succeeds
-                file.write(self._sign_of_life(0))
-        except FileExistsError:
-            raise BusyError(f"a process on {self._other_host()} works on {self.path.parent}") from None
-        except OSError as error:
-            raise UserError(f"cannot write {self.holder_file}: {error.strerror}") from error
-        writer.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            writer.join()
-            with contextlib.suppress(OSError):
-                self.holder_file.unlink(missing_ok=True)
-
-    def _sign_of_life(self, count: int) -> str:
-        return json.dumps({"host": self.host, "process": os.getpid(), "sign": count})
+            return 0.0
 
 
 def _without_locks(path: Path) -> str:
