@@ -103,7 +103,7 @@ def test_the_run_folder_alone_spells_the_names_of_its_files(path: Path) -> None:
 
 def test_every_config_puts_runs_where_they_are_looked_for() -> None:
     hydra = yaml.safe_load((CONF / "train.yaml").read_text(encoding="utf-8"))["hydra"]
-    assert hydra["sweep"]["dir"] == f"{RUNS}/${{path_part:${{name}}}}"
+    assert hydra["sweep"]["dir"] == f"{RUNS}/${{path_part:${{name}},name}}"
     assert hydra["run"]["dir"] == f"{hydra['sweep']['dir']}/{hydra['sweep']['subdir']}"
 
 

@@ -230,6 +230,24 @@ MISTAKES = {
     "several values": (["seed=1,2"], "seed=1,2 has several values: add -m"),
     "target": (["attention.score._target_=attnlab.Nothing"], "attention.score._target_: cannot import 'attnlab.Nothing'"),
     "broken module": (["attention.score._target_=broken.Score"], "No module named 'nothing_of_that_name'"),
+    "metric of another class": (
+        ["+metrics.x._target_=attnlab.search.GreedySearch"],
+        "metrics.x must be of the class Metric, which GreedySearch is not: name another as its _target_",
+    ),
+    "loss of another class": (
+        ["+auxiliary.x._target_=attnlab.search.GreedySearch"],
+        "auxiliary.x must be of the class AuxiliaryLoss, which GreedySearch is not",
+    ),
+    "callback of another class": (
+        ["+callbacks.x._target_=attnlab.search.GreedySearch"],
+        "callbacks.x must be of the class Callback, which GreedySearch is not",
+    ),
+    "metric made too late": (
+        ["+metrics.bleu._partial_=true"],
+        "metrics.bleu needs nothing beside what its node holds: leave out its _partial_",
+    ),
+    "search made too late": (["+search._partial_=true"], "search needs nothing beside"),
+    "seed": (["seed=-1"], "seed: '-1' cannot be part of a path"),
     "choice": (["model.tied_embeddings=perhaps"], "model.tied_embeddings must be none or target or all, not 'perhaps'"),
     "type": (["model.embedding_size=large"], "model.embedding_size must be a whole number, not 'large'"),
     "interpolation": (["model.embedding_size=${nothing}"], "nothing"),

@@ -83,6 +83,7 @@ class ModelOptions:
         from attnlab.runs.building import read_trusted_config, report_damage
         from attnlab.runs.folder import RunFolder
         from attnlab.runs.loading import load
+        from attnlab.search import Search
 
         if not self.runs:
             raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
@@ -90,7 +91,7 @@ class ModelOptions:
         search = None
         if self.search and first.config_file.is_file():  # opening the run tells what is wrong with one that has none
             with report_damage(first.path):
-                search = build(amend("search", read_trusted_config(first), self.search), "search")
+                search = build(amend("search", read_trusted_config(first), self.search), "search", Search)
         return load(
             *self.runs,
             search=search,

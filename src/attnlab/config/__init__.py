@@ -2,7 +2,7 @@
 
 from attnlab.config.amendment import amend
 from attnlab.config.application import HydraJob, complete, run_hydra, show_hydra
-from attnlab.config.building import Factory, build, component_errors, library_errors
+from attnlab.config.building import Factory, build, component_errors, library_errors, validate_kind
 from attnlab.config.checks import KEYS, check, settle
 from attnlab.config.composition import (
     CONF,
@@ -55,6 +55,7 @@ __all__ = [
     "split_sweep",
     "targets",
     "trust",
+    "validate_kind",
     "validate_targets",
     "variant_labels",
     "variant_name",

@@ -1,5 +1,6 @@
 """From the nodes of a config to objects; a component's mistake is told with the path of its node."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,18 +60,19 @@ class Factory:
                 raise UserError(locate(error, self.func)) from error
 
 
-def build(node: Any, path: str) -> Any:
+def build(node: Any, path: str, kind: type = object) -> Any:
     """Instantiate a node, the nodes in it first; one that says ``_partial_`` becomes a :class:`Factory`.
 
     Args:
         node: of a resolved config.
         path: of the node, such as ``attention``.
+        kind: class that it must be built to.
 
     Raises:
-        UserError: whatever a component refuses, in its own words after the path of its node.
+        UserError: whatever a component refuses, in its own words after the path of its node, or an object of another class.
     """
     try:
-        return _with_path(instantiate(node, _convert_="object"), path)
+        made = _with_path(instantiate(node, _convert_="object"), path)
     except InstantiationException as error:
         cause, inner = error.__cause__, re.search(r"full_key: (\S+)\s*$", str(error))
         if cause is not None and not isinstance(cause, UserError | TypeError | ValueError):
@@ -81,6 +83,22 @@ def build(node: Any, path: str) -> Any:
             told = " ".join(str(cause or error).split())
             lacks = "positional argument" in told and "missing" in told
             raise UserError(f"{told}{': add _partial_: true beside its _target_' if lacks else ''}") from error
+    validate_kind(made, path, kind)
+    return made
+
+
+def validate_kind(made: Any, path: str, kind: type) -> None:
+    """Refuse what was built if it is not an object of some class, such as one that is still to be called.
+
+    Raises:
+        UserError: it is none.
+    """
+    if isinstance(made, kind):
+        return
+    if isinstance(made, Factory) and inspect.isclass(made.func) and issubclass(made.func, kind):
+        raise ComponentError(f"{path} needs nothing beside what its node holds: leave out its _partial_")
+    found = made.func.__name__ if isinstance(made, Factory) else type(made).__name__
+    raise ComponentError(f"{path} must be of the class {kind.__name__}, which {found} is not: name another as its _target_")
 
 
 def _with_path(made: Any, path: str) -> Any:

@@ -48,16 +48,20 @@ def variant_name(overrides: Sequence[str]) -> str:
     return f"{short[: LONGEST - 9].rstrip(',')}-{_hash(name)}"
 
 
-def path_part(value: object) -> str:
+def path_part(value: object, key: str = "") -> str:
     """Return what the user calls something, as one part of a path.
+
+    Args:
+        value: what it is called.
+        key: of the config that says so, for the message.
 
     Raises:
         UserError: it cannot be one, or would lead elsewhere.
     """
     if not re.fullmatch(r"\w[\w .,=+@-]{0,99}", text := str(value)):
         raise UserError(
-            f"{text[:40]!r} cannot be part of a path, as names and seeds are: take letters, digits and any of _ . , = + @ - "
-            "and spaces, at most 100, a letter or a digit first"
+            f"{key and f'{key}: '}{text[:40]!r} cannot be part of a path, as names and seeds are: take letters, digits and any of "
+            "_ . , = + @ - and spaces, at most 100, a letter or a digit first"
         )
     return text
 

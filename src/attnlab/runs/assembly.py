@@ -5,17 +5,20 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from attnlab.config import Factory, build, component_errors, library_errors
+from attnlab.config import Factory, build, component_errors, library_errors, validate_kind
 from attnlab.data.batches import memory_errors
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
+from attnlab.search import Search
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
+from attnlab.training.auxiliary import AuxiliaryLoss
 from attnlab.training.module import LONG
+from attnlab.training.objective import Objective
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +67,9 @@ def _check_kinds(made: Any, parts: Mapping[str, Any]) -> None:
         if inspect.isclass(kind) and not isinstance(part, kind):
             found = type(part).__name__
             raise UserError(f"{name}: a {made.__name__} task reads {kind.__name__}, not {found}: choose another {name} or task")
+        if get_origin(kind) is Mapping and inspect.isclass(each := get_args(kind)[1]):
+            for key, item in part.items():
+                validate_kind(item, f"{name}.{key}", each)
 
 
 def build_model(config: Mapping[str, Any], task: Task) -> Seq2Seq:
@@ -89,8 +95,8 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
     Raises:
         UserError: components that do not go together, or a source that is longer than the model can read.
     """
-    auxiliary = build(config["auxiliary"], "auxiliary")
-    objective = build(config["objective"], "objective")
+    auxiliary = {name: build(node, f"auxiliary.{name}", AuxiliaryLoss) for name, node in config["auxiliary"].items()}
+    objective = build(config["objective"], "objective", Objective)
     objective.add(auxiliary)
     if model.needs_copy_ids:
         task.serve_copy_ids()
@@ -103,7 +109,7 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
     module = SequenceModule(
         model,
         task,
-        build(config["search"], "search"),
+        build(config["search"], "search", Search),
         config["seed"],
         objective=objective,
         optimizer=build(config["optimizer"], "optimizer"),

@@ -40,7 +40,7 @@ def load_metrics(nodes: Mapping[str, Any], path: Path) -> dict[str, Metric]:
         UserError: a metric that cannot be made, or one that is not trusted.
     """
     validate_targets(dict(nodes), str(path), to_run=False)
-    return {name: build(node, f"metrics.{name}") for name, node in nodes.items()}
+    return {name: build(node, f"metrics.{name}", Metric) for name, node in nodes.items()}
 
 
 def read_trusted_config(folder: RunFolder) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 import attnlab
-from attnlab.config import build, component_errors, library_errors, variant_name, variant_overrides
+from attnlab.config import Factory, build, component_errors, library_errors, validate_kind, variant_name, variant_overrides
 from attnlab.data.batches import memory_errors
 from attnlab.errors import StoppedError, UserError, refusal
 from attnlab.runs.assembly import build_model, build_module, build_task
@@ -102,6 +102,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         module = build_module(config, task, model)
         check_module(config, module)
         folder = RunFolder(path)
+        build_callbacks(config, folder, task)  # whose mistakes are told before there is a folder
         record = make_record(config, task, overrides, base)
         # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its
         # lock.
@@ -245,7 +246,10 @@ def build_callbacks(config: Mapping[str, Any], folder: RunFolder, task: Task) ->
     callbacks = []
     for name, node in config["callbacks"].items():
         made = build(node, f"callbacks.{name}")
-        callbacks.append(made(context) if node.get("_partial_") else made)
+        if isinstance(made, Factory):
+            made = made(context)
+        validate_kind(made, f"callbacks.{name}", Callback)
+        callbacks.append(made)
     if config["trainer"]["enable_progress_bar"]:
         callbacks.append(RichProgressBar(leave=False))
     return callbacks

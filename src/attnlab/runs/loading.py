@@ -95,7 +95,7 @@ def _load(
     if search is not None and not isinstance(search, Search):
         raise UserError(f"search is a Search such as attnlab.search.BeamSearch(width=5), not {search!r}")
     with report_damage(folders[0].path):
-        search = search or build(read_trusted_config(folders[0])["search"], "search")
+        search = search or build(read_trusted_config(folders[0])["search"], "search", Search)
     if models[0].needs_copy_ids:
         task.serve_copy_ids()
     prepare_process()
