@@ -65,8 +65,7 @@ def test_the_container_installs_as_make_does() -> None:
 
 def needed_by_the_build() -> set[str]:
     tool: dict[str, Any] = tomllib.loads(read("pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["wheel"]
-    packages = {path.partition("/")[0] for path in tool["packages"]}
-    return {PROJECT["readme"], *PROJECT["license-files"], *tool["force-include"], *packages}
+    return {PROJECT["readme"], *PROJECT["license-files"], *tool["sources"]}
 
 
 def test_every_page_that_is_linked_is_there() -> None:

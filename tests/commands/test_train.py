@@ -561,6 +561,8 @@ def test_the_wheel_works_from_any_folder(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert str(site / "attnlab" / "conf") in done.stdout
     assert "attnlab.attention.scores.General" in done.stdout
+    shipped = [path.name for path in (site / "attnlab" / "experiments").glob("*/results/*")]
+    assert sorted(shipped) == ["rates-models.json", "rates-seeds.json"], "reports read the measured rates, and no table"
 
 
 def test_a_very_long_line_is_told_of_with_its_place_before_the_training(
