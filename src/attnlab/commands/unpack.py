@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from attnlab.commands._io import check_writable
 from attnlab.commands._models import FILE
 from attnlab.runs.names import RUNS
 
@@ -14,7 +15,9 @@ def command(archive: Path) -> int:
     """Add the runs of an ARCHIVE to runs/, where they count as done; those that are there already are left as they are."""
     from attnlab.studies.archive import unpack
 
-    found = unpack(archive, Path(RUNS))
+    root = Path(RUNS)
+    check_writable(root)
+    found = unpack(archive, root)
     trials = f", trials added: {len(found.trials)}" if found.trials else ""
     print(f"runs added to {found.study.path}: {len(found.added)}, there before: {len(found.known)}{trials}")
     print(f"attnlab report {found.study.name} compares them")

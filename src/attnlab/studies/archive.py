@@ -111,8 +111,6 @@ def unpack(path: Path, root: Path) -> Unpacked:
     """
     if not path.is_file():
         raise UserError(f"{path} is a folder: name an archive" if path.is_dir() else f"there is no file {path}")
-    if root.exists() and not root.is_dir():
-        raise UserError(f"{root} is a file where a folder belongs: move it away")
     try:
         with tarfile.open(path) as archive:
             members = list(_check_members(archive, path))
