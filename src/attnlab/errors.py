@@ -76,11 +76,18 @@ def no_class(path: str) -> UserError:
     return UserError(f"{path} has no _target_: name its class there, or choose an option of the group")
 
 
-def nearest(name: str, known: Iterable[object]) -> str:
-    """Return a hint at what was meant by a name that is not known."""
+def nearest(name: str, known: Iterable[object], intro: str = "there is") -> str:
+    """Return a hint at what was meant by a name that is not known.
+
+    Args:
+        name: the one that is not.
+        known: those that are.
+        intro: of their list, where none of them is near.
+    """
     names = sorted(map(str, known))
     near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
+    joint = "; " if any("," in other for other in names) else ", "
+    return f"did you mean {near[0]!r}?" if near else f"{intro} {joint.join(names) or 'none'}"
 
 
 def missing_module(told: str) -> str:

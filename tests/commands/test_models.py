@@ -2,6 +2,9 @@
 
 import json
 import re
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -200,3 +203,30 @@ def test_a_damaged_or_older_run_is_told_in_one_line(
     assert cli("draw", "heatmaps", "damaged", "--source", "a b", "--output", "x.png") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search(message, line), line
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["translate", "RUN", "--input", "lines"],
+        ["evaluate", "RUN", "--test", "val"],
+        ["probe", "RUN", "--examples", "1"],
+        ["align", "RUN", "--files", "lines", "lines"],
+        ["draw", "heatmaps", "RUN", "--source", "a b", "--output", "map.png"],
+        ["forecast", "RUN", "--input", "lines"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_how_threads_wait_is_chosen_before_torch_is_loaded(command: list[str], runs: dict[str, Path], tmp_path: Path) -> None:
+    """Spinning beside two busy processes, a translation took more than four times as long as with threads that sleep."""
+    (tmp_path / "lines").write_text("a b c\n")
+    words = [str(runs["plain-1"]) if word == "RUN" else word for word in command]
+    code = f"""
+        import os, sys
+        from attnlab.runs import waiting
+        waiting.choose_wait_policy = lambda: os._exit(8 if "torch" in sys.modules else 7)
+        from attnlab.commands import main
+        main({words})
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 7, done.stderr

@@ -247,7 +247,7 @@ MISTAKES = {
         "metrics.bleu needs nothing beside what its node holds: leave out its _partial_",
     ),
     "search made too late": (["+search._partial_=true"], "search needs nothing beside"),
-    "seed": (["seed=-1"], "seed: '-1' cannot be part of a path"),
+    "seed below zero": (["seed=-1"], "seed: '-1' cannot be part of a path"),
     "choice": (["model.tied_embeddings=perhaps"], "model.tied_embeddings must be none or target or all, not 'perhaps'"),
     "type": (["model.embedding_size=large"], "model.embedding_size must be a whole number, not 'large'"),
     "interpolation": (["model.embedding_size=${nothing}"], "nothing"),

@@ -114,7 +114,7 @@ def test_the_best_is_better_than_every_other_and_not_the_best_is_worse_than_one(
         ("['|a - b| < x on test bleu']", "is none: A > B"),
         ("additive > dot on test bleu", "study.claims is a list of texts"),
         ("[additive > dot on test blue]", "no metric 'blue': did you mean 'bleu'?"),
-        ("[additve > dot on test bleu]", "no variant 'additve': there is additive; dot"),
+        ("[additve > dot on test bleu]", "no variant 'additve': did you mean 'additive'?"),
         ("[dot > dot on test bleu]", "compares a variant with itself"),
         ("[dot > additive on test bleu, dot >  additive on test bleu]", "is there 2 times, which widens all intervals"),
         ("['|additive - dot| < 0 on test bleu']", "the bound is a number above 0"),
@@ -152,9 +152,9 @@ def test_a_claim_is_about_one_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["threads=1"], "study.baseline: there is no variant 'additve': there is additive; dot"),
+        (["threads=1"], "study.baseline: no variant 'additve': did you mean 'additive'?"),
         (["threads=1", "study.baseline=additive", "study.claims=['dto > additive on test bleu']"], "no variant 'dto'"),
-        (["attention=dot"], "study.baseline: there is no variant 'additve'"),
+        (["attention=dot"], "study.baseline: no variant 'additve'"),
         (["attention=dot", "study.baseline=additive"], ""),
         (["model.dropout=0,0.1"], ""),
     ],

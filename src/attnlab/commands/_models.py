@@ -12,6 +12,7 @@ from attnlab.commands._complete import complete_run_or_search
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 from attnlab.runs.names import BEST, LAST, PRECISIONS, SHAPE, WEIGHTS
+from attnlab.runs.waiting import choose_wait_policy
 
 if TYPE_CHECKING:
     from attnlab.runs.folder import RunFolder
@@ -79,6 +80,7 @@ class ModelOptions:
         Raises:
             UserError: no run, one that cannot be opened, no such device, or a search that there is not.
         """
+        choose_wait_policy()
         from attnlab.config import amend, build
         from attnlab.runs.building import read_trusted_config, report_damage
         from attnlab.runs.folder import RunFolder

@@ -14,6 +14,7 @@ from attnlab.commands._links import Alignment, Pairs, anchors, in_every_way, rea
 from attnlab.commands._models import FILE, checkpoint_option, to_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
+from attnlab.runs.waiting import choose_wait_policy
 
 if TYPE_CHECKING:
     from attnlab.data.pharaoh import Links
@@ -102,6 +103,7 @@ def command(
     read = [*files, gold, links, *(train or ())]
     check_input(*read)
     check_output(output, read)
+    choose_wait_policy()
     from attnlab.data.pharaoh import format_links
     from attnlab.evaluation.alignment import SYMMETRISATIONS, make_silver
     from attnlab.runs.loading import load

@@ -15,6 +15,7 @@ from attnlab.commands._models import FILE, check_label, finished_runs, list_seed
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 from attnlab.runs.names import SHAPE
+from attnlab.runs.waiting import choose_wait_policy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,10 +72,11 @@ def command(
     if output.suffix not in ENDINGS:
         raise UserError(f"--output ends in .png, .svg or .pdf, not {output.suffix!r}")
     if what == "heatmaps" and not (source or "").strip():
-        raise UserError("heatmaps are of one example: add --source TEXT")
+        raise UserError("heatmaps are of one example: add --source TEXT" if source is None else "--source is empty")
     _check_options(what)
     check_output(output)
     check_label(label)
+    choose_wait_policy()
     from attnlab.data.pharaoh import LINK
 
     # The shell hands on --links 0-0 2-1 without quotes as a link and a run.

@@ -11,6 +11,7 @@ from attnlab.commands._io import check_output, check_source, open_output
 from attnlab.commands._models import FILE, checkpoint_option, device_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
+from attnlab.runs.waiting import choose_wait_policy
 
 
 @click.command(short_help="Forecast the next rows of a time series with a trained model.")
@@ -28,6 +29,7 @@ def command(runs: tuple[Path, ...], source: Path | None, output: Path | None, ch
     """
     check_source(source)
     check_output(output, [source])
+    choose_wait_policy()
     from attnlab.runs.loading import load
     from attnlab.tasks.forecasting import Forecaster, Forecasting
     from attnlab.tasks.forecasting.series import read_file

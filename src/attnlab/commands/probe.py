@@ -10,6 +10,7 @@ from attnlab.commands._complete import complete_run
 from attnlab.commands._io import check_writable
 from attnlab.commands._models import FILE, batch_size_option, bootstrap_option, checkpoint_option, device_option, name_runs
 from attnlab.commands._trust import trust_option
+from attnlab.runs.waiting import choose_wait_policy
 
 if TYPE_CHECKING:
     from attnlab.runs.record import ProbeRecord
@@ -49,6 +50,7 @@ def command(
     heads, each is switched off once. What is found is written into the folder of each RUN, and reports show it.
     """
     names = name_runs(runs)
+    choose_wait_policy()
     from attnlab.probing.probe import ProbeOptions
     from attnlab.runs.probes import ProbeSettings, check_swap, open_run, probe_run
 

@@ -60,8 +60,8 @@ def path_part(value: object, key: str = "") -> str:
     """
     if not re.fullmatch(r"\w[\w .,=+@-]{0,99}", text := str(value)):
         raise UserError(
-            f"{key and f'{key}: '}{text[:40]!r} cannot be part of a path, as names and seeds are: take letters, digits and any of "
-            "_ . , = + @ - and spaces, at most 100, a letter or a digit first"
+            f"{key and f'{key}: '}{text[:40]!r} cannot be part of a path, as names and seeds are: take letters, digits and any "
+            "of _ . , = + @ - and spaces, at most 100, a letter or a digit first"
         )
     return text
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnlab.errors import UserError, nearest
+from attnlab.studies.names import nearest_variant
 
 if TYPE_CHECKING:
     from attnlab.evaluation.metric import Metric
@@ -116,7 +117,8 @@ def check_claims(
             raise UserError(f"study.claims: {claim.text!r}: no metric {claim.metric!r}: {nearest(claim.metric, metrics)}")
         for label in claim.labels if labels else ():
             if find(label) is None:
-                raise UserError(f"study.claims: {claim.text!r}: no variant {label!r}: there is {'; '.join(labels)}")
+                told = nearest_variant(label, labels)
+                raise UserError(f"study.claims: {claim.text!r}: no variant {label!r}: {told}")
         if labels and claim.other is not None and find(claim.one) == find(claim.other):
             raise UserError(f"study.claims: {claim.text!r} compares a variant with itself")
         places = [column.get(str(find(label))) for label in claim.labels]

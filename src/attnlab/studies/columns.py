@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnlab.errors import UserError, nearest
+from attnlab.studies.names import nearest_variant
 
 NAME = re.compile(r"(?!(?:true|false|null|nan|inf)$)[A-Za-z][\w.+-]{0,99}", re.ASCII | re.IGNORECASE)
 """What Hydra takes for the name of an option, and every file system for that of a folder."""
@@ -83,7 +84,8 @@ def cross_columns(study: Mapping[str, Any]) -> dict[str, Any]:
     rows = {name: study["variants"] | own for name, own in further.items()}
     known = {row for own in rows.values() for row in own}
     if study["baseline"] is not None and study["baseline"] not in known:
-        raise UserError(f"study.baseline: there is no variant {study['baseline']!r}: there is {'; '.join(sorted(known))}")
+        baseline = str(study["baseline"])
+        raise UserError(f"study.baseline: no variant {baseline!r}: {nearest_variant(baseline, known)}")
     crossed = {f"{name}-{row}": _join(columns[name], overrides) for name, own in rows.items() for row, overrides in own.items()}
     if len(crossed) < sum(map(len, rows.values())):
         raise UserError("study.columns: two variants would have one name: call a column or a variant otherwise")

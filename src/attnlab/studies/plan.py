@@ -32,7 +32,7 @@ from attnlab.studies.columns import check_variants, cross_columns
 from attnlab.studies.files import own_places, own_settings
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
-from attnlab.studies.names import Significance
+from attnlab.studies.names import Significance, nearest_variant
 from attnlab.studies.options import name_trials, write_root, write_trials, write_variants
 from attnlab.studies.tuning.search import Tuning, keep_numbers, parse_tuning
 
@@ -401,7 +401,7 @@ def _check_baseline(planned: Plan, labels: Mapping[tuple[str, ...], str]) -> Non
     if planned.settings["columns"] is None and baseline is not None and labels and find_variant(baseline, labels) is None:
         for run in planned.runs[:1]:
             planned.config(run)  # an axis that is no key makes other labels, and is told so
-        raise UserError(f"study.baseline: there is no variant {baseline!r}: there is {'; '.join(labels.values())}")
+        raise UserError(f"study.baseline: no variant {baseline!r}: {nearest_variant(baseline, labels.values())}")
 
 
 def variant_of(overrides: Sequence[str]) -> tuple[str, ...]:

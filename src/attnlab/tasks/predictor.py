@@ -11,6 +11,7 @@ from torch import Tensor
 from attnlab.attention import collect_head_weights, name_heads
 from attnlab.data.batches import Batch, memory_errors, split_evaluation
 from attnlab.data.examples import Examples
+from attnlab.data.progress import progress
 from attnlab.data.symbols import EOS, PAD, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, Prediction
@@ -144,8 +145,11 @@ class Predictor:
         """Search for the target of every example, and let the models write the right one; in the order of the examples."""
         self.check_lengths(examples)
         results = {result.prediction.index: result for result in self.empty_results(examples)}
-        for batch in self.batches(examples):
-            results |= {result.prediction.index: result for result in self.examine_batch(batch, examples, occasion)}
+        with progress("predicting", len(examples)) as advance:
+            for batch in self.batches(examples):
+                found = self.examine_batch(batch, examples, occasion)
+                results |= {result.prediction.index: result for result in found}
+                advance(len(found))
         return [results[index] for index in range(len(examples))]
 
     @staticmethod
