@@ -1,6 +1,7 @@
 """What README.md, the pages in docs/ and experiments/README.md tell a newcomer to do works as it stands there."""
 
 import io
+import json
 import re
 import shlex
 from pathlib import Path
@@ -86,6 +87,17 @@ def test_a_metric_of_another_package(tmp_path: Path) -> None:
     assert statistics.tolist() == [[0.5, 1.0], [0.25, 1.0]]
 
 
+@pytest.mark.exhaustive
+def test_a_callback_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written("mycallbacks.py", tmp_path)
+    written("myconf/callbacks/norm.yaml", tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (command,) = [shlex.split(command) for command in shown_commands() if "callbacks=norm" in command]
+    assert cli(*command[2:], *TINY, "logger=none") == 0
+    (row,) = next(tmp_path.glob("runs/train/*/seed=1/metrics.jsonl")).read_text().splitlines()
+    assert json.loads(row)["train/gradient_norm"] > 0
+
+
 def test_a_logger_of_lightnings_own(cli: Cli, tmp_path: Path) -> None:
     written("myconf/logger/table.yaml", tmp_path)
     (command,) = [shlex.split(command) for command in shown_commands() if "logger=table" in command]
@@ -136,8 +148,15 @@ def test_every_command_that_is_shown_is_one() -> None:
 def test_every_config_that_is_shown_composes(
     command: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("attention/score/distance", "attention/distance", "metrics/mine", "logger/table", "task/addition", "data/sums")
-    for name in ("myscores.py", "mymetrics.py", "mytask.py", *(f"myconf/{option}.yaml" for option in options)):
+    parts = ("metrics/mine", "callbacks/norm", "logger/table", "task/addition", "data/sums")
+    options = ("attention/score/distance", "attention/distance", *parts)
+    for name in (
+        "myscores.py",
+        "mymetrics.py",
+        "mycallbacks.py",
+        "mytask.py",
+        *(f"myconf/{option}.yaml" for option in options),
+    ):
         written(name, tmp_path)
     words = shlex.split(command.removeprefix("PYTHONPATH=. "))[1:]
     assert cli(*words, *([] if "--help" in words else ["--cfg", "job"])) == 0
