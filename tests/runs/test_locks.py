@@ -24,8 +24,8 @@ def hosts_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than filelock waits before it takes a file that says nothing for one that nobody will finish."""
-    monkeypatch.setattr(locks, "PATIENCE", 3.0)
+    """More than filelock waits before it takes a file that says nothing for one that nobody will finish, or a busy machine."""
+    monkeypatch.setattr(locks, "PATIENCE", 6.0)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def lock(tmp_path: Path) -> RunLock:
 
 def record(host: str, process: int, start: str = "") -> str:
     """What filelock writes of the process that has a lease."""
-    return f"filelock/2\npid={process}\nhost={host}\nmode=lease\ntoken=a\nduration=1.0\n{start}"
+    return f"filelock/2\npid={process}\nhost={host}\nmode=lease\ntoken=a\nduration={locks.PATIENCE!r}\n{start}"
 
 
 @contextmanager
@@ -57,13 +57,14 @@ def process_on(host: str, lock: RunLock) -> Iterator[None]:
     lock.lease_file.unlink()
 
 
+@pytest.mark.usefixtures("patience")
 def test_a_process_of_another_host_that_lives_is_busy(lock: RunLock) -> None:
     with process_on("there", lock):
         assert lock.is_held
         begun = time.monotonic()
         with pytest.raises(BusyError, match="a process on there works on"), lock.hold():
             pass
-        assert time.monotonic() - begun < 0.8, "its next sign of life tells enough"
+        assert time.monotonic() - begun < 5.0, "its next sign of life tells enough"
         assert lock.lease_file.read_text() == record("there", os.getpid()), "whoever is refused takes nothing away"
     assert not lock.is_held
 
@@ -76,6 +77,7 @@ def test_a_process_of_another_host_that_died_is_waited_for_once(lock: RunLock) -
     assert not lock.lease_file.exists()
 
 
+@pytest.mark.usefixtures("patience")
 def test_of_this_host_the_system_knows_who_is_alive(lock: RunLock) -> None:
     with lock.hold():
         left = lock.lease_file.read_text()
@@ -83,7 +85,7 @@ def test_of_this_host_the_system_knows_who_is_alive(lock: RunLock) -> None:
     assert not lock.is_held
     begun = time.monotonic()
     with lock.hold():
-        assert time.monotonic() - begun < 1.0
+        assert time.monotonic() - begun < 5.0
 
 
 def test_a_lease_is_renewed(lock: RunLock) -> None:
@@ -93,11 +95,11 @@ def test_a_lease_is_renewed(lock: RunLock) -> None:
         assert lock.lease_file.stat().st_mtime > first
 
 
-@pytest.mark.parametrize("left", ["", record("elsewhere", 1)], ids=["nothing", "a dead one's lease"])
+@pytest.mark.parametrize("left", ["", "elsewhere"], ids=["nothing", "a dead one's lease"])
 def test_of_two_hosts_that_begin_at_the_same_moment_one_does(left: str, lock: RunLock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both have looked before either has the lease."""
     if left:
-        lock.lease_file.write_text(left)
+        lock.lease_file.write_text(record(left, 1))
     look = lock._renewal
 
     def look_and_lose() -> float:
