@@ -380,7 +380,7 @@ hydra: {{sweeper: {{params: {{{params}}}}}}}
 """
 
 WRONG = {
-    "baseline": ("baseline: nope", "attention: 'dot,none'", "no variant 'nope': the variants are dot, none"),
+    "baseline": ("baseline: nope", "attention: 'dot,none'", "no variant 'nope': did you mean 'none'?"),
     "crossed baseline": ("baseline: dot", "attention: 'dot,none', model.dropout: '0.1,0.2'", "attention=dot model.dropout=0.1"),
     "metric": ("metrics: [blue]", "seed: '1,2'", "there is no 'blue', did you mean 'bleu'?"),
     "metrics": ("metrics: bleu", "seed: '1,2'", "is a list of any of bleu"),
