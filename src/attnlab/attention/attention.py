@@ -205,15 +205,17 @@ class Attention(AttentionMechanism):
             weights = weights * region.prior.to(adjusted.dtype)
         if self.replacement is not None:
             weights = self.replacement(weights, memory.mask, state.step)
-        context = weights @ memory.values
+        context = torch.bmm(weights, memory.values)
         history = self.history.advance(state.history, logits, weights, queries, memory)
-        carried_context = context[:, -1, : self.carried_context_size]
+        carried_context = context[:, -1] if self.carried_context_size else state.context
         after = AttentionState(state.step + queries.shape[1], carried_context, language, normalizer, history)
         return AttentionOutput(context, weights, after)
 
     def _compose_queries(self, query: Query, memory: Memory, state: AttentionState) -> tuple[Tensor, Tensor]:
         """Return the queries (batch, target_len, full query size), and the language token's embedding to be carried on."""
         language = state.language
+        if self.query_parts == ("state",):
+            return query.state, language
         if self.carried_language_size:
             first = query.embedding[:, 0] if memory.language is None else memory.language
             language = torch.where((state.step == 0).unsqueeze(1), first, language)
@@ -223,6 +225,4 @@ class Attention(AttentionMechanism):
             "context": state.context.unsqueeze(1),
             "language": language.unsqueeze(1).expand(-1, query.state.shape[1], -1),
         }
-        if len(self.query_parts) == 1:
-            return parts[self.query_parts[0]], language
         return torch.cat([parts[part] for part in self.query_parts], dim=-1), language

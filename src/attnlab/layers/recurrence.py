@@ -106,15 +106,16 @@ class Recurrence(nn.Module, ABC):
         input_weight, bias = self._weights("ih", 0)
         known = linear(inputs, input_weight[:, : self.input_size], bias).unbind(1)
         step_weight = input_weight[:, self.input_size :].t()
+        own = [self._weights("hh", layer) for layer in range(self.num_layers)]
 
         def step(index: int, step_input: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
             before = list(zip(*map(_split_layers, state), strict=True))
             gates = torch.addmm(known[index], step_input, step_weight)
-            layers = [self._cell(gates, before[0], 0)]
+            layers = [self._cell(gates, before[0], *own[0])]
             for layer in range(1, self.num_layers):
                 below = dropout(layers[-1][0], self.network.dropout, self.training)
                 gates = linear(below, *self._weights("ih", layer))
-                layers.append(self._cell(gates, before[layer], layer))
+                layers.append(self._cell(gates, before[layer], *own[layer]))
             return layers[-1][0], tuple(map(_join_layers, zip(*layers, strict=True)))
 
         return step
@@ -123,13 +124,14 @@ class Recurrence(nn.Module, ABC):
         return getattr(self.network, f"weight_{part}_l{layer}"), getattr(self.network, f"bias_{part}_l{layer}")
 
     @abstractmethod
-    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
+    def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
         """Advance one layer by one step.
 
         Args:
             gates: the input's part of the gates, W x + b (batch, gates · hidden_size).
             state: the layer's state, each part (batch, hidden_size).
-            layer: from 0.
+            weight: the layer's U.
+            bias: the layer's b'.
         """
 
 
@@ -147,8 +149,8 @@ class TanhRecurrence(Recurrence):
 
     network_class = RNN
 
-    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
-        return (torch.tanh(gates + linear(state[0], *self._weights("hh", layer))),)
+    def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
+        return (torch.tanh(gates + linear(state[0], weight, bias)),)
 
 
 class GRURecurrence(Recurrence):
@@ -159,9 +161,9 @@ class GRURecurrence(Recurrence):
 
     network_class = GRU
 
-    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
+    def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
         (hidden,) = state
-        return (gru_cell(gates, linear(hidden, *self._weights("hh", layer)), hidden),)
+        return (gru_cell(gates, linear(hidden, weight, bias), hidden),)
 
 
 class ResetFirstGRURecurrence(GRURecurrence):
@@ -180,13 +182,11 @@ class ResetFirstGRURecurrence(GRURecurrence):
             outputs.append(output)
         return torch.stack(outputs, 1), state
 
-    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
+    def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
         (hidden,) = state
         sizes = [2 * self.hidden_size, self.hidden_size]
         input_gates, input_candidate = torch.split(gates, sizes, dim=1)
-        (gate_weight, candidate_weight), (gate_bias, candidate_bias) = (
-            torch.split(w, sizes) for w in self._weights("hh", layer)
-        )
+        (gate_weight, candidate_weight), (gate_bias, candidate_bias) = (torch.split(own, sizes) for own in (weight, bias))
         reset, update = torch.sigmoid(input_gates + linear(hidden, gate_weight, gate_bias)).chunk(2, dim=1)
         candidate = torch.tanh(input_candidate + linear(reset * hidden, candidate_weight, candidate_bias))
         return (candidate + update * (hidden - candidate),)  # torch.lerp refuses the mixed types of autocast
@@ -201,6 +201,6 @@ class LSTMRecurrence(Recurrence):
     network_class = LSTM
     state_parts = 2
 
-    def _cell(self, gates: Tensor, state: RecurrentState, layer: int) -> RecurrentState:
+    def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
         hidden, cell = state
-        return lstm_cell(gates, linear(hidden, *self._weights("hh", layer)), cell)
+        return lstm_cell(gates, linear(hidden, weight, bias), cell)
