@@ -30,6 +30,7 @@ TINY = [
     "callbacks.samples.heatmaps=1",  # drawing three takes a third of such a run
 ]
 """A model and a corpus so small that a whole run takes a second or two."""
+FEW_PAIRS = [override for override in TINY if override.startswith("data.")]
 OF_ANY_TASK = [override for override in TINY if "deep" not in override and "search" not in override]
 """What of these another task's generated data have too; a forecast searches nothing."""
 

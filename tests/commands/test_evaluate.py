@@ -1,4 +1,4 @@
-"""``attnlab evaluate`` and ``attnlab compare``."""
+"""``attnlab evaluate``."""
 
 import json
 import shutil
@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from filelock import FileLock, Timeout
 
-from attnlab.commands._models import name_runs
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.runs import evaluations
@@ -343,110 +342,3 @@ def test_a_study_has_a_column_of_another_package(cli: Cli, tmp_path: Path, capsy
 
 
 # comparisons
-
-
-def test_compare_asks_for_the_same_seeds(runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
-    variant = runs["plain-1"].parent
-    assert cli("compare", str(variant), str(variant), "--samples", "100") == 0
-    shown = capsys.readouterr().out
-    assert "+0.00" in shown
-    assert "1.0000" in shown
-    values = [RunFolder(runs[name]).read_result().metric("test", "bleu") or 0.0 for name in ("plain-1", "plain-2")]
-    assert f"{mean(values):.2f}" in shown, "as in the report"
-    assert "means over 2 seeds" in shown
-    assert "this speaks of the variants, whatever their seeds" in shown
-    assert "not comparable" not in shown
-    assert cli("compare", str(variant), str(runs["none-1"].parent), "--samples", "100") == 2
-    assert "compare the same seeds" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("metric", ["bleu", "exact", "loss"])
-def test_systems_are_compared_by_any_metric(
-    metric: str,
-    runs: dict[str, Path],
-    cli: Cli,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("COLUMNS", "600")
-    first, second, other = (RunFolder(runs[name]) for name in ("plain-1", "plain-2", "none-1"))
-    command = ["compare", str(first.path), str(second.path), str(other.path), "--metric", metric]
-    assert cli(*command, "--samples", "200") == 0
-    shown = capsys.readouterr().out
-    declared = load_metrics(first.read_config()["metrics"], first.path)[metric]
-    assert declared.title in shown
-    names = {path: name for name, path in name_runs([first.path, second.path, other.path]).items()}
-    for run in (second, other):
-        values = [one.read_result().metric("test", metric) or 0.0 for one in (run, first)]
-        row = next(line for line in shown.splitlines() if names[run.path].splitlines()[0] in line)
-        assert f"{values[0]:.{declared.digits}f}" in row
-        assert f"{values[0] - values[1]:+.{declared.digits}f}" in row
-    assert "this speaks of these trained models, and not of other seeds (paired approximate randomization, " in shown
-    assert "p corrected by Holm over 2 comparisons" in shown
-
-
-def test_only_what_was_tested_alike_is_compared(
-    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one, two = "one", "two"
-    for name, run in ((one, runs["plain-1"]), (two, runs["plain-2"])):
-        shutil.copytree(run, tmp_path / name)
-    assert cli("compare", one, two, "--samples", "100") == 0  # runs alone may differ in their seeds
-    (tmp_path / "short.en").write_text("The old man runs .\nThe woman sings .\n")
-    for run, text in ((one, "Der alte Mann rennt .\nDie Frau singt .\n"), (two, "Der alte Mann läuft .\nDie Frau singt .\n")):
-        assert cli("evaluate", run, "--bootstrap", "1", "--label", "short", "--test", "test", "search=greedy") == 0
-        (tmp_path / "short.de").write_text(text)
-        files = ["--files", "short.en", "short.de", "--label", "files"]
-        assert cli("evaluate", run, "--bootstrap", "1", *files) == 0
-    assert cli("compare", one, two, "--samples", "100", "--label", "short") == 0
-    capsys.readouterr()
-
-    def refused(message: str, *arguments: str, other: str = "other") -> None:
-        assert cli("compare", one, other, *arguments) == 2
-        assert message in capsys.readouterr().err
-
-    refused("two was tested against other references than one", "--label", "files", "--test", "short", other=two)
-    other = tmp_path / "other"
-    shutil.copytree(tmp_path / two, other)
-    (other / "digests.json").unlink()  # for what is changed below stands for what another run wrote
-    references = other / "texts" / "test.target.txt"
-    references.write_text(references.read_text().replace(".", "!"))
-    refused("other was tested against other references than")
-    shutil.copy(tmp_path / two / "texts" / "test.target.txt", references)
-    result = other / "result.json"
-    text = result.read_text()
-    result.write_text(text.replace("case:mixed", "case:lc"))
-    refused("bleu is not the same metric in other: ")
-    assert cli("compare", one, "other", "--metric", "aer", "--samples", "100") == 0
-    changed = {**json.loads(text), "code": "beef", "data": "f00d"}
-    result.write_text(json.dumps(changed))
-    capsys.readouterr()
-    assert cli("compare", one, "other", "--samples", "100") == 0
-    shown = capsys.readouterr().out
-    for kind in ("code", "data"):
-        assert f"not comparable: these runs differ in {kind} (" in shown
-    result.write_text(text)
-    (other / "statistics" / "test.npz").unlink()
-    capsys.readouterr()
-    refused("other holds no statistics/test.npz")
-
-
-def test_evaluations_of_other_settings_are_told_where_they_are_put_together(
-    runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("attnlab.runs.loading.CPU_HAS_BFLOAT16", True)  # where it has not, it is only slower
-    one, other = (str(runs[name]) for name in ("plain-1", "copying-1"))
-    for run, settings in ((one, ["search=greedy"]), (other, ["search=beam", "--precision", "bfloat16"])):
-        for label, chosen in (("same", []), ("mixed", settings)):
-            assert cli("evaluate", run, *chosen, "--label", label, "--test", "test", "--bootstrap", "1") == 0
-    capsys.readouterr()
-    told = [
-        "not of one kind: these evaluations differ in search (search=beam; search=greedy), by which figures differ too",
-        "not of one kind: these evaluations differ in precision (bfloat16; float32), by which figures differ too",
-    ]
-    for command in (["compare", one, other], ["draw", "lengths", one, other, "--output", "x.svg"]):
-        assert cli(*command, "--label", "same") == 0
-        assert "not of one kind: these evaluations" not in "".join(capsys.readouterr())
-        assert cli(*command, "--label", "mixed") == 0
-        shown = "".join(capsys.readouterr())
-        assert all(note in shown for note in told)

@@ -29,17 +29,7 @@ from attnlab.search import (
 from attnlab.search.search import unbatch
 from composing import VOCABULARY, composed, copy_ids, model, sentences, singles
 from conftest import options
-
-BOS, EOS = 2, 3
-
-
-def score_output(made: Seq2Seq, source: Tensor, tokens: list[int]) -> float:
-    """The model's own log-probability of an output, by teacher forcing."""
-    target = torch.tensor([[BOS, *tokens]])
-    memory, state = made.encode(source.unsqueeze(0), torch.tensor([len(source)]), copy_ids(source.unsqueeze(0)))
-    decoded = made.decode(target[:, :-1], memory, state)
-    log_probabilities = torch.log_softmax(made.scores(decoded, memory), -1)
-    return float(log_probabilities.detach()[0].gather(1, target[0, 1:, None]).sum())
+from search.hypotheses import BOS, EOS, LIMITS, score_output, search_sentences
 
 
 @pytest.mark.few(12)
@@ -161,23 +151,6 @@ def test_impossible_settings_and_settings_without_effect_are_refused(message: st
     assert "\n" not in str(refusal.value)
 
 
-LIMITS = {"max_length_factor": 1.5, "max_length_offset": 2}
-
-
-def search_sentences(search: Search, seed: int = 5, **made: str) -> list[list[Hypothesis]]:
-    source, lengths = sentences([6, 2, 4, 3])
-    return search(model(seed=seed, **made), source, lengths, bos=BOS, eos=EOS)
-
-
-@pytest.mark.parametrize("kind", [BeamSearch, GreedySearch, SamplingSearch])
-def test_a_hypothesis_is_as_long_as_demanded(kind: type[Search]) -> None:
-    search = kind(**LIMITS, min_length_factor=1.0, min_length_offset=1)
-    for hypotheses, length in zip(search_sentences(search), [6, 2, 4, 3], strict=True):
-        assert all(length + 1 <= len(h.tokens) <= 1.5 * length + 2 for h in hypotheses)
-    short = search_sentences(kind(max_length_factor=0.0, max_length_offset=4, min_length_offset=4))
-    assert {len(h.tokens) for hypotheses in short for h in hypotheses} == {4}
-
-
 @pytest.mark.parametrize("kind", [BeamSearch, GreedySearch, SamplingSearch])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_ngram_comes_twice(kind: type[Search], size: int) -> None:
@@ -236,52 +209,6 @@ def test_coverage_penalty_is_its_equation() -> None:
             expected = h.log_probability + 0.3 * sum(math.log(min(total, 1.0)) for total in looked)
             assert h.score == pytest.approx(expected, abs=1e-4)
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
-
-
-def test_samples_follow_the_distribution_of_the_model() -> None:
-    made = model(seed=5)
-    source, lengths = sentences([5, 3])
-    memory, state = made.encode(source, lengths)
-    expected = made.step(torch.tensor([BOS, BOS]), memory, state)[0].exp()
-    drawn = SamplingSearch(samples=4000, **LIMITS)(made, source, lengths, bos=BOS, eos=EOS)
-    for row, hypotheses in enumerate(drawn):
-        first = torch.tensor([h.tokens[0] for h in hypotheses]).bincount(minlength=VOCABULARY) / 4000
-        torch.testing.assert_close(first, expected[row].float(), rtol=0, atol=0.03)
-        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
-
-
-def test_sampling_is_greedy_when_cold_and_cut_to_one() -> None:
-    greedy = [[h.tokens for h in hs] for hs in search_sentences(GreedySearch(**LIMITS))]
-    for settings in ({"temperature": 1e-4}, {"top_k": 1}, {"top_p": 1e-6}):
-        assert [[h.tokens for h in hs] for hs in search_sentences(SamplingSearch(**settings, **LIMITS))] == greedy
-
-
-def test_top_k_and_top_p_cut_the_tail() -> None:
-    search = SamplingSearch(top_k=3)
-    log_probabilities = torch.tensor([0.4, 0.3, 0.2, 0.1]).log().repeat(5000, 1)
-    draws = torch.rand(5000, generator=torch.Generator().manual_seed(0))
-    kept = search.choose(log_probabilities, draws).bincount(minlength=4) / 5000
-    torch.testing.assert_close(kept, torch.tensor([4 / 9, 3 / 9, 2 / 9, 0.0]), rtol=0, atol=0.03)
-    nucleus = SamplingSearch(top_p=0.5).choose(log_probabilities, draws).bincount(minlength=4) / 5000
-    torch.testing.assert_close(nucleus, torch.tensor([4 / 7, 3 / 7, 0.0, 0.0]), rtol=0, atol=0.03)
-    exactly = torch.tensor([0.5, 0.25, 0.25]).log().repeat(9, 1)
-    assert SamplingSearch(top_p=0.5).choose(exactly, torch.linspace(0, 0.99, 9)).tolist() == [0] * 9
-
-
-def test_a_sample_depends_on_its_sentence_and_the_seed_alone() -> None:
-    made = model(seed=5)
-    source, lengths = sentences([6, 2, 4])
-    search = SamplingSearch(samples=3, **LIMITS)
-    together = search(made, source, lengths, bos=BOS, eos=EOS)
-    again = search(made, source, lengths, bos=BOS, eos=EOS)
-    assert [[h.tokens for h in hs] for hs in again] == [[h.tokens for h in hs] for hs in together]
-    alone = search(made, source[2:, :4], lengths[2:], bos=BOS, eos=EOS)[0]
-    assert [h.tokens for h in together[2]] == [h.tokens for h in alone]
-    other = SamplingSearch(samples=3, seed=2, **LIMITS)(made, source, lengths, bos=BOS, eos=EOS)
-    assert [[h.tokens for h in hs] for hs in other] != [[h.tokens for h in hs] for hs in together]
-    draws = search.draw([5, 6, 3], 0, 9)
-    assert not torch.equal(search.draw([7, 6, 3], 0, 9), draws), "of another sentence"
-    assert not torch.equal(search.draw([5, 6, 3], 1, 9), draws), "of another sample"
 
 
 def test_an_ensemble_averages_probabilities_and_weights() -> None:
@@ -412,61 +339,6 @@ def test_the_score_of_a_long_hypothesis_is_the_sum_of_its_steps(kind: type[Searc
     ((hypothesis, *_),) = search(Endless(), torch.tensor([[EOS]]), torch.tensor([1]), bos=BOS, eos=EOS)  # type: ignore[arg-type]
     assert len(hypothesis.tokens) == 500
     assert hypothesis.log_probability == pytest.approx(sum(float(step[0, token]) for token in hypothesis.tokens), rel=1e-12)
-
-
-def step_by_step(made: Seq2Seq, source: Tensor, length: int, target: int) -> list[int]:
-    """Greedy search for an output of a given length, a step and a sentence at a time, without any search of attnlab's."""
-    memory, state = made.encode(source[None, :length], torch.tensor([length]))
-    tokens = [BOS]
-    for step in range(1, target + 1):
-        log_probabilities, _, state = made.step(torch.tensor(tokens[-1:]), memory, state)
-        known = log_probabilities[0].tolist()
-        allowed = [EOS] if step == target else [token for token in range(VOCABULARY) if token != EOS]
-        tokens.append(max(allowed, key=lambda token: known[token]))
-    return tokens[1:]
-
-
-def test_greedy_search_of_a_given_length_is_that_of_a_plain_loop() -> None:
-    made = model("decoder=luong_feeding", "attention=general", seed=2)
-    source, lengths = sentences([5, 3, 2, 6])
-    wanted = torch.tensor([4, 1, 9, 2])
-    # Settings about lengths stand back: none of these outputs would be allowed by them.
-    search = GreedySearch(max_length_factor=0, max_length_offset=20, min_length_offset=12)
-    found = search(made, source, lengths, bos=BOS, eos=EOS, target_lengths=wanted)
-    rows = zip(source, lengths.tolist(), wanted.tolist(), strict=True)
-    assert [h[0].tokens for h in found] == [step_by_step(made, *row) for row in rows]
-
-
-def test_a_full_beam_of_a_given_length_is_exhaustive() -> None:
-    made = model("decoder=luong_feeding", "attention=general", seed=2)
-    with torch.no_grad():
-        made.head.projection.weight.mul_(4.0)
-    source, lengths = sentences([5, 3, 2])
-    wanted = [3, 2, 1]
-    words = [token for token in range(VOCABULARY) if token != EOS]
-    search = BeamSearch(width=len(words) ** 2)
-    found = search(made, source, lengths, bos=BOS, eos=EOS, target_lengths=torch.tensor(wanted))
-    for row, (length, target) in enumerate(zip(lengths.tolist(), wanted, strict=True)):
-        outputs = [[*body, EOS] for body in itertools.product(words, repeat=target - 1)]
-        scored = sorted(((score_output(made, source[row, :length], o), o) for o in outputs), reverse=True)
-        assert len(found[row]) == len(outputs)
-        assert [h.tokens for h in found[row][:10]] == [tokens for _, tokens in scored[:10]]
-        assert found[row][0].log_probability == pytest.approx(scored[0][0], abs=1e-5)
-
-
-@pytest.mark.parametrize("name", options("search"))
-@pytest.mark.parametrize("bias", [-100.0, 100.0])
-def test_every_search_finds_hypotheses_of_a_given_length(name: str, bias: float) -> None:
-    """Of a model that never ends, and of one that ends at once."""
-    search: Search = build(composed(f"search={name}")["search"], "search")
-    made = model(seed=1)
-    with torch.no_grad():
-        made.head.projection.bias[EOS] = bias
-    source, lengths = sentences([4, 2, 3])
-    wanted = [3, 17, 1]
-    found = search(made, source, lengths, bos=BOS, eos=EOS, target_lengths=torch.tensor(wanted))
-    assert [{len(h.tokens) for h in hypotheses} for hypotheses in found] == [{length} for length in wanted]
-    assert all(h.tokens.index(EOS) == len(h.tokens) - 1 for hypotheses in found for h in hypotheses)
 
 
 def test_a_hypothesis_holds_no_more_than_its_own_weights() -> None:

@@ -18,7 +18,7 @@ from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.evaluation.significance.sample import sample_models
 from attnlab.runs.files import LENGTHS, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder, State
-from attnlab.studies.calibration import calibrate_study, compare_groups, tell_published, write_rates
+from attnlab.studies.calibration import compare_groups
 from attnlab.studies.collection import Study, collect, find_variant
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.contrasts import Contrast, MeasuredVariants
@@ -333,30 +333,6 @@ def test_a_table_is_corrected_for_all_that_it_shows(tmp_path: Path, comparison: 
 # calibration
 
 
-@pytest.fixture(scope="module")
-def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of one variant with twelve seeds, and too few of another."""
-    folder = write_study(
-        tmp_path_factory.mktemp("runs") / "alike", skills={"attention=dot": 0.85}, seeds=range(1, 13), states={}, baseline=None
-    )
-    write_run(folder / "attention=few" / "seed=1", ["attention=few"], 1)
-    return folder
-
-
-def test_a_study_calibrates_its_own_stars(alike: Path) -> None:
-    rates = list(calibrate_study(collect(alike), None, [3, 5, 10], 300))
-    assert [(rate.variant, rate.test, rate.found.seeds) for rate in rates] == [
-        ("dot", test, size) for test in ("test", "test_long") for size in (3, 5)
-    ]
-    assert all(rate.found.rate <= 0.1 for rate in rates)
-    three, five = rates[:2]
-    assert three.found.smallest > five.found.smallest > three.deviation / 2
-    (pooled,) = [r for r in calibrate_study(collect(alike), "exact", [3], 20, "models") if r.test == "test"]
-    assert 0 <= pooled.found.rate <= 1
-    with pytest.raises(UserError, match="two groups of 7 runs need 14 seeds of a variant: there are 12 at most"):
-        list(calibrate_study(collect(alike), None, [7], 10))
-
-
 def test_variants_are_told_from_the_baseline_by_some_of_their_seeds(folder: Path) -> None:
     study = collect(folder)
     rates = list(compare_groups(study, None, [3, 5], 20))
@@ -366,45 +342,6 @@ def test_variants_are_told_from_the_baseline_by_some_of_their_seeds(folder: Path
     for rate in rates:
         one, other = (np.mean([run.value(rate.test, "bleu") for run in study.variants[x]]) for x in (rate.one, rate.other))
         assert rate.difference == pytest.approx(one - other)
-
-
-def test_a_study_without_tests_has_nothing_to_calibrate(tmp_path: Path) -> None:
-    folder = write_study(tmp_path / "untested", states={}, seeds=range(1, 7))
-    for path in folder.glob("*/seed=*"):
-        run = RunFolder(path)
-        run.write_result(replace(run.read_result(), tests={}))
-    with pytest.raises(UserError, match="is finished and tested"):
-        list(calibrate_study(collect(folder), None, [3], 10))
-
-
-def test_what_was_calibrated_is_written_down_and_told(alike: Path, tmp_path: Path) -> None:
-    assert tell_published("seeds", tmp_path) == ""
-    rates = list(calibrate_study(collect(alike), None, [3, 5], 100))
-    write_rates(tmp_path / "rates-seeds.json", "alike", "seeds", "BLEU", rates)
-    three = 100 * np.mean([rate.found.rate for rate in rates if rate.found.seeds == 3])
-    told = tell_published("seeds", tmp_path)
-    assert f", {three:.1f} % with 3 seeds, " in told
-    assert told.endswith("(study alike: BLEU on 2 test sets, 12 runs of dot)")
-    assert tell_published("models", tmp_path) == ""
-    with pytest.raises(UserError, match="cannot write"):
-        write_rates(tmp_path / "nowhere" / "rates.json", "alike", "seeds", "BLEU", rates)
-
-
-def test_calibrate_is_a_command(
-    alike: Path, cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    assert cli("calibrate", str(alike), "--splits", "50", "--seeds", "3,5") == 0
-    shown = capsys.readouterr().out
-    assert "alike, BLEU: two groups of one variant, significance=seeds" in shown
-    assert len([line for line in shown.splitlines() if " dot " in line]) == 4
-    for arguments, message in (
-        (["nowhere"], "no folder runs/nowhere"),
-        ([str(alike), "--seeds", "3,x"], "--seeds is a list of whole numbers"),
-        ([str(alike), "--metric", "blue"], "no metric 'blue'"),
-    ):
-        assert cli("calibrate", *arguments) == 2
-        assert message in capsys.readouterr().err
 
 
 def test_trained_models_with_examples_of_their_own_have_an_interval_and_mixed_ones_none(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import collect
-from studies.test_sweeps import SMALL, outcome, wait_for
+from studies.sweeps import SMALL, outcome, wait_for
 
 RUNS = int(os.environ.get("ATTNLAB_SOAK", "12"))
 JOBS = 4

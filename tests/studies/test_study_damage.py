@@ -1,0 +1,87 @@
+"""Files of a study that are damaged, and what its table says of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnlab.errors import UserError
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.collection import collect
+from attnlab.studies.launch import describe_progress
+from attnlab.studies.report import report
+from studies.folders import write_study
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.yaml", "a: [1"),
+        ("config.yaml", ""),
+        ("metrics.jsonl", '{"epoch": 0}\n{"step'),
+        ("attention.json", "[1]"),
+        ("environment.json", "{"),
+        ("statistics/test.npz", "no archive"),
+        ("result.json", "{"),
+        ("hypotheses/test.txt", "\udcff"),
+    ],
+)
+def test_a_run_with_a_damaged_file_is_a_row_that_says_so(name: str, content: str, tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "damaged", seeds=(1, 2), states={})
+    path = folder / "attention=dot" / "seed=1" / name
+    path.write_text(content, errors="surrogateescape")
+    study, comparison = report(folder)
+    assert comparison is not None
+    (told,) = comparison.pending
+    assert told.startswith("damaged: attention=dot/seed=1 (")
+    assert path.name in told
+    assert "\n" not in told
+    rows = {row[0].text: row[1].text for row in comparison.rows}
+    assert rows == {"additive": "2", "none": "2", "dot": "1 of 2"}
+    assert path.name in study.folder.page_file.read_text(encoding="utf-8")
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["weights.safetensors", "result.json", "metrics.jsonl", "texts/test.target.txt"])
+def test_a_run_with_a_file_that_it_did_not_write_is_damaged(name: str, tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "altered", seeds=(1,), states={})
+    run = RunFolder(folder / "attention=dot" / "seed=1")
+    run.weights_file.write_bytes(b"weights")
+    run.write_digests()
+    assert report(folder)[0].count("done") == 3
+    path = run.path / name
+    path.write_bytes(path.read_bytes().replace(b"w", b"v").replace(b"1", b"2"))
+    _, comparison = report(folder)
+    assert comparison is not None
+    assert comparison.pending == [f"damaged: attention=dot/seed=1 ({path} is not what the run wrote: start the run again)"]
+
+
+def test_a_run_whose_own_files_are_damaged_is_one_that_the_study_makes_again(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "damaged", seeds=(1, 2), states={})
+    run = folder / "attention=dot" / "seed=1"
+    (run / "result.json").write_text("{")
+    assert collect(folder).count("interrupted") == 1
+    (run / "run.json").write_text("{")
+    assert collect(folder).count("interrupted") == 1, "the plan knows what it is"
+    (folder / "study.json").unlink()
+    study, comparison = report(folder)
+    assert comparison is not None
+    assert "run.json is damaged, or another version wrote it" in comparison.pending[0]
+    assert [run.state for run in study.variants["dot"]] == ["damaged", "done"]
+    (run / "run.json").unlink()
+    _, comparison = report(folder)
+    assert comparison is not None
+    assert "run.json is gone" in comparison.pending[0]
+    assert describe_progress(folder).startswith("5 of 6 done, 1 damaged")
+    (folder / "study.json").write_text("{")
+    assert "study.json is damaged" in describe_progress(folder)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"question": 3}', '{"runs": [{"folder": "x"}]}'])
+def test_a_damaged_plan_is_told_in_one_line(content: str, tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "damaged", seeds=(1,), states={})
+    plan = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps({**plan, **json.loads(content)}) if "runs" in content else content)
+    with pytest.raises(UserError, match=r"study.json is damaged \(.*\): delete it, and start the study again"):
+        collect(folder)
