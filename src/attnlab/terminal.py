@@ -1,7 +1,10 @@
-"""Standard output: what is shown there is text as it is, and a reader who leaves, such as ``head``, ends no run."""
+"""What is told: on standard output text as it is, to a reader who may leave, such as ``head``; and warnings."""
 
+import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -32,6 +35,33 @@ def tell(text: str) -> None:
         print(printable(text), flush=True)
     except BrokenPipeError:
         discard_output()
+
+
+@contextmanager
+def unrepeated_warnings() -> Iterator[None]:
+    """Log no warning twice: variants that read the same data have the same to tell of them."""
+    handlers = [handler for handler in (*logging.getLogger().handlers, logging.lastResort) if handler is not None]
+    filters = [_Unrepeated() for _ in handlers]
+    for handler, own in zip(handlers, filters, strict=True):
+        handler.addFilter(own)
+    try:
+        yield
+    finally:
+        for handler, own in zip(handlers, filters, strict=True):
+            handler.removeFilter(own)
+
+
+class _Unrepeated(logging.Filter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: set[str] = set()
+
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = text not in self.told
+        self.told.add(text)
+        return is_new
 
 
 def discard_output() -> None:

@@ -38,6 +38,18 @@ def test_what_is_finished_stays_so_when_its_data_are_gone(cli: Cli, tmp_path: Pa
 
 
 @pytest.mark.exhaustive
+def test_a_warning_about_data_that_variants_share_is_told_once(
+    cli: Cli, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"corpus.{side}").write_text("a b\nb c\nc a\n")
+    own = ["data=text", "data.source=en", "data.target=de", "data.train=corpus", "data.val=corpus", "data.tests={test: corpus}"]
+    sizes = [override for override in SMALL if not override.startswith("data.")]
+    assert cli("train", "-m", *sizes, *own, "name=own", "tokenizer=whitespace,characters", "--dry-run") == 0
+    assert caplog.text.count("3 of 3 pairs of val (100.0 %) are in train too") == 1
+
+
+@pytest.mark.exhaustive
 def test_an_edited_study_of_which_a_part_was_run_is_told_of(cli: Cli, tmp_path: Path) -> None:
     study = "defaults: [train, _self_]\nname: own\ntrainer: {max_epochs: EPOCHS}\nstudy: {question: 'Which?'}\n"
     study += "hydra: {sweeper: {params: {attention: 'none,dot'}}}\n"

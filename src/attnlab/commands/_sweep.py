@@ -118,14 +118,16 @@ def _show_config(planned: "Plan", options: HydraOptions) -> int:
 def _dry_run(planned: "Plan") -> int:
     from attnlab.studies.preview import check_plan, preview
     from attnlab.studies.sweep import apply_tuning
+    from attnlab.terminal import unrepeated_warnings
 
-    planned = check_plan(planned)
-    tuned: Plan | None = planned
-    if planned.trials:
-        states = preview(planned.trials)
-        _show_plan(planned.trials, states, "trials")
-        tuned = apply_tuning(planned) if not any(state.startswith("to do") for state in states) else None
-    told = ["to do, once it is tuned"] * len(planned.runs) if tuned is None else preview(tuned)
+    with unrepeated_warnings():
+        planned = check_plan(planned)
+        tuned: Plan | None = planned
+        if planned.trials:
+            states = preview(planned.trials)
+            _show_plan(planned.trials, states, "trials")
+            tuned = apply_tuning(planned) if not any(state.startswith("to do") for state in states) else None
+        told = ["to do, once it is tuned"] * len(planned.runs) if tuned is None else preview(tuned)
     _show_plan(tuned or planned, told, "runs")
     return 0
 

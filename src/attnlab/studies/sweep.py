@@ -17,6 +17,7 @@ from attnlab.studies.folder import find_folder
 from attnlab.studies.plan import Plan, plan
 from attnlab.studies.results import Results
 from attnlab.studies.run import Run
+from attnlab.terminal import unrepeated_warnings
 
 
 def study(*words: str, config_dir: str | Path | None = None, keep_results: bool = False) -> Results:
@@ -125,7 +126,8 @@ def run_sweep(planned: Plan, show: Callable[[Results], None] = _show_nothing) ->
     """
     from attnlab.studies.preview import check_plan, check_trainers
 
-    planned = check_plan(planned)
+    with unrepeated_warnings():
+        planned = check_plan(planned)
     check_trainers(planned)
     written = planned.written
     if planned.trials:
