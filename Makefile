@@ -29,7 +29,7 @@ demo: install  ## compare attention variants on the embedded corpus, in minutes;
 test: install  ## run the tests
 	$(BIN)/python -m pytest
 
-test-all: install  ## run all tests, the exhaustive ones too; half an hour on two cores
+test-all: install  ## run all tests, the exhaustive ones too; half an hour to an hour on two cores
 	$(BIN)/python -m pytest -m ''
 
 test-gpu: install  ## run the tests that need a GPU with CUDA, which are skipped elsewhere
