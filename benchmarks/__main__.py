@@ -14,7 +14,7 @@ import torch
 
 from attnlab.errors import UserError
 from attnlab.training.process import prepare_process
-from benchmarks import commands, corpus, decoding, memory, processes, trained, training
+from benchmarks import commands, corpus, decoding, memory, processes, sharing, trained, training
 from benchmarks.figures import Figure
 from benchmarks.records import BUSY, DEVICES, HERE, append, describe, write_page
 from benchmarks.setting import Setting
@@ -24,6 +24,7 @@ PARTS = {
     "decoding": decoding.PART,
     "trained": trained.PART,
     "processes": processes.PART,
+    "sharing": sharing.PART,
     "start": commands.START,
     "memory": memory.PART,
     "corpus": corpus.PART,

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,16 +41,16 @@ def beside_busy(worker: Worker) -> float:
         return alone(worker)
 
 
-def one_after_other(workers: tuple[Worker, Worker]) -> float:
-    """Return the speed of two, in trainings a second, one after the other."""
-    return 2.0 / sum(float(worker.ask("train")["seconds"]) for worker in workers)
+def one_after_other(workers: Sequence[Worker]) -> float:
+    """Return the speed of some, in trainings a second, one after the other."""
+    return len(workers) / sum(float(worker.ask("train")["seconds"]) for worker in workers)
 
 
-def at_once(workers: tuple[Worker, Worker]) -> float:
-    """Return the speed of two, in trainings a second, at once."""
+def at_once(workers: Sequence[Worker]) -> float:
+    """Return the speed of some, in trainings a second, at once."""
     for worker in workers:
         worker.start("train")
-    return 2.0 / max(float(worker.answer()["seconds"]) for worker in workers)
+    return len(workers) / max(float(worker.answer()["seconds"]) for worker in workers)
 
 
 def measure(setting: Setting) -> Iterator[Figure]:

@@ -9,7 +9,7 @@ import torch
 
 from attnlab.data.batches import Batch
 from attnlab.layers.networks import CPU_HAS_BFLOAT16
-from benchmarks import commands, decoding, peer
+from benchmarks import commands, decoding, peer, sharing
 from benchmarks.__main__ import PARTS, command_of, main, parse
 from benchmarks.arithmetic import step_products
 from benchmarks.figures import Figure, Quantity, interleave
@@ -39,8 +39,8 @@ def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
-SMALL_PARTS = [name for name in PARTS if name != "targets"]
-"""All but the one that runs whole targets of the Makefile."""
+SMALL_PARTS = [name for name in PARTS if name != "targets" and "cpu" in PARTS[name].devices]
+"""All that a CPU can measure, but the one that runs whole targets of the Makefile."""
 
 
 @pytest.mark.parametrize("name", exhaustive_but(["decoding", "trained"], SMALL_PARTS))
@@ -71,6 +71,15 @@ def test_every_part_measures_all_that_it_says_and_the_tables_show_it(
     on_gpu = [part for part in PARTS if "cuda" in PARTS[part].devices]
     assert f"Not measured yet: {', '.join(on_gpu)}." in gpu
     assert f"python -m benchmarks --only {name}" in cpu
+
+
+@pytest.mark.exhaustive
+def test_trainings_that_share_a_device_are_measured_beside_one_alone() -> None:
+    alone, ratio = sharing.measure(Setting(rounds=1, batches=2, overrides=SMALL), count=2)
+    assert (alone.name, ratio.name) == tuple(quantity.name for quantity in PARTS["sharing"].quantities)
+    assert alone.value
+    assert ratio.value
+    assert "2 processes" in ratio.note
 
 
 def test_the_page_has_the_markers_of_the_tables() -> None:
