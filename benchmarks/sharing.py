@@ -26,7 +26,7 @@ def measure(setting: Setting, count: int = COUNT) -> Iterator[Figure]:
         workers = [stack.enter_context(training_worker(small, 1, folder / f"{number}.log")) for number in range(count)]
         ways = {"alone": lambda: one_after_other(workers[:1]), "at once": lambda: at_once(workers)}
         rounds = interleave(ways, setting.rounds)
-    counted = f"{count} processes, {setting.batches} batches of 64 sentences each"
+    counted = f"{count} processes, {setting.batches} batches of {small.config['batches']['size']} sentences each"
     yield rounds.figure(SPEED, "alone", note=counted)
     yield rounds.ratio(RATIO, "at once", "alone", note=counted)
 
