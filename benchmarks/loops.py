@@ -14,7 +14,6 @@ from torch.utils.data import DataLoader
 
 from attnlab.config import build
 from attnlab.data.batches import Batch
-from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
 from attnlab.training import SequenceModule
 from attnlab.training.callbacks import LossGuard, Throughput
@@ -123,9 +122,8 @@ def batch_loss(model: nn.Module, batch: Batch) -> Tensor:
     """Return our model's loss of a batch, as the LightningModule computes it."""
     assert isinstance(model, Seq2Seq)
     memory, state = model.encode(batch.source, batch.source_lengths)
-    real = batch.labels != PAD
-    scores = model.scores(model.decode(batch.target[:, :-1], memory, state), memory, real)
-    return cross_entropy(scores.float(), batch.labels[real])
+    scores = model.scores(model.decode(batch.target[:, :-1], memory, state), memory, batch.positions)
+    return cross_entropy(scores.float(), batch.real_labels)
 
 
 def stepwise_loss(model: Seq2Seq, example: Batch) -> Tensor:

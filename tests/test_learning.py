@@ -45,8 +45,9 @@ def train(model: Seq2Seq, task: Task) -> None:
     for batch in islice(batches(task), STEPS):
         memory, state = model.encode(batch.source, batch.source_lengths)
         decoded = model.decode(batch.target[:, :-1], memory, state)
-        real = batch.target[:, 1:] != PAD
-        loss = cross_entropy(model.scores(decoded, memory, real), batch.target[:, 1:][real])
+        labels = batch.target[:, 1:].flatten()
+        positions = (labels != PAD).nonzero()[:, 0]
+        loss = cross_entropy(model.scores(decoded, memory, positions), labels[positions])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

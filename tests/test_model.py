@@ -141,9 +141,9 @@ def test_properties(overrides: tuple[str, str]) -> None:
         NOISE.seed(0)  # the same in a normalizer that draws some
         memory, state = made.encode(source, lengths, words)
         decoded = made.decode(target[:, :-1], memory, state)
-        labels = target[:, 1:]
-        chosen = made.scores(decoded, memory, labels != 0)
-        loss = torch.nn.functional.cross_entropy(chosen, labels[labels != 0])
+        labels = target[:, 1:].flatten()
+        positions = labels.nonzero()[:, 0]
+        loss = torch.nn.functional.cross_entropy(made.scores(decoded, memory, positions), labels[positions])
         losses.append(loss.item())
         optimizer.zero_grad()
         loss.backward()

@@ -201,21 +201,22 @@ class Seq2Seq(nn.Module):
         decoded: DecoderOutput = self.decoder(self.dropout(vectors), memory.decoder, state)
         return decoded
 
-    def scores(self, decoded: DecoderOutput, memory: SourceMemory, chosen: Tensor | None = None) -> Tensor:
+    def scores(self, decoded: DecoderOutput, memory: SourceMemory, positions: Tensor | None = None) -> Tensor:
         """Score every token that may come next; the softmax of the scores is the distribution.
 
         Args:
             decoded: from :meth:`decode`.
             memory: from :meth:`encode`.
-            chosen: boolean (batch, target_len): score these positions alone, since the head is the most expensive part.
+            positions: (positions,), counted row by row through (batch, target_len): score these alone, since the head is the
+                most expensive part.
 
         Returns:
-            (batch, target_len, tokens), or with ``chosen`` (positions, tokens).
+            (batch, target_len, tokens), or with ``positions`` (positions, tokens).
         """
-        if chosen is None:
+        if positions is None:
             scores: Tensor = self.head(decoded, memory.head, self.dropout)
             return scores
-        return self.head.score_chosen(decoded, memory.head, self.dropout, chosen)
+        return self.head.score_chosen(decoded, memory.head, self.dropout, positions)
 
     def step(self, tokens: Tensor, memory: SourceMemory, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
         """Advance a search by one token a hypothesis.

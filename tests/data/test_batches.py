@@ -206,6 +206,7 @@ def test_numbers_are_real_up_to_the_length_of_their_target() -> None:
     values, lengths = torch.zeros(2, 4, 1), torch.tensor([4, 2])
     batch = Batch(values, torch.tensor([4, 4]), values, lengths, values[:, 1:], torch.arange(2))
     assert batch.real.tolist() == [[True] * 3, [True, False, False]]
+    assert batch.positions.tolist() == [0, 1, 2, 3]
 
 
 def test_vectors_are_padded_with_zeros() -> None:

@@ -23,7 +23,7 @@ def test_pointer_generator_is_its_equations() -> None:
     memory, state = made.encode(source, lengths, words)
     decoded = made.decode(target, memory, state)
     distribution = made.scores(decoded, memory).softmax(-1)
-    assert distribution.shape == (2, 3, VOCABULARY + 2)
+    assert distribution.shape == (2, 3, VOCABULARY + 6)
     torch.testing.assert_close(distribution.sum(-1), torch.ones(2, 3).double())
 
     w, b = made.head.switch.weight[0], made.head.switch.bias
@@ -33,7 +33,7 @@ def test_pointer_generator_is_its_equations() -> None:
             vocabulary = torch.exp(logits) / torch.exp(logits).sum()
             heard = torch.cat([decoded.contexts[i, t], decoded.states[i, t], decoded.embeddings[i, t]])
             generate = 1 / (1 + torch.exp(-(w @ heard + b)))
-            expected = [generate * vocabulary[k] if k < VOCABULARY else 0 * generate for k in range(VOCABULARY + 2)]
+            expected = [generate * vocabulary[k] if k < VOCABULARY else 0 * generate for k in range(VOCABULARY + 6)]
             before_end = range(int(lengths[i]) - 1)
             looked = sum(decoded.weights[i, t, j] for j in before_end)
             for j in before_end:

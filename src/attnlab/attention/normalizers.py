@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 from typing_extensions import override
 
 from attnlab.attention.mechanism import Memory, Part
@@ -253,7 +252,7 @@ class Hard(StatelessNormalizer):
             noisy = noisy + draw_gumbel(noisy)
         masked = _mask_logits(noisy / self.temperature, allowed)
         soft = masked.softmax(dim=-1)
-        hard = one_hot(masked.argmax(dim=-1), masked.shape[-1]).to(soft.dtype)
+        hard = torch.zeros_like(soft).scatter(-1, masked.argmax(dim=-1, keepdim=True), 1.0)
         return ((hard - soft.detach() + soft) * allowed).to(logits.dtype)
 
 

@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -15,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from attnlab.data.symbols import PAD
 from attnlab.errors import UserError, brief
+from attnlab.layers.trees import move
 from attnlab.seeding import derive_seed
 
 log = logging.getLogger(__name__)
@@ -68,6 +70,8 @@ class Batch:
         indices: (batch,), positions of the examples in their split; stays on the CPU.
         links: (batch, target_len - 1, source_len), gold links of the tokens to be predicted; see :meth:`GoldLinks.batch`.
         copy_ids: (batch, source_len), ids under which source tokens are copied.
+        positions: (positions,), where there is something to be predicted, counted row by row through the labels. They are
+            found before the batch is brought to a GPU, which would have to be waited for.
     """
 
     source: Tensor
@@ -78,6 +82,10 @@ class Batch:
     indices: Tensor
     links: Tensor | None = None
     copy_ids: Tensor | None = None
+    positions: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.positions = self.real.flatten().nonzero()[:, 0]
 
     @property
     def real(self) -> Tensor:
@@ -85,7 +93,13 @@ class Batch:
         if self.labels.ndim == 2:
             return self.labels != PAD
         places = torch.arange(self.labels.shape[1])
-        return (places < self.target_lengths.unsqueeze(1) - 1).to(self.labels.device)
+        real: Tensor = move(places < self.target_lengths.unsqueeze(1) - 1, self.labels.device)
+        return real
+
+    @property
+    def real_labels(self) -> Tensor:
+        """The labels at the positions, (positions,) or (positions, numbers)."""
+        return self.labels.flatten(0, 1).index_select(0, self.positions)
 
     @property
     def shape(self) -> str:
@@ -93,14 +107,12 @@ class Batch:
         rows, source, target = len(self.source), self.source.shape[1], self.target.shape[1]
         return f"a batch of {rows} examples, {source:,} source by {target:,} target tokens with padding"
 
-    def to(self, device: torch.device, non_blocking: bool = False) -> "Batch":
-        """Return the batch with all but lengths and positions on a device."""
-        moved = {
-            name: value.to(device, non_blocking=non_blocking)
-            for name in ("source", "target", "labels", "links", "copy_ids")
-            if (value := getattr(self, name)) is not None
-        }
-        return replace(self, **moved)
+    def to(self, device: torch.device) -> "Batch":
+        """Return the batch with all but lengths and indices on a device."""
+        moved = copy(self)
+        for name in ("source", "target", "labels", "links", "copy_ids", "positions"):
+            setattr(moved, name, move(getattr(self, name), device))
+        return moved
 
 
 def split_order(

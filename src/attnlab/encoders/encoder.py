@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from attnlab.layers.trees import move
+
 
 class EncoderOutput(NamedTuple):
     """What came of a batch of sources."""
@@ -97,4 +99,5 @@ def join_steps(states: Tensor, history: Sequence[tuple[Tensor, ...]], mask: Tens
 def token_mask(embeddings: Tensor, lengths: Tensor) -> Tensor:
     """Return where embeddings (batch, source_len, …) have a token: (batch, source_len), on their device."""
     positions = torch.arange(embeddings.shape[1], device=embeddings.device)
-    return positions < lengths.to(embeddings.device).unsqueeze(1)
+    own: Tensor = move(lengths, embeddings.device)
+    return positions < own.unsqueeze(1)

@@ -92,18 +92,19 @@ class Head(nn.Module, ABC):
         written[..., self.targets.padding_id] = -math.inf  # as in a search
         return written.argmax(-1)
 
-    def score_chosen(self, decoded: DecoderOutput, memory: Any, dropout: nn.Module, chosen: Tensor) -> Tensor:
+    def score_chosen(self, decoded: DecoderOutput, memory: Any, dropout: nn.Module, positions: Tensor) -> Tensor:
         """Return the scores (positions, tokens) that :meth:`forward` gives of some positions, since a head costs most of all.
 
         Args:
             decoded: what the decoder made of the tokens before.
             memory: from :meth:`prepare`.
             dropout: to be applied to the readouts.
-            chosen: boolean (batch, target_len).
+            positions: (positions,), counted row by row through (batch, target_len).
         """
-        # Every chosen position becomes a sequence of one token; what the head does not read is not gathered for nothing.
-        read = {name: getattr(decoded, name)[chosen].unsqueeze(1) for name in self.reads}
-        own = select(memory, chosen.nonzero()[:, 0])
+        # Every position becomes a sequence of one token; what the head does not read is not gathered for nothing.
+        fields = {name: getattr(decoded, name) for name in self.reads}
+        read = {name: field.flatten(0, 1).index_select(0, positions).unsqueeze(1) for name, field in fields.items()}
+        own = select(memory, positions // fields[self.reads[0]].shape[1])
         scores: Tensor = self(decoded._replace(**read), own, dropout)
         return scores.squeeze(1)
 

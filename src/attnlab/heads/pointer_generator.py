@@ -67,7 +67,8 @@ class PointerGeneratorHead(VocabularyHead):
     def prepare(self, encoded: EncoderOutput, copy_ids: Tensor | None) -> CopyMemory:
         if copy_ids is None:
             raise ValueError("a head that copies must be told what: pass copy_ids")
-        total = max(self.targets.size, int(copy_ids.max()) + 1)
+        # Each element may be a token of its own; to ask how many are would be to wait for a GPU.
+        total = self.targets.size + copy_ids.shape[1]
         present = torch.zeros(len(copy_ids), total, dtype=torch.bool, device=copy_ids.device).scatter(1, copy_ids, True)
         for token in (self.targets.padding_id, self.targets.end_id):
             present[:, token] = False

@@ -13,6 +13,7 @@ from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.errors import UserError
 from attnlab.heads.head import Head, TargetSpace
 from attnlab.hints import Range
+from attnlab.layers.trees import move
 
 
 class Criterion(ABC):
@@ -86,7 +87,7 @@ class Quantiles(Criterion):
 
     @override
     def __call__(self, written: Tensor, labels: Tensor) -> Tensor:
-        levels = torch.tensor(list(self.levels), device=written.device, dtype=written.dtype)
+        levels: Tensor = move(torch.tensor(list(self.levels), dtype=written.dtype), written.device)
         error = labels.unsqueeze(-1) - written
         return 2 * torch.maximum(levels * error, (levels - 1) * error).mean(dim=-1)
 

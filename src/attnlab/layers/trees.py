@@ -13,5 +13,11 @@ def select(tree: Any, rows: Tensor) -> Any:
 
 
 def move(tree: Any, device: torch.device) -> Any:
-    """Bring every tensor in a tree to a device."""
-    return tree_map_only(Tensor, lambda tensor: tensor.to(device), tree)
+    """Bring every tensor in a tree to a device; from the CPU to a GPU without waiting for what the GPU does meanwhile."""
+    return tree_map_only(Tensor, lambda tensor: _send(tensor, device), tree)
+
+
+def _send(tensor: Tensor, device: torch.device) -> Tensor:
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)

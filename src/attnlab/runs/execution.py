@@ -251,7 +251,7 @@ def build_callbacks(config: Mapping[str, Any], folder: RunFolder, task: Task) ->
         validate_kind(made, f"callbacks.{name}", Callback)
         callbacks.append(made)
     if config["trainer"]["enable_progress_bar"]:
-        callbacks.append(RichProgressBar(leave=False))
+        callbacks.append(RichProgressBar(refresh_rate=5, leave=False))
     return callbacks
 
 

@@ -55,7 +55,7 @@ class SinglePathSearch(Search):
         longest = int(bounds.longest.max())
         elements = zip(source.tolist(), lengths.tolist(), strict=True)
         draws = torch.stack([self.draw(own[:n], path, longest) for own, n in elements for path in range(paths)])
-        draws, rows = draws.to(source.device), torch.arange(paths * len(source), device=source.device)
+        draws, rows = move(draws, source.device), torch.arange(paths * len(source), device=source.device)
         bounds = select(move(bounds, source.device), rows // paths)
         if paths > 1:
             memory, state = select(memory, rows // paths), select(state, rows // paths)

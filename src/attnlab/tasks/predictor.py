@@ -42,7 +42,7 @@ def force(model: Seq2Seq, batch: Batch) -> Forced:
     """Let a model write the targets of a batch."""
     memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
     decoded = model.decode(batch.target[:, :-1], memory, state)
-    scores = model.scores(decoded, memory, batch.labels != PAD)
+    scores = model.scores(decoded, memory, batch.positions)
     precise = scores.to(torch.promote_types(scores.dtype, torch.float32))
     return Forced(torch.log_softmax(precise, dim=-1), decoded.weights)
 
@@ -224,12 +224,11 @@ class Predictor:
     @torch.inference_mode()
     def force_batch(self, batch: Batch, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
         """Let the models write the targets of a batch."""
-        real = batch.labels != PAD
         with self.head_weights(batch, heads=heads) as collected:
             outputs = [force(model, batch) for model in self.models]
             log_probabilities, weights = average([p for p, _ in outputs], [w for _, w in outputs])
-        labels = batch.labels[real]
-        counts = real.sum(1).tolist()
+        labels = batch.real_labels
+        counts = batch.real.sum(1).tolist()
         right = torch.split((log_probabilities.argmax(-1) == labels).cpu(), counts)
         own = torch.split(log_probabilities.gather(1, labels.unsqueeze(1)).squeeze(1).cpu(), counts)
         unknown = torch.split((labels == UNK).cpu(), counts)

@@ -100,7 +100,8 @@ class CoverageLoss(AuxiliaryLoss):
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
         weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
         before = weights.cumsum(dim=1) - weights
-        return torch.minimum(weights, before).sum(dim=-1)[real].mean()
+        looked = torch.minimum(weights, before).sum(dim=-1)
+        return (looked * real).sum() / real.sum().clamp(min=1)
 
 
 class SupervisedLoss(AuxiliaryLoss):

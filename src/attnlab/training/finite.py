@@ -36,7 +36,7 @@ def _first_module(model: Seq2Seq, batch: Batch) -> str | None:
     hooks = [module.register_forward_hook(watch(name)) for name, module in model.named_modules() if name]
     try:
         memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
-        model.scores(model.decode(batch.target[:, :-1], memory, state), memory, batch.real)
+        model.scores(model.decode(batch.target[:, :-1], memory, state), memory, batch.positions)
     finally:
         for hook in hooks:
             hook.remove()

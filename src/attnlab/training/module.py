@@ -20,6 +20,7 @@ from attnlab.decoders import DecoderOutput, DecoderState
 from attnlab.errors import UserError, unknown_key
 from attnlab.evaluation.evidence import Evidence, ExampleResult, take_division
 from attnlab.evaluation.metric import Metric, metric_errors
+from attnlab.layers.trees import move
 from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.search import GreedySearch, Search
 from attnlab.seeding import derive_seed
@@ -177,8 +178,8 @@ class SequenceModule(LightningModule):
         memory, state = self.model.encode(batch.source, batch.source_lengths, batch.copy_ids)
         decoded = self._decode(batch.target[:, :-1], memory, state, batch_index)
         real = batch.real
-        scores = self.model.scores(decoded, memory, real)
-        loss = self._share(real) * self.objective.loss(self.model.head, scores, batch.labels[real])
+        scores = self.model.scores(decoded, memory, batch.positions)
+        loss = self._share(real) * self.objective.loss(self.model.head, scores, batch.real_labels)
         size = len(batch.labels)
         self.log(TRAIN_LOSS, loss, on_step=True, on_epoch=False, prog_bar=True, batch_size=size, sync_dist=True)
         for name, auxiliary in self.objective.auxiliary.items():
@@ -204,7 +205,7 @@ class SequenceModule(LightningModule):
         # From the step, not from a running generator: a resumed run tosses the same coins.
         name = f"teacher forcing, step {self.global_step}, batch {batch_index}, rank {self.global_rank}"
         generator = torch.Generator().manual_seed(derive_seed(self.seed, name))
-        forced = teacher_forcing.draw(inputs.shape[0], inputs.shape[1], generator).to(inputs.device)
+        forced = move(teacher_forcing.draw(inputs.shape[0], inputs.shape[1], generator), inputs.device)
         return self.model.decode_scheduled(inputs, memory, state, forced)
 
     @override

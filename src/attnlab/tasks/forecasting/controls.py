@@ -215,6 +215,6 @@ class Control(Seq2Seq):
         )
 
     @override
-    def scores(self, decoded: DecoderOutput, memory: SourceMemory, chosen: Tensor | None = None) -> Tensor:
+    def scores(self, decoded: DecoderOutput, memory: SourceMemory, positions: Tensor | None = None) -> Tensor:
         scores = super().scores(decoded, memory)  # each step has its row of one forecast, which need not be copied for it
-        return scores if chosen is None else scores[chosen]
+        return scores if positions is None else scores.flatten(0, 1).index_select(0, positions)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from attnlab.data.symbols import EOS, RESERVED
+from attnlab.layers.trees import move
 from attnlab.model import Seq2Seq
 from attnlab.search import Search
 from attnlab.search.search import Model
@@ -33,7 +34,7 @@ class VisitingModel:
     def encode(self, source: Tensor, lengths: Tensor, copy_ids: Tensor | None = None) -> tuple[Any, Any]:
         """Read sources; nothing of them has been visited."""
         memory, state = self.model.encode(source, lengths, copy_ids)
-        elements = lengths.to(source.device) - 1
+        elements = move(lengths, source.device) - 1
         missing = elements if isinstance(self.visits, str) else elements.clamp(max=self.visits)
         return memory, (state, torch.zeros(source.shape[:2], dtype=torch.bool, device=source.device), missing)
 
