@@ -8,7 +8,8 @@ and the metric is the mean over 500 examples. In the metric's unit, seeds have a
 examples makes 0.5, and taste, that some examples are easier for one system than for the other, adds to the difference a
 deviation of 0 or 1. These are sizes that BLEU has in small models.
 
-    python -m benchmarks.significance [TIMES]      # a minute or two of processor time for 500
+    python -m benchmarks.significance [TIMES]           # a minute or two of processor time for 500
+    python -m benchmarks.significance --levels DRAWS    # how often small levels are really exceeded; ten minutes for 100000
 """
 
 import argparse
@@ -17,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
+from scipy.special import ndtr, stdtr
 
 from attnlab.evaluation.metrics import Loss
 from attnlab.evaluation.significance.difference import Difference
@@ -35,6 +36,8 @@ SCENES = {
     "one better by 2": (0.0, 2.0, 1.0, 0.0),
 }
 """By name: taste, difference, spread and share of failures, as :func:`rates` takes them."""
+LEVELS, SPREADS = (0.05, 0.001, 0.0001), (1.0, 3.0, 5.0, 10.0)
+"""What the table of levels shows."""
 Scores = NDArray[np.float64]
 
 
@@ -70,7 +73,7 @@ def satterthwaite(scores: Scores, sample: Sample, draw: np.random.Generator) -> 
 
 
 def ours(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
-    """Both variances, with the mean of both critical values."""
+    """Both variances, each with a critical value of its own."""
     return _compare(sample).p < 0.05
 
 
@@ -107,11 +110,40 @@ def rates(seeds: int, taste: float, added: float, times: int, spread: float = 1.
     return [*(stars / times)]
 
 
+def true_levels(seeds: int, spread: float, draws: int) -> list[float]:
+    """Return how often equal systems are told apart at each of the nominal levels, without a choice of examples.
+
+    A system's mean does not depend on how far its seeds lie apart: given that, the rate is a normal tail.
+
+    Args:
+        seeds: of each system.
+        spread: of the second system's seeds, in deviations of the first's.
+        draws: of how far the seeds lie apart.
+    """
+    draw, nothing = np.random.default_rng([seeds, int(spread)]), np.zeros((2 * seeds, 2 * seeds))
+    deviations, error = np.repeat([1.0, spread], seeds), math.sqrt((1 + spread**2) / seeds)
+    rates = np.zeros(len(LEVELS))
+    for _ in range(draws):
+        found = _compare(Sample(deviations * draw.standard_normal(2 * seeds), nothing, EXAMPLES))
+        rates += [2 * ndtr(-found.half_width(1 - level) / error) for level in LEVELS]
+    return [*(rates / draws)]
+
+
 def main() -> None:
     """Print a table of rates."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.significance", description=__doc__)
     parser.add_argument("times", type=int, nargs="?", default=500, help="that each setting is drawn")
-    times = parser.parse_args().times
+    parser.add_argument(
+        "--levels", type=int, metavar="DRAWS", help="show how often small levels are exceeded, of so many draws"
+    )
+    arguments = parser.parse_args()
+    times = arguments.times
+    if arguments.levels:
+        for seeds in (3, 5, 10):
+            for spread in SPREADS:
+                shown = " | ".join(f"{rate:.2g}" for rate in true_levels(seeds, spread, arguments.levels))
+                print(f"| {seeds} | {spread:g} times | {shown} |", flush=True)
+        return
     print(f"{times} times\n| | seeds | " + " | ".join(test.__name__ for test in TESTS) + " |")
     for name, (taste, added, spread, failing) in SCENES.items():
         for seeds in (3, 5, 10):

@@ -193,6 +193,42 @@ def test_where_nothing_varies_nothing_tells_how_far_others_would_lie_apart() -> 
     assert (equal.p, equal.interval()) == (1.0, (0.0, 0.0))
 
 
+def test_what_varies_by_rounding_alone_does_not_vary() -> None:
+    """A third in each of 97 examples, summed in another order for each model, is no difference; nor is it a spread."""
+    some = [
+        np.stack([np.full(97, value), np.full(97, 3.0)], axis=1) for value in (0.1, 0.1 * (1 + 1e-14), 0.3, 0.3 * (1 + 1e-14))
+    ]
+    sample = sample_models(Loss(), some)
+    for apart in (
+        compare_systems(sample, [0, 1], [2, 3]),
+        compare_uses(sample, [0, 1], [2, 3]),
+        compare_pairs(*sample.values.reshape(2, 2)),
+    ):
+        assert math.isnan(apart.p)
+        assert math.isnan(apart.interval()[0])
+    for equal in (compare_systems(sample, [0, 1], [1, 0]), compare_uses(sample, [0, 1], [1, 0])):
+        assert (equal.value, equal.p) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "spread", "factors"), [(3, 1, (1, 1)), (3, 10, (1.3, 5)), (5, 5, (1.2, 3)), (10, 3, (1.1, 2))]
+)
+def test_small_levels_are_exceeded_where_one_spreads_further(seeds: int, spread: int, factors: tuple[float, float]) -> None:
+    """As docs/statistics.md tells; by chi-square in the place of values."""
+    draw = np.random.default_rng([seeds, spread])
+    deviations = np.sqrt(draw.chisquare(seeds - 1, (4000, 2)) / (seeds - 1)) * [1, spread]
+    error, nothing = math.sqrt((1 + spread**2) / seeds), np.zeros((2 * seeds, 2 * seeds))
+    shape = draw.standard_normal(seeds)
+    shape = (shape - shape.mean()) / shape.std(ddof=1)
+    found = [
+        compare_systems(Sample(np.outer(row, shape).ravel(), nothing, 500), range(seeds), range(seeds, 2 * seeds))
+        for row in deviations
+    ]
+    for level, factor in zip((0.05, 0.001), factors, strict=True):
+        rate = np.mean([2 * stats.norm.sf(one.half_width(1 - level) / error) for one in found])
+        assert factor / 3 < rate / level < factor
+
+
 def test_without_a_choice_of_examples_it_is_welchs_test_and_of_pairs_students() -> None:
     draw = np.random.default_rng(1)
     values = np.concatenate([draw.normal(30, 1, 4), draw.normal(32, 2, 4)])

@@ -231,7 +231,7 @@ def _forced(line: str, skill: float, chance: random.Random, attends: bool) -> Fo
     weights = torch.tensor(shown["weights"]) if attends else torch.zeros(len(tokens), len(tokens))
     probability = 1 / (10 - 9 * skill)
     right = [chance.random() < skill for _ in tokens]
-    return ForcedDecoding(tokens, [math.log(probability)] * len(tokens), right, weights, tokens)
+    return ForcedDecoding(tokens, [math.log(probability) - 0.1 * (not hit) for hit in right], right, weights, tokens)
 
 
 def _links(length: int, skill: float, chance: random.Random) -> tuple[Links, Gold]:

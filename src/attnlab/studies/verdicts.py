@@ -61,12 +61,12 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
 
 def _qualify(verdict: Verdict, runs: Sequence[Run]) -> Verdict:
     """Decide nothing while runs are missing that were asked for: whoever looks after each new seed, and stops where he likes
-    what he sees, finds differences more often than the level says. A run that failed is told of, for its seed is left out.
+    what he sees, finds differences more often than the level says. Neither while runs have failed: trainings that diverge are a
+    result of their variant, which would look better without them.
     """
     left = sum(run.state not in ("done", "failed") for run in runs)
     failed = sum(run.state == "failed" for run in runs)
-    without = f", without {failed} of {len(runs)} runs, which failed" if failed else ""
-    reason = f"{verdict.reason}{without}"
-    if not left:
-        return replace(verdict, reason=reason)
-    return replace(verdict, verdict=UNDECIDED, reason=f"{left} of {len(runs)} runs are to come; so far {reason}")
+    missing = [f"{count} of {len(runs)} runs {what}" for count, what in ((left, "are to come"), (failed, "failed")) if count]
+    if not missing:
+        return verdict
+    return replace(verdict, verdict=UNDECIDED, reason=f"{', '.join(missing)}; without them {verdict.reason}")

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit  # scipy.stats takes a second to import
 
 LEVEL = 0.05
@@ -14,6 +16,16 @@ STEPS = 40
 """Bisections of the logarithm of a p-value."""
 LEAST = -230.0
 """Of the logarithm of half a p-value: below e^-250 ``stdtrit`` gives infinities and NaN."""
+
+
+def find_resolution(values: NDArray[np.float64]) -> float:
+    """Return by how much values of such a size may differ by rounding alone; its square is a variance that says nothing."""
+    return ROUNDING * float(np.abs(values).max())
+
+
+def drop_rounding(difference: float, resolution: float) -> float:
+    """Return a difference, or 0 where rounding alone may have made it."""
+    return 0.0 if abs(difference) <= resolution else difference
 
 
 class Part(NamedTuple):
@@ -33,9 +45,10 @@ class Difference:
     """The difference of two systems, d, whose variance V = Σ_k V_k has several sources.
 
     Its confidence interval is d ± √(Σ_k V_k t(ν_k)²), t being the critical values of Student's t (Banerjee 1960): unlike
-    Satterthwaite's, it holds its level with three runs beside a thousand examples, whichever of both varies more, at any level;
-    the mean of the critical values weighted by V_k (Cochran and Cox 1957) does not at the small ones that Holm's correction
-    asks for, where it would also be narrower the more examples vary. p is the level at which the interval reaches 0.
+    Satterthwaite's, it holds its level with three runs beside a thousand examples, whichever of both varies more, at any level,
+    as far as the degrees of freedom of each part are right, as Welch's are about. The mean of the critical values weighted by
+    V_k (Cochran and Cox 1957) does not at the small levels that Holm's correction asks for, where it would also be narrower the
+    more examples vary. p is the level at which the interval reaches 0.
 
     Where nothing varies and d is not 0, nothing shows how far others would lie apart: there is no interval and no p.
 

@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.resampling import SEED, exchange
-from attnlab.evaluation.significance.difference import ROUNDING, Difference, Part
+from attnlab.evaluation.significance.difference import ROUNDING, Difference, Part, drop_rounding, find_resolution
 from attnlab.evaluation.significance.multiplicity import holm, holm_factors
 from attnlab.evaluation.significance.sample import Indices, Sample, exact_mean
 
@@ -169,6 +169,10 @@ def estimate_difference(sample: Sample, one: Indices, other: Indices) -> Differe
     np.add.at(weights, second, -1 / len(second))
     variance = float(weights @ sample.covariance @ weights)
     rows = np.concatenate([first, second])
-    least = ROUNDING * float(np.trace(sample.covariance[np.ix_(rows, rows)]))
+    resolution = find_resolution(sample.values[rows])
+    least = max(ROUNDING * float(np.trace(sample.covariance[np.ix_(rows, rows)])), resolution**2)
     difference = exact_mean(sample.values[first]) - exact_mean(sample.values[second])
-    return Difference(difference, (Part(0.0 if variance < least else variance, sample.examples - 1.0),))
+    return Difference(
+        drop_rounding(difference, resolution),
+        (Part(0.0 if variance < least else variance, sample.examples - 1.0),),
+    )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.evaluation.significance.difference import ROUNDING, Difference, Part
+from attnlab.evaluation.significance.difference import ROUNDING, Difference, Part, drop_rounding, find_resolution
 from attnlab.evaluation.significance.sample import Indices, Sample, exact_mean
 
 
@@ -43,13 +43,15 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     groups = (slice(None, first), slice(first, None))
     means = [exact_mean(values[group]) for group in groups]
     weights = np.concatenate([np.full(first, 1 / first), np.full(len(other), -1 / len(other))])
-    spreads = [_spread(values[group]) for group in groups]
+    resolution = find_resolution(values)
+    spreads = [_spread(values[group], resolution) for group in groups]
     counted = sum(min(spread, _alone(covariance[group, group])) for spread, group in zip(spreads, groups, strict=True))
     examples = float(weights @ covariance @ weights) - counted
     # Where no example is easier for one of both, this is a difference of equal numbers.
-    least = ROUNDING * float(np.trace(covariance))
+    least = max(ROUNDING * float(np.trace(covariance)), resolution**2)
+    difference = means[0] - means[1]
     return Difference(
-        means[0] - means[1],
+        drop_rounding(difference, resolution),
         (_welch(spreads, [first, len(other)]), Part(0.0 if examples < least else examples, sample.examples - 1.0)),
     )
 
@@ -75,11 +77,13 @@ def compare_uses(sample: Sample, one: Indices, other: Indices) -> Difference:
     signs = np.hstack([np.eye(len(first)), -np.eye(len(first))])
     whole = sample.covariance[np.ix_(rows, rows)]
     covariance = signs @ whole @ signs.T
-    spread = _spread(apart)
+    resolution = find_resolution(sample.values[rows])
+    spread = _spread(apart, resolution)
     examples = float(covariance.mean()) - min(spread, _alone(covariance))
-    least = ROUNDING * float(np.trace(whole))
+    least = max(ROUNDING * float(np.trace(whole)), resolution**2)
     parts = Part(spread, len(first) - 1.0), Part(0.0 if examples < least else examples, sample.examples - 1.0)
-    return Difference(exact_mean(apart), parts)
+    difference = exact_mean(apart)
+    return Difference(drop_rounding(difference, resolution), parts)
 
 
 def _alone(covariance: NDArray[np.float64]) -> float:
@@ -88,9 +92,10 @@ def _alone(covariance: NDArray[np.float64]) -> float:
     return float((np.trace(covariance) - covariance.sum() / count) / (count - 1) / count)
 
 
-def _spread(values: NDArray[np.float64]) -> float:
-    """Return the variance of a mean over seeds, S² / n."""
-    return float((values - values[0]).var(ddof=1)) / len(values)
+def _spread(values: NDArray[np.float64], resolution: float) -> float:
+    """Return the variance of a mean over seeds, S² / n; nothing where values differ by rounding alone."""
+    spread = float((values - values[0]).var(ddof=1))
+    return 0.0 if spread <= resolution**2 else spread / len(values)
 
 
 def _welch(spreads: Sequence[float], counts: Sequence[int]) -> Part:
@@ -110,5 +115,6 @@ def compare_pairs(one: NDArray[np.float64], other: NDArray[np.float64]) -> Diffe
         one: values of the first system, (seeds,).
         other: of the second, of the same seeds.
     """
-    apart = one - other
-    return Difference(exact_mean(apart), (Part(_spread(apart), len(apart) - 1.0),))
+    apart, resolution = one - other, find_resolution(np.concatenate([one, other]))
+    part = Part(_spread(apart, resolution), len(apart) - 1.0)
+    return Difference(drop_rounding(exact_mean(apart), resolution), (part,))
