@@ -188,7 +188,7 @@ def test_no_step_waits_for_the_device(overrides: str, device: torch.device) -> N
 
 
 TRAINING = ["decoder=luong_feeding", "encoder=embeddings", "head=pointer_generator", "head=pointing", "head=values"]
-LOSSES = [(), ("auxiliary=coverage",), ("auxiliary=supervised",)]
+LOSSES = [(), ("auxiliary=coverage",), ("auxiliary=supervised",), ("objective.teacher_forcing.ratio=0.5",)]
 
 
 @pytest.mark.parametrize("overrides", exhaustive_but(TRAINING, [",".join(one) for one in singles()]))

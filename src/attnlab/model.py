@@ -15,6 +15,7 @@ from attnlab.errors import UserError
 from attnlab.heads import Head, TargetSpace
 from attnlab.heads.validation import validate_head
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
+from attnlab.precision import widen
 from attnlab.seeding import initialize
 
 
@@ -230,7 +231,7 @@ class Seq2Seq(nn.Module):
             Log-probabilities of the next token (batch, tokens), attention weights (batch, source_len), the state.
         """
         decoded = self.decode(tokens.unsqueeze(1), memory, state)
-        log_probabilities = torch.log_softmax(self.scores(decoded, memory).squeeze(1).float(), dim=-1)
+        log_probabilities = torch.log_softmax(widen(self.scores(decoded, memory).squeeze(1)), dim=-1)
         return log_probabilities, decoded.weights.squeeze(1), decoded.state
 
     def decode_scheduled(self, target: Tensor, memory: SourceMemory, state: DecoderState, forced: Tensor) -> DecoderOutput:

@@ -9,11 +9,17 @@ from attnlab.errors import UserError
 from sentences import served, translation
 
 
-def test_every_process_needs_something_to_validate(tmp_path: Path) -> None:
+def test_every_process_needs_something_to_validate_and_to_test(tmp_path: Path) -> None:
     data = served(translation(tmp_path))
-    count = len(data.examples("val"))
+    counts = {name: len(data.examples(name)) for name in ("val", *data.test_names)}
+    fewest = min(counts, key=lambda name: counts[name])
+    count = counts[fewest]
     data.trainer = SimpleNamespace(global_rank=count - 1, world_size=count)  # type: ignore[assignment]
-    assert len(data.val_dataloader()) == 1
-    data.trainer = SimpleNamespace(global_rank=0, world_size=count + 1)  # type: ignore[assignment]
-    with pytest.raises(UserError, match=rf"fewer examples \({count}\) than there are processes \({count + 1}\)"):
-        data.val_dataloader()
+    data.setup("fit")
+    assert len(data.val_dataloader()) >= 1
+    assert all(len(loader) >= 1 for loader in data.test_dataloader())
+    for stage, name, processes in [("fit", fewest, count + 1), ("test", data.test_names[0], 1 + counts[data.test_names[0]])]:
+        data.trainer = SimpleNamespace(global_rank=0, world_size=processes)  # type: ignore[assignment]
+        told = "validation" if name == "val" else name
+        with pytest.raises(UserError, match=rf"^{told} has fewer examples \(\d+\) than there are processes \({processes}\)"):
+            data.setup(stage)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import torch
 from lightning import LightningModule
+from lightning.pytorch.callbacks import RichProgressBar
 
 from attnlab.data.batches import Batch
 from attnlab.runs import execution
 from attnlab.runs.record import RunResult
-from attnlab.training.callbacks import MetricsRecorder, Throughput
+from attnlab.training.callbacks import MetricsRecorder, ProgressBar, Throughput
 from attnlab.training.finite import describe_origin
 from commands import TINY, Cli, cli
 from composing import model, sentences
@@ -128,3 +129,31 @@ def test_a_damaged_curve_does_not_keep_a_run_from_going_on(tmp_path: Path, caplo
     recorder.on_train_start(SimpleNamespace(ckpt_path="last.ckpt", current_epoch=3), Module())  # type: ignore[arg-type]
     assert recorder.path.read_text() == '{"epoch": 0}\n{"epoch": 2}\n'
     assert "metrics.jsonl is damaged" in caplog.text
+
+
+def test_the_progress_bar_reads_the_loss_a_few_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(RichProgressBar, "on_train_batch_end", lambda *arguments: seen.append(arguments[-1]))
+    clock = iter([10.0, 10.1, 10.4, 10.6, 10.7, 10.8, 11.2])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    bar, trainer = ProgressBar(), SimpleNamespace(is_last_batch=False)
+    for step in range(6):
+        trainer.is_last_batch = step == 5
+        bar.on_train_batch_end(trainer, None, None, None, step)  # type: ignore[arg-type]
+    assert seen == [0, 3, 5]
+
+
+def test_of_an_empty_source_no_sample_is_shown(cli: Cli, tmp_path: Path) -> None:
+    for split, lines in (("train", ["a b c", "b c", "c a b"] * 8), ("val", ["", "a b", "b a"]), ("test", ["a c"])):
+        for language in ("en", "de"):
+            (tmp_path / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    data = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
+    small = ["model.embedding_size=4", "encoder.hidden_size=2", "decoder.hidden_size=4", "tokenizer=whitespace", "logger=none"]
+    quiet = [
+        "trainer.accelerator=cpu",
+        "trainer.max_epochs=1",
+        "trainer.enable_progress_bar=false",
+        "callbacks.samples.heatmaps=2",
+    ]
+    assert cli("train", *data, *small, *quiet) == 0
+    assert sorted(path.name for path in tmp_path.glob("runs/**/heatmaps/*")) == ["val-2.png", "val-3.png"]

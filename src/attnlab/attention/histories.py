@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from attnlab.attention.mechanism import Memory, Part
 from attnlab.errors import UserError
+from attnlab.precision import widen
 
 
 class HistorySizes(NamedTuple):
@@ -242,6 +243,6 @@ class Temporal(History):
         self, state: tuple[Tensor, Tensor], logits: Tensor, weights: Tensor, query: Tensor, memory: Memory
     ) -> tuple[Tensor, Tensor]:
         total, begun = state
-        now = logits.squeeze(1).to(torch.promote_types(logits.dtype, torch.float32))
+        now = widen(logits.squeeze(1))
         total = torch.where(begun.unsqueeze(1), torch.logaddexp(total.to(now.dtype), now), now)
         return total, torch.ones_like(begun)

@@ -12,6 +12,7 @@ from attnlab.attention.noise import draw_normal
 from attnlab.attention.normalizers import Normalizer, StatelessNormalizer
 from attnlab.attention.scores import Score
 from attnlab.errors import UserError
+from attnlab.precision import widen
 
 
 class Monotonic(Normalizer):
@@ -70,7 +71,7 @@ class Monotonic(Normalizer):
     def _select(self, energies: Tensor, allowed: Tensor, before: Tensor) -> Tensor:
         """Return the (expected) weights (batch, source_len) after those of the token before."""
         # In half precision the sum of the logarithms would overflow.
-        energies = (energies + self.offset).to(torch.promote_types(energies.dtype, torch.float32))
+        energies = widen(energies + self.offset)
         if not self.training:
             chosen = (energies > 0) & allowed & (before.cumsum(1) > 0.5)
             return (chosen & (chosen.cumsum(1) == 1)).to(before.dtype)

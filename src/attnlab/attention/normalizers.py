@@ -10,6 +10,7 @@ from typing_extensions import override
 from attnlab.attention.mechanism import Memory, Part
 from attnlab.attention.noise import draw_gumbel
 from attnlab.errors import UserError
+from attnlab.precision import widen
 
 
 class Normalizer(Part, ABC):
@@ -114,7 +115,7 @@ class Softmax(StatelessNormalizer):
         if self.temperature == 1.0:
             return _mask_logits(logits, allowed).softmax(dim=-1) * allowed
         # In half precision the quotient may be infinite.
-        sharper = logits.to(torch.promote_types(logits.dtype, torch.float32)) / self.temperature
+        sharper = widen(logits) / self.temperature
         return (_mask_logits(sharper, allowed).softmax(dim=-1) * allowed).to(logits.dtype)
 
 
@@ -160,7 +161,7 @@ class Sigmoid(StatelessNormalizer):
 
     @override
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        precise = widen(logits)
         count = allowed.sum(dim=-1, keepdim=True).clamp(min=1)
         return (torch.sigmoid(precise - count.to(precise.dtype).log()) * allowed).to(logits.dtype)
 
@@ -179,7 +180,7 @@ class Entmax(StatelessNormalizer, ABC):
 
     @override
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        precise = widen(logits)
         # What lies 2 or more below the best has no weight; a fill near there keeps the package's squares finite.
         best = _mask_logits(precise, allowed).amax(dim=-1, keepdim=True)
         return (self._map((precise - best).masked_fill(~allowed, -100.0)) * allowed).to(logits.dtype)
@@ -247,7 +248,7 @@ class Hard(StatelessNormalizer):
     @override
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         # In half precision a draw may be infinite.
-        noisy = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        noisy = widen(logits)
         if self.noise and self.training:
             noisy = noisy + draw_gumbel(noisy)
         masked = _mask_logits(noisy / self.temperature, allowed)

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from attnlab.attention.mechanism import Part
 from attnlab.errors import UserError
+from attnlab.precision import wide_type
 
 
 class Region(NamedTuple):
@@ -204,5 +205,5 @@ class Gaussian(Window):
 def _scale_to_length(logits: Tensor, mask: Tensor) -> Tensor:
     """Return S · sigmoid(logits) for logits (batch, target_len, 1), S being the length of each source."""
     # Half precision does not tell distant positions apart.
-    precise = torch.promote_types(logits.dtype, torch.float32)
+    precise = wide_type(logits)
     return mask.sum(1).view(-1, 1, 1) * torch.sigmoid(logits.to(precise))

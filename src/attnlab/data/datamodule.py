@@ -34,6 +34,20 @@ class SequenceDataModule(LightningDataModule):
         self.seed = seed
 
     @override
+    def setup(self, stage: str) -> None:
+        """Look whether every process has something to be evaluated on.
+
+        Raises:
+            UserError: fewer examples than processes, each of which Lightning wants to have one.
+        """
+        for name in self.test_names if stage == "test" else ("val", *self.test_names):
+            if (count := int((self.examples(name).source.lengths > 1).sum())) < self._world_size:
+                raise UserError(
+                    f"{'validation' if name == 'val' else name} has fewer examples ({count}) than there are processes "
+                    f"({self._world_size}), each of which needs one: hold out more, or train in fewer processes"
+                )
+
+    @override
     def train_dataloader(self) -> DataLoader[Batch]:
         """Return the training batches of the epoch that Lightning tells the sampler."""
         examples = self.examples("train")
@@ -50,18 +64,8 @@ class SequenceDataModule(LightningDataModule):
 
     @override
     def val_dataloader(self) -> DataLoader[Batch]:
-        """Return the validation batches.
-
-        Raises:
-            UserError: fewer examples than processes, each of which Lightning wants to validate something.
-        """
-        examples = self.examples("val")
-        if (count := int((examples.source.lengths > 1).sum())) < self._world_size:
-            raise UserError(
-                f"validation has fewer examples ({count}) than there are processes ({self._world_size}), each of which needs "
-                "one: hold out more, or train in fewer processes"
-            )
-        return self.evaluation_loader(examples)
+        """Return the validation batches."""
+        return self.evaluation_loader(self.examples("val"))
 
     @override
     def test_dataloader(self) -> list[DataLoader[Batch]]:

@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.encoders import EncoderOutput
 from attnlab.layers.trees import select
+from attnlab.precision import widen
 
 
 class TargetSpace(NamedTuple):
@@ -79,7 +80,7 @@ class Head(nn.Module, ABC):
             labels: what is right; numbers are (labels, numbers).
             label_smoothing: probability spread evenly over all tokens.
         """
-        return cross_entropy(scores.float(), labels, label_smoothing=label_smoothing)
+        return cross_entropy(widen(scores), labels, label_smoothing=label_smoothing)
 
     def best(self, scores: Tensor, given: Tensor) -> Tensor:
         """Return the best of what may come next (batch,), as :meth:`read` reads it.

@@ -12,6 +12,7 @@ from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError
 from attnlab.heads.head import TargetSpace
 from attnlab.heads.vocabulary import VocabularyHead
+from attnlab.precision import wide_type
 
 
 class CopyMemory(NamedTuple):
@@ -81,7 +82,7 @@ class PointerGeneratorHead(VocabularyHead):
     @override
     def forward(self, decoded: DecoderOutput, memory: CopyMemory, dropout: nn.Module) -> Tensor:
         present, logits = memory.present.unsqueeze(1), super().forward(decoded, None, dropout)
-        precise = torch.promote_types(logits.dtype, torch.float32)
+        precise = wide_type(logits)
         features = torch.cat([decoded.contexts, decoded.states, decoded.embeddings], dim=-1)
         switch = self.switch(features).to(precise)
         extension = present.shape[-1] - self.targets.size

@@ -14,6 +14,7 @@ from attnlab.errors import UserError
 from attnlab.heads.head import Head, TargetSpace
 from attnlab.hints import Range
 from attnlab.layers.trees import move
+from attnlab.precision import widen
 
 
 class Criterion(ABC):
@@ -129,7 +130,7 @@ class ValueHead(Head):
 
     def split(self, written: Tensor) -> Tensor:
         """Return what is written (…, numbers · levels) as (…, numbers, levels), in single precision at least."""
-        precise = written.to(torch.promote_types(written.dtype, torch.float32))
+        precise = widen(written)
         return precise.reshape(*precise.shape[:-1], self.targets.numbers, len(self.criterion.levels))
 
     def predict(self, written: Tensor) -> Tensor:

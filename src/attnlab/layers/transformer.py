@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.attention.multihead import HeadProjections
+from attnlab.precision import wide_type
 
 
 def sinusoids(start: int, length: int, size: int, like: Tensor) -> Tensor:
@@ -22,7 +23,7 @@ def sinusoids(start: int, length: int, size: int, like: Tensor) -> Tensor:
     Returns:
         (length, size).
     """
-    precise = torch.promote_types(like.dtype, torch.float32)  # half precision cannot count beyond 2048, or 256
+    precise = wide_type(like)  # half precision cannot count beyond 2048, or 256
     positions = torch.arange(start, start + length, device=like.device, dtype=precise)
     frequencies = 10000.0 ** (-torch.arange(0, size, 2, device=like.device, dtype=precise) / size)
     angles = positions.unsqueeze(1) * frequencies

@@ -19,5 +19,5 @@ def move(tree: Any, device: torch.device) -> Any:
 
 def _send(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type == "cuda" and tensor.device.type == "cpu":
-        return tensor.pin_memory().to(device, non_blocking=True)
+        return tensor.contiguous().pin_memory().to(device, non_blocking=True)  # no view of one number can be pinned
     return tensor.to(device)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from lightning import Callback, Trainer, seed_everything
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
@@ -49,7 +49,7 @@ from attnlab.runs.weights import load_weights, write_weights
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
 from attnlab.training.arithmetic import count_multiply_adds, counted_batches
-from attnlab.training.callbacks import LossGuard, MetricsRecorder, RunContext, Throughput
+from attnlab.training.callbacks import LossGuard, MetricsRecorder, ProgressBar, RunContext, Throughput
 from attnlab.training.checkpoints import WholeCheckpointIO
 from attnlab.training.loggers import RunInfo, is_first_process, plain_logger
 from attnlab.training.memory import PeakMemory
@@ -251,7 +251,7 @@ def build_callbacks(config: Mapping[str, Any], folder: RunFolder, task: Task) ->
         validate_kind(made, f"callbacks.{name}", Callback)
         callbacks.append(made)
     if config["trainer"]["enable_progress_bar"]:
-        callbacks.append(RichProgressBar(refresh_rate=5, leave=False))
+        callbacks.append(ProgressBar())
     return callbacks
 
 

@@ -17,6 +17,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Occasion
 from attnlab.model import Seq2Seq
+from attnlab.precision import widen
 from attnlab.search import Ensemble, Hypothesis, Search, average
 from attnlab.search.search import Model
 from attnlab.tasks.task import Task
@@ -43,7 +44,7 @@ def force(model: Seq2Seq, batch: Batch) -> Forced:
     memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
     decoded = model.decode(batch.target[:, :-1], memory, state)
     scores = model.scores(decoded, memory, batch.positions)
-    precise = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    precise = widen(scores)
     return Forced(torch.log_softmax(precise, dim=-1), decoded.weights)
 
 

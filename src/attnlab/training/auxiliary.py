@@ -10,6 +10,7 @@ from typing_extensions import override
 from attnlab.attention import Attention, AttentionMechanism
 from attnlab.attention.normalizers import Normalizer, Uniform
 from attnlab.errors import UserError
+from attnlab.precision import widen
 
 
 class AuxiliaryLoss(ABC):
@@ -98,7 +99,7 @@ class CoverageLoss(AuxiliaryLoss):
 
     @override
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
-        weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
+        weights = widen(weights)
         before = weights.cumsum(dim=1) - weights
         looked = torch.minimum(weights, before).sum(dim=-1)
         return (looked * real).sum() / real.sum().clamp(min=1)
@@ -132,5 +133,5 @@ class SupervisedLoss(AuxiliaryLoss):
     def __call__(self, weights: Tensor, real: Tensor, links: Tensor | None) -> Tensor:
         assert links is not None, "the task was asked for links"
         # A sparse normalizer gives linked tokens no weight at all, whose logarithm no optimizer survives.
-        logarithms = weights.float().clamp(min=1e-6).log()
+        logarithms = widen(weights).clamp(min=1e-6).log()
         return -(links * logarithms).sum() / self.counted(real, links).sum().clamp(min=1)

@@ -2,16 +2,18 @@
 
 import json
 import logging
+import math
 import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger, WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_only
@@ -230,6 +232,26 @@ class LossGuard(Callback):
         raise FloatingPointError(f"{at}: a lower learning rate or stronger clipping of gradients may help")
 
 
+class ProgressBar(RichProgressBar):
+    """Shows the steps and the loss of a training, a few times a second: to read the loss is to wait for the device."""
+
+    INTERVAL: ClassVar[float] = 0.5
+    """Seconds between two looks."""
+
+    def __init__(self) -> None:
+        super().__init__(leave=False)
+        self._looked = -math.inf
+
+    @override
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
+    ) -> None:
+        now = time.monotonic()
+        if now - self._looked >= self.INTERVAL or trainer.is_last_batch:
+            self._looked = now
+            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+
+
 COLUMNS = (EXAMPLE, "source", "reference", "prediction")
 """Of the tables of samples."""
 
@@ -267,7 +289,8 @@ class Samples(Callback):
     def _predict(self, trainer: Trainer, pl_module: SequenceModule) -> None:
         examples = pl_module.data.examples("val")
         divisions = list(pl_module.task.divisions("val").values()) or [range(len(examples))]
-        in_turn = (index for row in zip_longest(*divisions) for index in row if index is not None)
+        lengths = examples.source.lengths  # of an empty source nothing is predicted
+        in_turn = (index for row in zip_longest(*divisions) for index in row if index is not None and lengths[index] > 1)
         batch = examples[list(islice(in_turn, self.examples))].to(pl_module.device)
         self.last = pl_module.predictor.search_batch(batch, examples)
         rows = [[trainer.current_epoch, *row] for row in self._rows(pl_module)]
