@@ -76,16 +76,16 @@ def no_class(path: str) -> UserError:
     return UserError(f"{path} has no _target_: name its class there, or choose an option of the group")
 
 
-def nearest(name: str, known: Iterable[object], intro: str = "there is") -> str:
+def nearest(name: object, known: Iterable[object], intro: str = "there is") -> str:
     """Return a hint at what was meant by a name that is not known.
 
     Args:
-        name: the one that is not.
+        name: the one that is not; of a config it may be a number.
         known: those that are.
         intro: of their list, where none of them is near.
     """
     names = sorted(map(str, known))
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(str(name), names, n=1)
     joint = "; " if any("," in other for other in names) else ", "
     return f"did you mean {near[0]!r}?" if near else f"{intro} {joint.join(names) or 'none'}"
 

@@ -117,7 +117,7 @@ def test_a_sweep_of_which_one_variant_cannot_be_built_trains_nothing(
 @pytest.mark.parametrize(
     ("override", "told"),
     [
-        ("monitor=val/blue", "no key 'val/blue' in 'monitor': did you mean 'val/bleu'?"),
+        ("monitor=val/blue", "there is no 'val/blue' to monitor: did you mean 'val/bleu'?"),
         ("trainer.accelerator=gup", "trainer.accelerator: there is no 'gup', did you mean 'gpu'?"),
         ("trainer.max_time=soon", "trainer.max_time: `Timer(duration='soon')` is not a valid duration"),
     ],

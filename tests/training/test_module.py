@@ -122,7 +122,7 @@ def test_an_empty_source_is_measured_by_a_run_as_attnlab_evaluate_measures_it(cl
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["scheduler=plateau", "scheduler.monitor=val/blue"], "no key 'val/blue' in 'monitor': did you mean 'val/bleu'?"),
+        (["scheduler=plateau", "scheduler.monitor=val/blue"], "there is no 'val/blue' to monitor: did you mean 'val/bleu'?"),
         (["scheduler=plateau", "scheduler.monitor=val/bleu"], "the schedule's mode is min, but higher is better for val/bleu"),
         (["scheduler=cosine", "scheduler.interval=step"], "scheduler.duration is the number of epochs"),
         (["trainer.precision=16-mixed", "optimizer.fused=true"], "optimizer.fused=false"),

@@ -333,6 +333,9 @@ def _one_line(error: BaseException) -> str:
     if missing := re.match(r"Interpolation key '(.+?)' not found full_key: (\S+)", told):
         key, taken = missing[2], missing[1]
         return f"{key} takes its value from {taken}, which this config has not: choose another option, or a task that has it"
+    if headless := re.match(r"In '(.+?)': Could not override '(.+?)'\. No match in the defaults list\.", told):
+        place, group = headless.groups()
+        return f"{place} chooses another {group}, where none is chosen: begin the file with defaults: [train, ...]"
     absent = re.match(r"Could not override '((.+)/.+?)'\. No match in the defaults list\. To append", told)
     if absent:  # Hydra's own advice, to append it, would give a key that nothing reads
         part, group = absent.groups()

@@ -58,7 +58,9 @@ def path_part(value: object, key: str = "") -> str:
     Raises:
         UserError: it cannot be one, or would lead elsewhere.
     """
-    if not re.fullmatch(r"\w[\w .,=+@-]{0,99}", text := str(value)):
+    text = str(value)
+    checked = text.removeprefix("-") if key == "seed" else text  # a negative seed is refused where numbers are
+    if not re.fullmatch(r"\w[\w .,=+@-]{0,99}", checked):
         raise UserError(
             f"{key and f'{key}: '}{text[:40]!r} cannot be part of a path, as names and seeds are: take letters, digits and any "
             "of _ . , = + @ - and spaces, at most 100, a letter or a digit first"

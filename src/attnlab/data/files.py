@@ -150,8 +150,13 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise _encoding_error(path, error.object.count(b"\n", 0, error.start) + 1, error) from error
     if not text.strip():
-        raise UserError(f"{path} is empty")
+        raise blank_file(path)
     return [line.strip() for line in text.removesuffix("\n").split("\n")]
+
+
+def blank_file(path: Path) -> UserError:
+    """Tell of a file without a word in it."""
+    return UserError(f"{path} is empty, or has empty lines alone")
 
 
 def _encoding_error(path: Path, line: int, error: UnicodeDecodeError) -> UserError:

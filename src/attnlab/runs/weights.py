@@ -54,7 +54,8 @@ def load_weights(path: Path, model: nn.Module) -> None:
         found = {name: value.shape for name, value in state.items()}
     except DAMAGE as error:
         kind = "weights" if path.suffix == Path(WEIGHTS).suffix else "checkpoint"
-        raise UserError(f"{path} is damaged, or no {kind} of attnlab ({type(error).__name__}: {brief(error)})") from error
+        told = f"{path} is damaged, or no {kind} of attnlab ({type(error).__name__}: {brief(error)})"
+        raise UserError(f"{told}: choose another file, or start the run again, which makes it anew") from error
     expected = {name: value.shape for name, value in model.state_dict().items()}
     if expected != found:
         differing = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))

@@ -72,10 +72,11 @@ def match_sizes(plan: "Plan", tasks: "TaskStore") -> "Plan":
     if match is None or not plan.runs:
         return plan
     first = {run.variant: run for run in reversed(plan.runs)}
+    labels = dict(zip((run.variant for run in plan.runs), plan.labels, strict=True))
     target = match.parameters or _count_baseline(plan, tasks)
     sizes: dict[tuple[str, ...], int] = {}
     for variant, run in first.items():
-        name = " ".join(variant) or "default"
+        name = labels[variant]
         begin = find_value(plan.config(run), match.key, "study.match.key", name)
         if not is_whole(begin) or begin < 1:
             raise UserError(f"study.match.key: {match.key} is {begin!r}, which is no size")

@@ -357,9 +357,7 @@ def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
 def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
     """Return the node of a study, having checked it; ``known`` are the metrics of its config."""
     if not isinstance(given, Mapping):
-        raise UserError(
-            f"study holds keys such as question and baseline, and is not {given!r}: does its file begin with train?"
-        )
+        raise UserError(f"study holds keys such as question, and is not {given!r}: does its file begin with train?")
     study: dict[str, Any] = {**dict.fromkeys(KEYS), **given}
     for key in study:
         if key not in KEYS:
@@ -369,6 +367,8 @@ def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
         raise UserError(f"study.question is text, not {study['question']!r}")
     if isinstance(metrics, list) and (unknown := [str(name) for name in metrics if str(name) not in known]):
         raise UserError(f"study.metrics: there is no {unknown[0]!r}, {nearest(unknown[0], known)}")
+    if isinstance(metrics, list) and (twice := {str(name) for name in metrics if metrics.count(name) > 1}):
+        raise UserError(f"study.metrics names {twice.pop()} more than once: once is enough")
     if metrics is not None and not (isinstance(metrics, list) and metrics):
         raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {metrics}")
     if study["significance"] is None:

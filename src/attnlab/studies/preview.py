@@ -117,7 +117,7 @@ def _check_configs(plan: Plan, tasks: TaskStore) -> None:
     tuned = plan.settings["tune"]["trials"][0]
     for variant, config in configs.items():
         for key in tuned:
-            find_value(config, key, f"study.tune.keys.{key}", " ".join(variant) or "default")
+            find_value(config, key, f"study.tune.keys.{key}", labels[variant])
     for run in plan.trials.runs:
         if _is_looked_at(run, plan.trials):
             plan.trials.config(run)

@@ -17,7 +17,7 @@ from attnlab.data.batches import Batch
 from attnlab.data.datamodule import SequenceDataModule
 from attnlab.data.examples import Examples
 from attnlab.decoders import DecoderOutput, DecoderState
-from attnlab.errors import UserError, unknown_key
+from attnlab.errors import UserError, nearest
 from attnlab.evaluation.evidence import Evidence, ExampleResult, take_division
 from attnlab.evaluation.metric import Metric, metric_errors
 from attnlab.layers.trees import move
@@ -342,7 +342,7 @@ def monitored_metric(monitor: str, metrics: Mapping[str, Metric]) -> Metric:
     """
     known = {f"val/{name}": m for name, m in metrics.items() if m.is_due("epoch") and m.higher_is_better is not None}
     if monitor not in known:
-        raise unknown_key(monitor, known, "monitor")
+        raise UserError(f"there is no {monitor!r} to monitor: {nearest(monitor, known)}")
     return known[monitor]
 
 

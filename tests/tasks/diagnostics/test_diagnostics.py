@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,35 @@ def problems(name: str, *overrides: str) -> SymbolProblems:
 
 def task(name: str, *overrides: str) -> Diagnostics:
     return Diagnostics(problems(name, *overrides), BatchOptions(), {}, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(SymbolProblems):
+    """Draws whatever it is told to."""
+
+    made: Any = None
+
+    def draw(self, generator: np.random.Generator, length: int) -> SymbolProblem:
+        drawn: SymbolProblem = self.made(length)
+        return drawn
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda n: ([0] * n, [0], [0]), "Drawn draws a tuple, not a SymbolProblem"),
+        (lambda n: SymbolProblem([], [0], [0]), "Drawn draws a problem without a source"),
+        (lambda n: SymbolProblem([0] * n, [], []), "Drawn draws a problem without an answer"),
+        (lambda n: SymbolProblem([0] * n, [26], [0]), "Drawn draws the symbol 26: there are 26, which count from 0"),
+        (lambda n: SymbolProblem([-1] * n, [0], [0]), "Drawn draws the symbol -1"),
+        (lambda n: SymbolProblem([0] * n, [0, 0], [0]), "Drawn draws 1 origins for 2 symbols of an answer"),
+        (lambda n: SymbolProblem([0] * n, [0], [n]), "and the source has . symbols, from 0 on"),
+        (lambda n: 1 // 0, r"a problem of Drawn cannot be computed: ZeroDivisionError: .* \(test_diagnostics.py, line \d+\)"),
+    ],
+)
+def test_a_problem_that_nothing_could_learn_is_refused(made: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Drawn(min_length=3, max_length=9, made=made).load()
 
 
 def words(data: SymbolProblems, symbols: list[int]) -> list[str]:

@@ -15,7 +15,7 @@ from attnlab.data.examples import Examples
 from attnlab.data.links import GoldLinks
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, END, EOS, RESERVED
-from attnlab.errors import UserError
+from attnlab.errors import UserError, attempt
 from attnlab.hints import Range
 from attnlab.seeding import derive_seed
 
@@ -126,13 +126,29 @@ class SymbolProblems(ABC):
 
     def _draw_new(self, generator: np.random.Generator, length: int, seen: set[tuple[int, ...]]) -> SymbolProblem:
         for _ in range(TRIES):
-            problem = self.draw(generator, length)
+            with attempt(f"a problem of {type(self).__name__}", self):
+                problem = self.draw(generator, length)
+                self._check(problem)
             if tuple(problem.source) not in seen:
                 return problem
         raise UserError(
             f"nearly all problems of {length} {self.unit} are in the training set: raise min_length or symbols, or lower "
             "train_size"
         )
+
+    def _check(self, problem: object) -> None:
+        """Refuse what no model could read or write, and what no attention could look at."""
+        name, count = type(self).__name__, len(self.names)
+        if not isinstance(problem, SymbolProblem):
+            raise UserError(f"{name} draws a {type(problem).__name__}, not a SymbolProblem(source, answer, origins)")
+        if not problem.source or not problem.answer:
+            raise UserError(f"{name} draws a problem without {'a source' if problem.answer else 'an answer'}")
+        if wrong := [symbol for symbol in (*problem.source, *problem.answer) if not 0 <= symbol < count]:
+            raise UserError(f"{name} draws the symbol {wrong[0]}: there are {count}, which count from 0")
+        if len(problem.origins) != len(problem.answer):
+            raise UserError(f"{name} draws {len(problem.origins)} origins for {len(problem.answer)} symbols of an answer")
+        if wrong := [origin for origin in problem.origins if not 0 <= origin < len(problem.source)]:
+            raise UserError(f"{name} draws the origin {wrong[0]}, and the source has {len(problem.source)} symbols, from 0 on")
 
 
 class SymbolExamples(Examples):

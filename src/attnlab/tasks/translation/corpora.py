@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, Protocol
 from typing_extensions import override
 
 from attnlab.data.contents import hash_content
-from attnlab.data.files import LineReader
+from attnlab.data.files import LineReader, blank_file
 from attnlab.data.pharaoh import Gold, check_inside, parse_links, split_words
 from attnlab.errors import UserError
 from attnlab.tasks.translation.annotations import Annotation
@@ -305,6 +305,8 @@ class PairFiles:
         Raises:
             UserError: a file that is damaged or empty, files of unequal length, or a link between words that are not there.
         """
+        if self.source == self.target:
+            _warn_once(f"{self.source} is both source and target: what is learned from it is to copy")
         readers = [LineReader(path) for path in (self.source, self.target, self.alignments) if path]
         left_out = 0
         for lines in zip_longest(*readers):  # to the end of each: the message tells how long it is
@@ -330,7 +332,7 @@ class PairFiles:
     def _check(self, readers: Sequence[LineReader]) -> None:
         for reader in readers:
             if reader.is_blank:
-                raise UserError(f"{reader.path} is empty")
+                raise blank_file(reader.path)
         source, target, *rest = [reader.count for reader in readers]
         if source != target:
             raise UserError(
