@@ -318,3 +318,14 @@ def test_a_study_is_what_its_plan_says(folder: Path) -> None:
     study = collect(folder)
     assert (study.axis, study.baseline, study.count("done"), study.count("failed")) == ("attention", "none", 7, 1)
     assert study.plan.question.startswith("What does <attention>")
+
+
+@pytest.mark.parametrize(("seeds", "told"), [(3, True), (10, False)])
+def test_stars_of_few_seeds_that_spread_unlike_are_named(seeds: int, told: bool, tmp_path: Path) -> None:
+    """Of one variant every seed has all words right."""
+    skills = {"attention=none": 0.4, "attention=additive": 0.8, "attention=dot": 1.0}
+    folder = write_study(tmp_path / "unlike", skills=skills, seeds=range(1, seeds + 1), states={})
+    notes = [str(note) for note in compare_variants(collect(folder)).notes]
+    found = [note for note in notes if "5 times as far apart" in note]
+    assert len(found) == told
+    assert all("dot on test" in note and "additive" not in note for note in found)

@@ -6,7 +6,10 @@ from itertools import chain
 from statistics import mean
 from typing import Any
 
+import numpy as np
+
 from attnlab.config import WITHOUT_EFFECT, targets, without_keys
+from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.runs.record import batch_limits
 from attnlab.source import package_code
 from attnlab.studies.calibration import tell_published
@@ -21,6 +24,9 @@ from attnlab.studies.table import Note
 
 SEEDS = ("seed", "data.seed")
 """Keys in which the runs of a variant differ, and no variants do."""
+
+FEW_SEEDS, UNLIKE = 10, 5
+"""Of fewer seeds than this a star is doubted where deviations differ by this factor; see docs/statistics.md."""
 
 ReadConfig = Callable[[], Mapping[str, Any]]
 """Reads the config of a run, where it matters: of 500 runs that takes a second."""
@@ -43,6 +49,7 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
         *describe(study, inference),
         *map(Note, _of_pairs(study, inference)),
         *_of_calibration(study, inference),
+        *map(Note, describe_spreads(inference)),
         *_of_equal_time(study),
         *_of_costs(study),
         *map(Note, _of_match(study)),
@@ -63,6 +70,22 @@ def _of_pairs(study: Study, inference: Inference) -> Iterator[str]:
     made = {found.pairs_share for found in inference.against.values() if isinstance(found, Contrast)}
     if inference.significance == "seeds" and "training" in made:
         yield "variants that differ in their search alone share their trainings: runs of one seed are one model, and so a pair"
+
+
+def describe_spreads(inference: Inference) -> Iterator[str]:
+    """Name the stars of few seeds between variants that spread so differently that small levels are exceeded."""
+    told = []
+    for (test, label), p in inference.corrected.items():
+        contrast = inference.against[test, label]
+        if isinstance(contrast, Contrast) and contrast.pairs_share is None and max(contrast.seeds) < FEW_SEEDS:
+            least, most = sorted(float(np.std(scores, ddof=1)) for scores in contrast.scores)
+            if p < LEVEL and most >= UNLIKE * least:
+                told.append(f"{label} on {test}")
+    if told and inference.significance == "seeds":
+        yield (
+            f"one variant's seeds lie {UNLIKE} times as far apart as the other's, or more, in the stars of {', '.join(told)}: "
+            "where that is so, few seeds give more stars than p says"
+        )
 
 
 def _of_metrics(study: Study) -> Iterator[Note]:
