@@ -84,7 +84,7 @@ def describe_spreads(inference: Inference) -> Iterator[str]:
     if told and inference.significance == "seeds":
         yield (
             f"one variant's seeds lie {UNLIKE} times as far apart as the other's, or more, in the stars of {', '.join(told)}: "
-            "where that is so, few seeds give more stars than p says"
+            "where that is so, few seeds may give more stars than p says"
         )
 
 
