@@ -127,7 +127,7 @@ def test_an_empty_source_is_measured_by_a_run_as_attnlab_evaluate_measures_it(cl
         (["scheduler=cosine", "scheduler.interval=step"], "scheduler.duration is the number of epochs"),
         (["trainer.precision=16-mixed", "optimizer.fused=true"], "optimizer.fused=false"),
         (["monitor=val/blue"], "did you mean 'val/bleu'?"),
-        (["monitor=val/length_ratio"], "no key 'val/length_ratio'"),
+        (["monitor=val/length_ratio"], "there is no 'val/length_ratio' to monitor"),
         (["head=pointer_generator", "objective.label_smoothing=0.1"], "objective: label smoothing"),
     ],
 )
