@@ -49,7 +49,7 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
         *describe(study, inference),
         *map(Note, _of_pairs(study, inference)),
         *_of_calibration(study, inference),
-        *map(Note, describe_spreads(inference)),
+        *map(Note, _of_spreads(inference)),
         *_of_equal_time(study),
         *_of_costs(study),
         *map(Note, _of_match(study)),
@@ -72,16 +72,16 @@ def _of_pairs(study: Study, inference: Inference) -> Iterator[str]:
         yield "variants that differ in their search alone share their trainings: runs of one seed are one model, and so a pair"
 
 
-def describe_spreads(inference: Inference) -> Iterator[str]:
+def _of_spreads(inference: Inference) -> Iterator[str]:
     """Name the stars of few seeds between variants that spread so differently that small levels are exceeded."""
     told = []
-    for (test, label), p in inference.corrected.items():
+    for (test, label), p in inference.corrected.items() if inference.significance == "seeds" else ():
         contrast = inference.against[test, label]
         if isinstance(contrast, Contrast) and contrast.pairs_share is None and max(contrast.seeds) < FEW_SEEDS:
             least, most = sorted(float(np.std(scores, ddof=1)) for scores in contrast.scores)
             if p < LEVEL and most >= UNLIKE * least:
                 told.append(f"{label} on {test}")
-    if told and inference.significance == "seeds":
+    if told:
         yield (
             f"one variant's seeds lie {UNLIKE} times as far apart as the other's, or more, in the stars of {', '.join(told)}: "
             "where that is so, few seeds may give more stars than p says"
