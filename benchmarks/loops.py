@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 from attnlab.config import build
 from attnlab.data.batches import Batch
 from attnlab.model import Seq2Seq
+from attnlab.precision import widen
 from attnlab.training import SequenceModule
 from attnlab.training.callbacks import LossGuard, Throughput
 from benchmarks.figures import Contestant, rate
@@ -123,7 +124,7 @@ def batch_loss(model: nn.Module, batch: Batch) -> Tensor:
     assert isinstance(model, Seq2Seq)
     memory, state = model.encode(batch.source, batch.source_lengths)
     scores = model.scores(model.decode(batch.target[:, :-1], memory, state), memory, batch.positions)
-    return cross_entropy(scores.float(), batch.real_labels)
+    return cross_entropy(widen(scores), batch.real_labels)
 
 
 def stepwise_loss(model: Seq2Seq, example: Batch) -> Tensor:

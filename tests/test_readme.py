@@ -39,6 +39,9 @@ def written(start: str, folder: Path) -> None:
     path.write_text(block)
 
 
+EXAMPLES = re.findall(r"^# (my\w+\.py|myconf/\S+\.yaml)$", "".join(blocks("python") + blocks("yaml")), re.M)
+
+
 def shown_commands(text: str = MANUAL) -> list[str]:
     """Every command line of attnlab on a page, without its comment."""
     lines = "".join(blocks("", text)).replace("\\\n", " ").splitlines()
@@ -73,6 +76,17 @@ def test_a_task_of_ones_own(
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"12-30\n"), isatty=lambda: False))
     assert cli("translate", "--trust", str(run)) == 2
     assert "line 1: '12-30' is no sum, which is like 12+30" in capsys.readouterr().err
+
+
+@pytest.mark.exhaustive
+def test_a_problem_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in ("myproblem.py", "myconf/data/every_second.yaml"):
+        written(file, tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (command,) = [shlex.split(command) for command in shown_commands() if "data=every_second" in command]
+    tiny = [override.replace("data.", "+data.") for override in OF_ANY_TASK]
+    assert cli(*command[2:], *tiny, "logger=none") == 0
+    assert len(list(tmp_path.glob("runs/second/attention=*/*/result.json"))) == 2
 
 
 def test_a_metric_of_another_package(tmp_path: Path) -> None:
@@ -148,15 +162,7 @@ def test_every_command_that_is_shown_is_one() -> None:
 def test_every_config_that_is_shown_composes(
     command: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parts = ("metrics/mine", "callbacks/norm", "logger/table", "task/addition", "data/sums")
-    options = ("attention/score/distance", "attention/distance", *parts)
-    for name in (
-        "myscores.py",
-        "mymetrics.py",
-        "mycallbacks.py",
-        "mytask.py",
-        *(f"myconf/{option}.yaml" for option in options),
-    ):
+    for name in EXAMPLES:
         written(name, tmp_path)
     words = shlex.split(command.removeprefix("PYTHONPATH=. "))[1:]
     assert cli(*words, *([] if "--help" in words else ["--cfg", "job"])) == 0

@@ -45,7 +45,10 @@ def test_search_properties(overrides: tuple[str, ...]) -> None:
         for row, length in enumerate(lengths.tolist()):
             own, size = source[row : row + 1, :length], lengths[row : row + 1]
             alone = search(made, own, size, bos=BOS, eos=EOS, copy_ids=copy_ids(own))[0]
-            assert [h.tokens for h in found[row]] == [h.tokens for h in alone]
+            for ours, other in zip(found[row], alone, strict=True):
+                # The orders of an output are equally likely where a decoder does not read it: rounding ranks them.
+                tied = ours.log_probability == pytest.approx(other.log_probability, abs=1e-6)
+                assert ours.tokens == other.tokens or (tied and sorted(ours.tokens) == sorted(other.tokens))
             for hypothesis in found[row]:
                 assert hypothesis.tokens[-1] == EOS
                 assert EOS not in hypothesis.tokens[:-1]
