@@ -40,6 +40,11 @@ def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
     return config.resolve(config.compose("train", overrides, [CONF]).config)
 
 
+def few_examples(*overrides: str) -> list[str]:
+    """Overrides by which generated data have eight examples in every set."""
+    return [f"data.{key}=8" for key in composed(*overrides)["data"] if key.endswith("_size")]
+
+
 def assembled(*overrides: str) -> dict[str, Any]:
     """The config of a small model; what options of parts alone choose is put together from each, composed once.
 

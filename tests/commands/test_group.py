@@ -13,7 +13,7 @@ from attnlab import commands
 from attnlab.commands import main, verbs
 from attnlab.errors import BusyError, StoppedError, UserError
 from attnlab.runs import reproduction
-from commands import Cli, cli
+from commands import FEW_PAIRS, Cli, cli
 from conftest import ROOT
 from studies.folders import write_study
 
@@ -120,7 +120,10 @@ MISTAKES = {
     "empty report": (["report", "."], "no run below"),
     "reproduction": (["reproduce", "."], "holds no finished run"),
     "sweep": (["train", "--dry-run", "seed=1,2"], "several values of a key are a sweep: add -m"),
-    "devices": (["train", "trainer.accelerator=cpu", "trainer.devices=1000"], "trainer.devices=1000 starts as many processes"),
+    "devices": (
+        ["train", *FEW_PAIRS, "trainer.accelerator=cpu", "trainer.devices=1000"],
+        "trainer.devices=1000 starts as many processes",
+    ),
     "two names": (["train", "-m", "name=a,b"], "name is what a whole sweep is called: it has one value"),
 }
 

@@ -5,15 +5,14 @@ from pathlib import Path
 import pytest
 
 from attnlab.runs.assembly import build_task
-from composing import settled
+from composing import few_examples, settled
 from conftest import options
 
 
 @pytest.mark.parametrize("name", options("task"))
 def test_lines_of_text_are_made_once(name: str, tmp_path: Path) -> None:
     """They are asked for an example at a time, in a loop over all examples."""
-    sizes = [f"data.{split}_size=8" for split in ("train", "val", "test")]
-    task = build_task(settled(f"task={name}", *sizes, f"cache_dir={tmp_path}"))
+    task = build_task(settled(f"task={name}", *few_examples(f"task={name}"), f"cache_dir={tmp_path}"))
     task.prepare()
     examples = task.examples("val")
     assert examples.sources is examples.sources

@@ -26,7 +26,7 @@ from attnlab.tasks.questions.answers import AnswerModel
 from attnlab.tasks.questions.frontends import SentenceFrontend
 from attnlab.tasks.questions.metrics import MeanError, SolvedTasks, SupportFound, TaskAccuracy
 from commands import OF_ANY_TASK, Cli, cli
-from composing import settled
+from composing import few_examples, settled
 
 __all__ = ["cli"]
 
@@ -289,8 +289,7 @@ def test_mistakes_are_told_before_the_training(
 def test_a_decoder_that_writes_one_token_tells_of_longer_targets(
     data: str, expected: bool, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    sizes = [f"data.{split}_size=4" for split in ("train", "val", "test")]
-    config = settled(data, *sizes, "decoder=answer", f"cache_dir={tmp_path}")
+    config = settled(data, *few_examples(data), "decoder=answer", f"cache_dir={tmp_path}")
     task = build_task(config)
     task.prepare()
     build_module(config, task, build_model(config, task))
