@@ -47,7 +47,7 @@ def test_search_properties(overrides: tuple[str, ...]) -> None:
             alone = search(made, own, size, bos=BOS, eos=EOS, copy_ids=copy_ids(own))[0]
             for ours, other in zip(found[row], alone, strict=True):
                 # The orders of an output are equally likely where a decoder does not read it: rounding ranks them.
-                tied = ours.log_probability == pytest.approx(other.log_probability, abs=1e-6)
+                tied = ours.log_probability == pytest.approx(other.log_probability, abs=1e-5)
                 assert ours.tokens == other.tokens or (tied and sorted(ours.tokens) == sorted(other.tokens))
             for hypothesis in found[row]:
                 assert hypothesis.tokens[-1] == EOS
