@@ -1,12 +1,13 @@
 """Properties of every composition of encoder, attention and decoder that conf/ allows."""
 
 import re
+from typing import Any
 
 import pytest
 import torch
 
 from attnlab.attention.noise import NOISE
-from attnlab.attention.scores import General
+from attnlab.attention.scores import Additive, General
 from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError
 from attnlab.layers.frontend import SourceFrontend, TokenFrontend
@@ -203,6 +204,20 @@ def test_a_part_inside_is_no_copy_of_one_around() -> None:
     nested = model("attention=intra_decoder", "attention@attention.inner=intra_decoder").decoder.attention
     pairs = zip(nested.past_score.parameters(), nested.inner.past_score.parameters(), strict=True)
     assert not any(torch.equal(outer, inner) for outer, inner in pairs)
+
+
+def test_what_normalises_over_a_batch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Normalised(Additive):
+        def __init__(self, query_size: int, memory_size: int, **settings: Any) -> None:
+            super().__init__(query_size, memory_size, **settings)
+            self.norm = torch.nn.BatchNorm1d(query_size)
+
+        def forward(self, query: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+            return super().forward(self.norm(query.transpose(1, 2)).transpose(1, 2), keys)
+
+    monkeypatch.setattr("attnlab.attention.scores.Additive", Normalised)
+    with pytest.raises(UserError, match=r"decoder.attention.score.norm normalises over a batch"):
+        model("decoder=luong", "attention=additive")
 
 
 @pytest.mark.parametrize("decoder", ["luong", "bahdanau", "gnmt", "plain"])

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from attnlab.attention import Attention, AttentionFactory, Part
 from attnlab.decoders import Decoder, DecoderOutput, DecoderState
@@ -85,6 +86,7 @@ class Seq2Seq(nn.Module):
         self._check_language()
         self._check_kernel()
         self._check_entities()
+        self._check_statistics()
         self.dropout = nn.Dropout(dropout)
         self.memory_dropout = nn.Dropout(memory_dropout)
         initialize(self, seed)
@@ -96,7 +98,7 @@ class Seq2Seq(nn.Module):
         only = next((part.source_length for part in parts if part.source_length), None)
         first, second = (length + self.decoder.tied_entities for length in LENGTHS)
         longest = only or min(first, self.max_source_length or first)
-        encoded = validate_encoder(self.encoder, self.source_frontend.size, (longest, only or min(second, longest - 1)))
+        encoded = validate_encoder(self.encoder, self.source_frontend.size, (longest, only or max(min(second, longest - 1), 1)))
         validate_head(self.head, encoded, validate_decoder(self.decoder, encoded, self.target_frontend.size))
 
     def _check_source(self) -> None:
@@ -141,6 +143,14 @@ class Seq2Seq(nn.Module):
             raise UserError(
                 f"{tied} slots are tied to the entities that sources begin with, of which there are {there or 'none'}: name as "
                 "many entities as there are slots"
+            )
+
+    def _check_statistics(self) -> None:
+        shared = (name for name, part in self.named_modules() if isinstance(part, _BatchNorm))
+        if name := next(shared, None):
+            raise UserError(
+                f"{name} normalises over a batch, so that it sees other sources, padding, and tokens that are not written yet: "
+                "take a torch.nn.LayerNorm"
             )
 
     def _tie(self, tied_embeddings: str) -> None:

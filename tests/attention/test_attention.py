@@ -62,7 +62,7 @@ REFUSED = [
 def test_any_two_parts_go_together_or_say_why_not(chosen: dict[str, str]) -> None:
     size = 8 if chosen.get("keys") == "split" else 4
     if any(one in chosen.items() and other in chosen.items() for one, other in REFUSED):
-        with pytest.raises(UserError, match=r"does not look at keys|normalises its keys|ignores the score|makes equal weights"):
+        with pytest.raises(UserError, match=r"does not look at keys|project its keys|ignores the score|makes equal weights"):
             attention(memory_size=size, **chosen)
         return
     ours = attention(memory_size=size, **chosen)

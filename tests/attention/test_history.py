@@ -151,3 +151,28 @@ def test_coverage_beside_a_bilinear_score_is_a_longer_encoder_state() -> None:
         logits = (query[:, t : t + 1] @ longer @ torch.cat([states, covered], -1).transpose(1, 2)).squeeze(1)
         torch.testing.assert_close(weights[:, t], logits.softmax(-1), rtol=0, atol=1e-12)
         covered = covered + weights[:, t].unsqueeze(-1)
+
+
+@pytest.mark.parametrize("name", ["coverage_sum", "coverage_linguistic"])
+def test_coverage_in_half_precision_goes_on_growing(name: str) -> None:
+    made = attention(score="additive", history=name).to(torch.bfloat16)
+    queries, embeddings, states = (tensor.detach() for tensor in inputs(1, 600, 200))
+    memory = made.memory(states.bfloat16(), torch.ones(1, 200, dtype=torch.bool))
+    query = Query(queries.bfloat16(), embeddings.bfloat16())
+    with torch.no_grad():
+        _, weights, state = made(query, memory, made.start(memory))
+    fertility = 1 if memory.history is None else memory.history[0, :, 0].float()
+    torch.testing.assert_close(state.history[0, :, 0], weights[0].float().sum(0) / fertility, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "history", "reads"),
+    [("softmax", "none", False), ("softmax", "coverage_neural", True), ("mocha", "none", True), ("differential", "none", True)],
+)
+def test_a_cancelled_query_is_read_where_something_else_reads_it(normalizer: str, history: str, reads: bool) -> None:
+    settings = {"chunk": part("normalizer", "uniform"), "noise": 0.0} if normalizer == "mocha" else {}
+    made = attention(score="linear", normalizer=part("normalizer", normalizer, **settings), history=history).train()
+    queries, embeddings, states = (tensor.detach() for tensor in inputs())
+    memory = made.memory(states, torch.ones(states.shape[:2], dtype=torch.bool))
+    weights = [made(Query(asked, embeddings), memory, made.start(memory)).weights for asked in (queries, -queries)]
+    assert made.reads_query == reads == (not torch.allclose(*weights))

@@ -156,6 +156,18 @@ def test_the_context_is_made_of_the_other_weights() -> None:
             torch.testing.assert_close(context[row, t], expected, rtol=0, atol=1e-12)
 
 
+def test_an_intervention_inside_another_gives_the_outer_one_back() -> None:
+    made = model("decoder=luong", "attention=additive")
+    own = decode(made)[0]
+    with intervene(made.decoder, UniformWeights()):
+        uniform = decode(made)[0]
+        with intervene(made.decoder, OwnWeights()):
+            assert torch.equal(decode(made)[0], own)
+        assert torch.equal(decode(made)[0], uniform)
+    assert torch.equal(decode(made)[0], own)
+    assert not torch.equal(uniform, own)
+
+
 def test_nothing_stays_replaced_after_an_error() -> None:
     made = model("decoder=transformer", "attention=multihead")
     before = decode(made)[0]

@@ -12,7 +12,8 @@ from attnlab.attention import Memory
 from attnlab.attention.histories import History, HistorySizes
 from attnlab.attention.keys import Keys
 from attnlab.attention.noise import NOISE, draw_normal
-from attnlab.attention.normalizers import StatelessNormalizer
+from attnlab.attention.normalizers import Softmax, StatelessNormalizer
+from attnlab.attention.scores import General
 from attnlab.attention.validation import Sizes, validate_parts
 from attnlab.attention.windows import Region, Window
 from attnlab.errors import UserError
@@ -150,6 +151,42 @@ def test_a_part_that_does_not_keep_its_promise_is_refused(name: str) -> None:
         return
     with pytest.raises(UserError, match=told):
         attention(**{group: made(kind, function)})
+
+
+class Capped(General):
+    """A product that is capped after it."""
+
+    @override
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, keys).tanh()
+
+
+class Flat(Softmax):
+    """A softmax of half of the logits, which does not say so."""
+
+    @override
+    def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
+        return super().forward(logits / 2, allowed)
+
+
+class Slanted(Window):
+    """Adds to the logits, and says so to whom asks for the whole region alone."""
+
+    @override
+    def forward(self, query: Tensor, mask: Tensor, step: Tensor) -> Region:
+        region = super().forward(query, mask, step)
+        return region._replace(bias=torch.arange(mask.shape[1]).expand(len(mask), query.shape[1], -1).float())
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "honest"),
+    [("score", Capped, {"is_product": False}), ("normalizer", Flat, None), ("window", Slanted, None)],
+)
+def test_what_a_kernel_would_compute_otherwise_is_refused(group: str, kind: type, honest: dict[str, Any] | None) -> None:
+    with pytest.raises(UserError, match=f"the {group} {kind.__name__}.* compute another context than a kernel"):
+        attention(**{group: kind})
+    if honest is not None:
+        attention(**{group: type("Honest", (kind,), honest)})
 
 
 def test_what_carries_something_on_must_say_so() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, rrelu
 
 from attnlab.attention import Query
-from attnlab.attention.scores import Network, Score, score_within, validate_score
+from attnlab.attention.scores import Dot, Network, Score, score_within, validate_score
 from attnlab.errors import UserError
 from conftest import options
 from parts import agree, attention, inputs, parameters, part, score
@@ -314,3 +314,19 @@ def test_trying_a_score_draws_no_random_numbers() -> None:
     state = torch.get_rng_state()
     validate_score(made)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+class Bent(Dot):
+    """A product with keys that are cut off at zero."""
+
+    def project_keys(self, states: Tensor) -> Tensor:
+        return states.relu()
+
+
+def test_keys_that_are_not_projected_linearly_must_say_so() -> None:
+    with pytest.raises(UserError, match="let its class say linear_keys = False"):
+        validate_score(Bent(4, 4))
+    honest = type("Honest", (Bent,), {"linear_keys": False})
+    validate_score(honest(4, 4))
+    with pytest.raises(UserError, match="a Honest score does not project its keys linearly"):
+        attention(6, 6, score=honest, history="coverage_sum")

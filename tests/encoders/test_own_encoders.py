@@ -37,6 +37,10 @@ def late(states: Tensor, mask: Tensor) -> EncoderOutput:
     return EncoderOutput(states, mask, (states[:, -1, None, None],))
 
 
+def own_values(states: Tensor, mask: Tensor, values: Tensor) -> EncoderOutput:
+    return ParallelEncoder._output(states, mask, values)
+
+
 MISTAKES: dict[str, tuple[ParallelEncoder, str]] = {
     "a tensor": (Other(lambda x, _: x), "the encoder Other gives Tensor: forward returns an EncoderOutput"),
     "a size": (Other(lambda x, m: EncoderOutput(x[..., 1:], m, (x[:, :1, None],))), r"gives states \(2, 4, 3\) for 2 sources"),
@@ -48,6 +52,14 @@ MISTAKES: dict[str, tuple[ParallelEncoder, str]] = {
     "no number": (Own(lambda x, _: x.log()), "gives states that are no finite numbers"),
     "the batch": (Own(lambda x, _: x - x.mean(0)), "states that change with the other sources of a batch"),
     "padding": (Own(lambda x, _: x - x.mean(1, keepdim=True)), "states that change with the padding behind a source"),
+    "values of the batch": (
+        Other(lambda x, m: own_values(x, m, x - x.mean(0))),
+        "values that change with the other sources of a batch",
+    ),
+    "a size of values": (
+        Other(lambda x, m: own_values(x, m, x[..., 1:])),
+        r"gives values \(2, 4, 3\) for 2 sources .* \(2, 4, 4\)",
+    ),
     "the last": (Other(late), "a final state that changes with other sources or with padding"),
     "a crash": (Own(lambda x, _: x[:, :-1]), r"cannot be computed: RuntimeError: .* \(test_own_encoders.py, line \d+\)"),
 }

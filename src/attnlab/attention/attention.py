@@ -66,8 +66,8 @@ class Attention(AttentionMechanism):
         query: what the query is made of: one of state, embedding, context and language, or several.
         kernel: what computes the context where nobody reads the weights: auto, eager, sdpa or flex; see
             :mod:`attnlab.attention.kernels`.
-        score_memory: MiB that its score may hold of what it makes of each pair of query and key, such as its hidden layer,
-            where all queries are answered at once; see :func:`attnlab.attention.scores.score_within`.
+        score_memory: MiB that this score, not one inside another part, may hold of what it makes of each pair of query and key,
+            such as its hidden layer, where all queries are answered at once; see :func:`attnlab.attention.scores.score_within`.
 
     Attributes:
         replacement: of the weights, while somebody intervenes; see :func:`attnlab.attention.interventions.intervene`.
@@ -121,7 +121,7 @@ class Attention(AttentionMechanism):
         self.history = as_part(history(HistorySizes(full_query_size, self.keys.value_size, projected_size)), History)
         self.sequential = bool(self.carried_context_size) or any(part.sequential for part in self.parts)
         is_cancelled = self.score is None or (self.score.is_separable and self.normalizer.ignores_shifts)
-        self.reads_query = not is_cancelled or self.window.reads_query
+        self.reads_query = not is_cancelled or any(part.reads_query for part in (self.window, self.normalizer, self.history))
         composition = Composition(self.score, self.window, self.normalizer, self.keys, self.history)
         validate_composition(composition)
         self.kernel = kernel

@@ -123,8 +123,8 @@ RULES = (
     ),
     Rule(
         lambda parts: parts.changed_keys and parts.score is not None and not parts.score.linear_keys,
-        "a {score} score normalises its keys, so that a {history} history cannot add to them: choose no history, or another "
-        "score, such as additive",
+        "a {score} score does not project its keys linearly, so that a {history} history cannot add to them: choose no "
+        "history, or another score, such as additive",
     ),
     Rule(
         lambda parts: parts.chunk is not None and not isinstance(parts.chunk, StatelessNormalizer),

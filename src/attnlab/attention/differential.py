@@ -39,6 +39,7 @@ class Differential(Normalizer):
 
     sums_to_one = False
     shares = False
+    reads_query = True
 
     def __init__(
         self,

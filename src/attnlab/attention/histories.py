@@ -31,10 +31,12 @@ class History(Part, ABC):
 
     Attributes:
         changes_keys: whether it adds to the keys, so that there must be keys that the score compares.
+        reads_query: whether what is carried depends on the queries, and not on their logits and weights alone.
     """
 
     sequential = True
     changes_keys: ClassVar[bool] = False
+    reads_query: ClassVar[bool] = False
 
     def __init__(self, sizes: HistorySizes) -> None:
         super().__init__()
@@ -115,6 +117,8 @@ class KeyFeatures(History, ABC):
 class SumCoverage(KeyFeatures):
     """Coverage is the sum of the weights so far, C_tj = C_{t-1,j} + a_tj (See et al. 2017, equations 10 and 11).
 
+    The sum is in single precision at least: in half precision it would stop growing.
+
     Parameters:
         projection: V (projected key size, 1), no bias, initialised as a ``torch.nn.Linear`` is.
     """
@@ -123,11 +127,19 @@ class SumCoverage(KeyFeatures):
         super().__init__(sizes, 1)
 
     @override
+    def start(self, mask: Tensor) -> Tensor:
+        return widen(super().start(mask))
+
+    @override
+    def adjust_keys(self, keys: Tensor, state: Tensor) -> Tensor:
+        return super().adjust_keys(keys, state.to(self.projection.weight.dtype))
+
+    @override
     def advance(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
         return state + weights.transpose(1, 2)
 
 
-class LinguisticCoverage(KeyFeatures):
+class LinguisticCoverage(SumCoverage):
     """Coverage relative to a predicted fertility, C_tj = C_{t-1,j} + a_tj / Φ_j (Tu et al. 2016, section 3.1).
 
     Φ_j = N · sigmoid(u_fᵀ h_j) is the number of target tokens that source token j is expected to make, here at least 0.001, so
@@ -146,7 +158,7 @@ class LinguisticCoverage(KeyFeatures):
     """
 
     def __init__(self, sizes: HistorySizes, *, max_fertility: float = 2.0) -> None:
-        super().__init__(sizes, 1)
+        super().__init__(sizes)
         if max_fertility <= 0:
             raise UserError(f"max_fertility must be above 0, not {max_fertility}")
         self.max_fertility = max_fertility
@@ -159,7 +171,7 @@ class LinguisticCoverage(KeyFeatures):
 
     @override
     def advance(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
-        coverage: Tensor = state + weights.transpose(1, 2) / memory.history
+        coverage: Tensor = state + widen(weights).transpose(1, 2) / memory.history
         return coverage
 
 
@@ -176,6 +188,8 @@ class NeuralCoverage(KeyFeatures):
         sizes: of queries, values and keys.
         coverage_size: numbers for a position; the paper's best is 10.
     """
+
+    reads_query = True
 
     def __init__(self, sizes: HistorySizes, *, coverage_size: int = 10) -> None:
         super().__init__(sizes, coverage_size)

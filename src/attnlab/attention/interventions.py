@@ -137,6 +137,7 @@ def intervene(module: nn.Module, intervention: Intervention) -> Iterator[None]:
         intervention: returns the other weights.
     """
     found = find_attentions(module)
+    before = [one.attention.replacement for one in found]
     handles = []
     for number, (name, attention, heads) in enumerate(found):
         attention.replacement = partial(_replace, intervention, Place(number, name, heads))
@@ -145,8 +146,8 @@ def intervene(module: nn.Module, intervention: Intervention) -> Iterator[None]:
     try:
         yield
     finally:
-        for one in found:
-            one.attention.replacement = None
+        for one, replacement in zip(found, before, strict=True):
+            one.attention.replacement = replacement
         for handle in handles:
             handle.remove()
 

@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from attnlab.attention.mechanism import Part
 from attnlab.errors import UserError
+from attnlab.hints import Count
 
 
 class Keys(Part, ABC):
@@ -83,10 +84,10 @@ class Projected(Keys):
         value_size: size of a value; None is the encoder state's.
     """
 
-    def __init__(self, memory_size: int, *, key_size: int | None = None, value_size: int | None = None) -> None:
+    def __init__(self, memory_size: int, *, key_size: Count | None = None, value_size: Count | None = None) -> None:
         super().__init__(memory_size)
-        self.key_size = key_size or memory_size
-        self.value_size = value_size or memory_size
+        self.key_size = memory_size if key_size is None else key_size
+        self.value_size = memory_size if value_size is None else value_size
         self.key_projection = nn.Linear(memory_size, self.key_size, bias=False)
         self.value_projection = nn.Linear(memory_size, self.value_size, bias=False)
 

@@ -110,6 +110,8 @@ class MonotonicChunkwise(Monotonic):
         UserError: a chunk of fewer than two tokens, or a normalizer that cannot normalise a chunk by itself.
     """
 
+    reads_query = True
+
     def __init__(
         self,
         query_size: int,

@@ -24,12 +24,14 @@ class Normalizer(Part, ABC):
         reads_logits: false for a control that ignores them, so that no score need be made.
         one_hot: whether all weight is on one position, in training too.
         ignores_shifts: whether weights stay as they are where one number is added to all logits of a query.
+        reads_query: whether it looks at queries itself, beside their logits.
         softmax_temperature: τ of what is a softmax of the logits over τ and nothing else, or None.
     """
 
     reads_logits: bool = True
     one_hot: ClassVar[bool] = False
     ignores_shifts: ClassVar[bool] = False
+    reads_query: ClassVar[bool] = False
     softmax_temperature: float | None = None
 
     def __init__(self, query_size: int, memory_size: int) -> None:

@@ -54,13 +54,16 @@ def validate_parts(attention: "Attention", sizes: Sizes) -> None:
     positions = min(limit or POSITIONS for limit in (POSITIONS, *limits))
     states = torch.randn(2, positions, sizes.memory, generator=draw)
     mask = torch.ones(2, positions, dtype=torch.bool)
-    mask[1, -1] = False  # one source is a token shorter
+    shorter = max(positions - 1, 1)
+    mask[1, shorter:] = False
     with aside(attention):
         _try_keys(attention.keys, states)
         _try_window(attention.window, mask)
         _try_normalizer(attention, attention.memory(states, mask))
         _try_history(attention, attention.memory(states, mask))
         _try_whole(attention, query, states, mask)
+        if attention.kernel_obstacle is None:
+            _try_kernel(attention, query, states, mask)
         attention.train()
         with torch.enable_grad():
             _try_learning(attention, query, states, mask)
@@ -167,7 +170,7 @@ def _try_whole(attention: "Attention", query: Query, states: Tensor, mask: Tenso
         return Query(*(tensor[rows] for tensor in tensors))
 
     name, own = _name_own(attention)
-    first, last = slice(1), slice(1, 2)
+    first, last, shorter = slice(1), slice(1, 2), int(mask[1].sum())
     with attempt(name, own):
         whole, memory, steps = answer(query, states, mask), attention.memory(states, mask), []
         state = attention.start(memory)
@@ -179,7 +182,7 @@ def _try_whole(attention: "Attention", query: Query, states: Tensor, mask: Tenso
             "something from one to the next without saying sequential = True": (torch.cat(steps, dim=1), whole),
             "changes with the other sources of a batch": (answer(rows(query, first), states[first], mask[first]), whole[first]),
             "changes with the padding behind a source": (
-                answer(rows(query, last), states[last, :-1], mask[last, :-1]),
+                answer(rows(query, last), states[last, :shorter], mask[last, :shorter]),
                 whole[last],
             ),
         }
@@ -188,6 +191,27 @@ def _try_whole(attention: "Attention", query: Query, states: Tensor, mask: Tenso
     for complaint, (one, other) in same.items():
         if not are_close(one, other):
             raise UserError(f"the context that {name} computes {complaint}")
+
+
+def _try_kernel(attention: "Attention", query: Query, states: Tensor, mask: Tensor) -> None:
+    """Compare what a kernel makes of the parts, where nobody reads the weights, with what they compute themselves."""
+    memory = attention.memory(states, mask)
+    state, asked = attention.start(memory), attention.kernel
+    parts = {"score": attention.score, "window": attention.window, "normalizer": attention.normalizer}
+    names = ", ".join(_name(group, part) for group, part in parts.items() if part is not None)
+    with attempt(f"an attention with {names}", attention.score):
+        context = attention(query, memory, state).context
+        try:
+            attention.kernel = "sdpa"
+            fused = attention(query, memory, state, need_weights=False).context
+        finally:
+            attention.kernel = asked
+    if not are_close(context, fused):
+        raise UserError(
+            f"{names} compute another context than a kernel makes of them where nobody reads the weights: let a score that is "
+            "no product of query and key say is_product = False, a normalizer that is no softmax softmax_temperature = None, "
+            "and a window all in place, is_near, bias and prior"
+        )
 
 
 def _try_learning(attention: "Attention", query: Query, states: Tensor, mask: Tensor) -> None:

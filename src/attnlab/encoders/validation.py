@@ -34,12 +34,14 @@ def validate_encoder(encoder: Encoder, size: int, lengths: tuple[int, int] = LEN
         alone = encoder(embeddings[:1], torch.tensor([longest]))
         shorter = encoder(embeddings[1:, :length], torch.tensor([length]))
     sources = {
-        "with the other sources of a batch": (alone.states, output.states[:1]),
-        "with the padding behind a source": (shorter.states, output.states[1:, :length]),
+        "with the other sources of a batch": (alone, slice(1), longest),
+        "with the padding behind a source": (shorter, slice(1, 2), length),
     }
-    for what, (one, other) in sources.items():
-        if not are_close(one, other):
+    for what, (source, row, end) in sources.items():
+        if not are_close(source.states, output.states[row, :end]):
             raise UserError(f"{name} gives a source states that change {what}, which they must not see")
+        if output.values is not None and not are_close(source.values, output.values[row, :end]):
+            raise UserError(f"{name} gives a source values that change {what}, which they must not see")
     if not all(map(are_close, (*alone.final, *shorter.final), (*_rows(output, 0), *_rows(output, 1)))):
         raise UserError(f"{name} gives a final state that changes with other sources or with padding, which it must not see")
     return output
@@ -51,6 +53,8 @@ def _check_form(name: str, encoder: Encoder, output: object, lengths: tuple[int,
     sizes = encoder.num_layers, encoder.num_directions, encoder.hidden_size
     wanted = {"states": (2, lengths[0], encoder.output_size), "mask": (2, lengths[0]), "final": (2, *sizes)}
     found = {"states": [output.states], "mask": [output.mask], "final": [*output.final]}
+    if output.values is not None:
+        wanted["values"], found["values"] = wanted["states"], [output.values]
     for part, tensors in found.items():
         for tensor in tensors:
             if tensor.shape != wanted[part]:

@@ -28,10 +28,11 @@ class PointerGeneratorHead(VocabularyHead):
     """Generate a token or copy it from the source (See et al. 2017, equations 8 and 9; after Gulcehre et al. 2016).
 
     p(w) = p_gen softmax(V readout_t + b)_w + (1 - p_gen) Σ_{j: x_j = w} a'_tj, with p_gen = sigmoid(w_cᵀ c_t + w_sᵀ s_t + w_xᵀ
-    E y_{t-1} + b). The end symbol of the source, which the paper's sources do not have, and a symbol of the target language are
-    never copied: a'_tj is a_tj over its sum over the other tokens, as if the attention were masked there. A source token that
-    the target vocabulary lacks has an id of its own after its end, and is read as an unknown one when it comes back as the
-    previous token.
+    E y_{t-1} + b). The sum is 10⁻⁶ at least for a token of the source, so that the loss of one without weight is finite; below
+    that no gradient reaches the weights. The end symbol of the source, which the paper's sources do not have, and a symbol of
+    the target language are never copied: a'_tj is a_tj over its sum over the other tokens, as if the attention were masked
+    there. A source token that the target vocabulary lacks has an id of its own after its end, and is read as an unknown one
+    when it comes back as the previous token.
 
     Parameters:
         projection: V (vocabulary size, readout_size) and b.

@@ -23,7 +23,8 @@ class Score(Part, ABC):
         content_based: whether it compares the query with the keys; if not, it sees their number alone.
         is_separable: whether it is the sum of a term of the query and one of the key, the first of which a softmax cancels.
         is_product: whether it is a product of query and key, so that :meth:`as_product` may be called.
-        pair_size: numbers that it makes of each pair of query and key on the way to their score.
+        pair_size: numbers that it makes of each pair of query and key on the way to their score, by which an attention limits
+            what it holds (``score_memory``); 0 leaves it without a limit.
     """
 
     pair_size: int = 0
@@ -78,6 +79,7 @@ def validate_score(score: Score) -> None:
                 "keys": (score(query, keys[:, :-1]), logits[..., :-1]),
                 "examples of the batch": (score(query[:1], keys[:1]), logits[:1]),
             }
+            means = score.project_keys(states.mean(0, keepdim=True)), keys.mean(0, keepdim=True)
     except (Exception, SystemExit) as error:
         raise UserError(f"the score {name} cannot score queries (2, 3, {score.query_size}): {locate(error, score)}") from error
     score.train(mode)
@@ -94,6 +96,11 @@ def validate_score(score: Score) -> None:
     for others, (alone, among) in parts.items():
         if alone.shape != among.shape or not torch.allclose(alone, among, rtol=1e-3, atol=1e-4, equal_nan=True):
             raise UserError(f"the score {name} of a query and a key changes with the other {others}, which it must not see")
+    if score.linear_keys and not torch.allclose(*means, rtol=1e-3, atol=1e-4):
+        raise UserError(
+            f"the key of a mean is not the mean of the keys that the score {name} projects, so that a history could not add to "
+            "them: let its class say linear_keys = False"
+        )
 
 
 def unlearned(module: nn.Module, output: Tensor) -> str | None:
