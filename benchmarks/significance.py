@@ -10,6 +10,7 @@ deviation of 0 or 1. These are sizes that BLEU has in small models.
 
     python -m benchmarks.significance [TIMES]           # a minute or two of processor time for 500
     python -m benchmarks.significance --levels DRAWS    # how often small levels are really exceeded; ten minutes for 100000
+    python -m benchmarks.significance --windows TIMES   # how often of windows that overlap; seconds for 1000
 """
 
 import argparse
@@ -18,9 +19,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
 from scipy.special import ndtr, stdtr
 
 from attnlab.evaluation.metrics import Loss
+from attnlab.evaluation.resampling import sum_blocks
 from attnlab.evaluation.significance.difference import Difference
 from attnlab.evaluation.significance.models import Contest, compare_models
 from attnlab.evaluation.significance.sample import Sample, sample_models
@@ -38,6 +41,8 @@ SCENES = {
 """By name: taste, difference, spread and share of failures, as :func:`rates` takes them."""
 LEVELS, SPREADS = (0.05, 0.001, 0.0001), (1.0, 3.0, 5.0, 10.0)
 """What the table of levels shows."""
+ROWS, LOOK_BACK, HORIZON = 2880, 96, 24
+"""Of the test part of ETTh1 and its windows."""
 Scores = NDArray[np.float64]
 
 
@@ -129,6 +134,32 @@ def true_levels(seeds: int, spread: float, draws: int) -> list[float]:
     return [*(rates / draws)]
 
 
+def windows(persistence: float, seeds: int, times: int) -> tuple[float, float]:
+    """Return how often two equal forecasters get a star: with windows that count each by itself, and drawn by blocks.
+
+    The losses of the rows are an autoregressive series of each forecaster, the same for all of its seeds, which differ by a
+    tenth of its deviation; a window's loss is the mean over its rows.
+
+    Args:
+        persistence: correlation of the losses of a row and the next.
+        seeds: of each forecaster.
+        times: of the simulation.
+    """
+    draw, stars = np.random.default_rng([seeds, int(100 * persistence)]), np.zeros(2)
+    starts = np.arange(ROWS - HORIZON + 1)
+    blocks = starts // (LOOK_BACK + HORIZON)
+    for _ in range(times):
+        shocks = draw.standard_normal((ROWS, 2)) * math.sqrt(1 - persistence**2)
+        losses = lfilter([1.0], [1.0, -persistence], shocks, axis=0)
+        sums = np.concatenate([np.zeros((1, 2)), losses.cumsum(axis=0)])
+        means = (sums[HORIZON:] - sums[:-HORIZON]).repeat(seeds, axis=1) / HORIZON + draw.normal(0, 0.1, 2 * seeds)
+        rows = [np.stack([column, np.ones(len(starts))], axis=1) for column in means.T]
+        for place, shared in enumerate((None, blocks)):
+            stars[place] += _compare(sample_models(Loss(), [sum_blocks(one, shared) for one in rows])).p < 0.05
+    alone, together = stars / times
+    return float(alone), float(together)
+
+
 def main() -> None:
     """Print a table of rates."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.significance", description=__doc__)
@@ -136,6 +167,7 @@ def main() -> None:
     parser.add_argument(
         "--levels", type=int, metavar="DRAWS", help="show how often small levels are exceeded, of so many draws"
     )
+    parser.add_argument("--windows", type=int, metavar="TIMES", help="show the rates of windows of a series that overlap")
     arguments = parser.parse_args()
     times = arguments.times
     if arguments.levels:
@@ -143,6 +175,12 @@ def main() -> None:
             for spread in SPREADS:
                 shown = " | ".join(f"{rate:.2g}" for rate in true_levels(seeds, spread, arguments.levels))
                 print(f"| {seeds} | {spread:g} times | {shown} |", flush=True)
+        return
+    if arguments.windows:
+        for persistence in (0.0, 0.5, 0.9, 0.98):
+            for seeds in (3, 10):
+                shown = " | ".join(f"{100 * rate:.0f}" for rate in windows(persistence, seeds, arguments.windows))
+                print(f"| {persistence:g} | {seeds} | {shown} |", flush=True)
         return
     print(f"{times} times\n| | seeds | " + " | ".join(test.__name__ for test in TESTS) + " |")
     for name, (taste, added, spread, failing) in SCENES.items():

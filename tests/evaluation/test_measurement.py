@@ -10,6 +10,7 @@ from attnlab.data.pharaoh import Gold
 from attnlab.evaluation.measurement import Bucket, LengthBuckets, Measurement, bootstrap_interval, measure
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
+from attnlab.evaluation.resampling import sum_blocks
 from attnlab.tasks.translation.metrics import BLEU, TER, ChrF
 from evaluation.made import evidence, forced
 
@@ -54,6 +55,19 @@ def test_intervals_of_scores_of_which_some_are_nothing() -> None:
 def test_intervals_stay_within_what_a_metric_can_be() -> None:
     statistics = np.stack([np.arange(20) != 7, np.ones(20)], axis=1).astype(float)
     assert bootstrap_interval(ExactMatch(), statistics, 1000) == (85.0, 100.0)
+
+
+def test_examples_of_one_block_are_drawn_together() -> None:
+    draw = np.random.default_rng(1)
+    losses = np.stack([draw.exponential(size=40), np.ones(40)], axis=1)
+    shuffled = draw.permutation(400)
+    every, blocks = losses.repeat(10, axis=0)[shuffled], np.arange(40).repeat(10)[shuffled]
+    assert np.allclose(sum_blocks(every, blocks), 10 * losses)
+    assert sum_blocks(every, None) is every
+    assert sum_blocks(every, np.arange(400)[::-1]) is every
+    alone, together, right = (bootstrap_interval(Loss(), r, 1000) for r in (every, sum_blocks(every, blocks), losses))
+    assert together == pytest.approx(right)
+    assert (together[1] - together[0]) / (alone[1] - alone[0]) == pytest.approx(math.sqrt(10), rel=0.2)  # type: ignore[operator]
 
 
 def test_one_example_has_a_value_and_no_interval() -> None:

@@ -55,7 +55,7 @@ def test_lines_and_statistics_come_back(folder: RunFolder) -> None:
     beside = {"none": np.array([[1.0, np.nan], [3.0, 2.0]]), "endless": rows * np.inf}
     write_statistics(folder.statistics_file("test"), {**finite, **beside}, [3, 4], [1, 2])
     back = read_statistics(folder.statistics_file("test"))
-    assert back.keys() == {*finite, "source_length", "example"}
+    assert back.keys() == {*finite, "source_length", "example", "block"}
     for name, written in finite.items():
         assert np.array_equal(back[name], written)
         assert back[name].dtype == np.float64

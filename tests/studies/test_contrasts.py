@@ -13,10 +13,11 @@ from scipy import stats
 
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import EXAMPLE
-from attnlab.evaluation.significance import seeds
+from attnlab.evaluation.resampling import sum_blocks
+from attnlab.evaluation.significance import models, seeds
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.evaluation.significance.sample import sample_models
-from attnlab.runs.files import LENGTHS, write_lines, write_statistics
+from attnlab.runs.files import BESIDE, LENGTHS, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.calibration import compare_groups
 from attnlab.studies.collection import Study, collect, find_variant
@@ -52,7 +53,7 @@ def move(run: RunFolder, test: str, order: list[int], numbers: list[int]) -> Non
     for path, read in lines.items():
         write_lines(path, [read[place] for place in order])
     read = run.read_statistics(test)
-    added = {name: rows[order] for name, rows in read.items() if name not in (LENGTHS, EXAMPLE)}
+    added = {name: rows[order] for name, rows in read.items() if name not in BESIDE}
     write_statistics(run.statistics_file(test), added, read[LENGTHS][order].astype(int).tolist(), numbers)
 
 
@@ -90,6 +91,29 @@ def test_differences_are_tested_over_seeds_and_corrected_over_all_test_sets(fold
         assert cell.value == pytest.approx(mean[label].value - mean["none"].value)
     assert "whatever seeds they are trained with (5 seeds a variant" in told(comparison, "ΔBLEU: difference to none")
     assert "all 6 comparisons with none, on every test set" in told(comparison, "ΔBLEU: [ ]")
+
+
+def test_examples_of_one_block_vary_together(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "blocks", skills=SKILLS, seeds=range(1, 4), states={})
+    alone = MeasuredVariants(collect(folder), "test", "bleu").of_models("dot", "none")
+    for path in folder.glob("*/*/result.json"):
+        run = RunFolder(path.parent)
+        read = run.read_statistics("test")
+        places = read[LENGTHS].astype(int).tolist(), read[EXAMPLE].astype(int).tolist()
+        added = {name: rows for name, rows in read.items() if name not in BESIDE}
+        write_statistics(run.statistics_file("test"), added, *places, (read[EXAMPLE] // 5).astype(int).tolist())
+        if run.digests_file.is_file():
+            run.write_digests()
+    study = collect(folder)
+    together = MeasuredVariants(study, "test", "bleu").of_models("dot", "none")
+    assert isinstance(alone, Contrast)
+    assert isinstance(together, Contrast)
+    runs = [run for label in ("dot", "none") for run in study.variants[label]]
+    summed = [sum_blocks(run.statistics("test", "bleu"), run.blocks("test")) for run in runs]  # type: ignore[arg-type]
+    expected = models.estimate_difference(sample_models(study.ranking[1], summed), range(3), range(3, 6))
+    assert together.difference.value == pytest.approx(alone.difference.value)
+    assert together.difference.variance == pytest.approx(expected.variance)
+    assert together.difference.variance != pytest.approx(alone.difference.variance, rel=0.01)
 
 
 def test_how_often_and_how_surely_a_variant_is_better(comparison: Comparison) -> None:

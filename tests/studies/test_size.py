@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from attnlab.evaluation.evidence import EXAMPLE
-from attnlab.runs.files import LENGTHS, write_lines, write_statistics
+from attnlab.runs.files import BESIDE, LENGTHS, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
@@ -66,7 +66,7 @@ def multiply(run: RunFolder, folder: Path) -> None:
             for test, found in tests.items():
                 order = chance.permutation(len(predictions[test]))
                 write_lines(own.hypotheses_file(test), [predictions[test][place] for place in order])
-                added = {metric: rows[order] for metric, rows in statistics[test].items() if metric not in (LENGTHS, EXAMPLE)}
+                added = {metric: rows[order] for metric, rows in statistics[test].items() if metric not in BESIDE}
                 beside = (statistics[test][name].astype(int).tolist() for name in (LENGTHS, EXAMPLE))
                 write_statistics(own.statistics_file(test), added, *beside)
                 for measured in found["metrics"].values():

@@ -81,6 +81,14 @@ class Examples(Dataset[Batch], ABC):
         sides = [[len(line.split()) for line in lines] for lines in (self.sources, self.references)]
         return np.array(sides, dtype=np.int64).T
 
+    @property
+    def blocks(self) -> NDArray[np.int64] | None:
+        """(examples,): a number for each example, the same for those that share data, as overlapping windows of a series do.
+
+        They vary together, so that tests and intervals draw them together. None where every example is by itself.
+        """
+        return None
+
     def gold_links(self) -> BatchLinks | None:
         """Return the gold links of all examples, whether or not batches have them; None where they are not known."""
         return self.links

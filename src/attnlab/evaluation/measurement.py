@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import Metric, Occasion, Statistics, metric_errors
-from attnlab.evaluation.resampling import SEED, bootstrap
+from attnlab.evaluation.resampling import SEED, bootstrap, sum_blocks
 
 EDGES = (1, 6, 11, 16, 21, 31, 41, 61)
 """Where a bucket of source lengths begins."""
@@ -59,7 +59,13 @@ class Bucket(NamedTuple):
 
 
 def measure(
-    metrics: Mapping[str, Metric], evidence: Evidence, occasion: Occasion, *, samples: int = 1, seed: int = SEED
+    metrics: Mapping[str, Metric],
+    evidence: Evidence,
+    occasion: Occasion,
+    *,
+    samples: int = 1,
+    seed: int = SEED,
+    blocks: Sequence[int] | None = None,
 ) -> tuple[dict[str, Measurement], dict[str, Statistics]]:
     """Measure a test set.
 
@@ -69,6 +75,7 @@ def measure(
         occasion: metrics for a rarer one are left out.
         samples: of the bootstrap for confidence intervals; 1 makes none.
         seed: of the bootstrap.
+        blocks: of the examples, which the bootstrap draws; see :attr:`attnlab.data.examples.Examples.blocks`.
 
     Returns:
         The measurements by the metric's name, and what each example adds, by the same names; without the metrics whose needs
@@ -83,7 +90,7 @@ def measure(
             own = metric.statistics(evidence)
             if own is None:
                 continue
-            low, high = bootstrap_interval(metric, own, samples, seed) if samples > 1 else (None, None)
+            low, high = bootstrap_interval(metric, sum_blocks(own, blocks), samples, seed) if samples > 1 else (None, None)
             measurements[name] = Measurement(float(metric.value(own.sum(axis=0))), metric.signature(evidence.facts), low, high)
             statistics[name] = own
     return measurements, statistics

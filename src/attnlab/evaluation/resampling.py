@@ -1,6 +1,7 @@
 """What a metric would have been on other test sets: sums over resampled or exchanged examples."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,26 @@ ROOM = 2**20
 """Numbers that may be held at once, 8 bytes each."""
 WORD = 32
 """A multiple of it, as the number of samples that are drawn at once, leaves the draws those of drawing all at once."""
+
+
+def sum_blocks(statistics: Statistics, blocks: Sequence[int] | NDArray[Any] | None) -> Statistics:
+    """Sum what the examples of each block add, which are drawn and exchanged as one (Künsch 1989, blocks that do not overlap).
+
+    Args:
+        statistics: what each example adds, (examples, k).
+        blocks: (examples,), a number for each; None where every example is a block of its own.
+
+    Returns:
+        (blocks, k).
+    """
+    if blocks is None:
+        return statistics
+    numbers, places = np.unique(np.asarray(blocks), return_inverse=True)
+    if len(numbers) == len(statistics):
+        return statistics
+    sums = np.zeros((len(numbers), statistics.shape[1]))
+    np.add.at(sums, places, statistics)
+    return sums
 
 
 def bootstrap(statistics: Statistics, samples: int, seed: int) -> NDArray[np.float64]:

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.measurement import bootstrap_interval
 from attnlab.evaluation.metric import Metric, Ratio, Statistics
 from attnlab.evaluation.metrics import Loss, TokenAccuracy
+from attnlab.evaluation.resampling import sum_blocks
 
 
 class ProbeMetric(Ratio):
@@ -59,7 +61,7 @@ class Figure:
     Attributes:
         subject: what was done to the weights, or what was compared with them.
         metric: by which it was measured.
-        statistics: what each example adds, (examples, 2).
+        statistics: what each block of examples adds, (blocks, 2).
     """
 
     subject: str
@@ -93,10 +95,12 @@ class Tally:
         self._kinds[name] = subject, metric
         self._parts.setdefault(name, []).append(np.asarray(rows, dtype=np.float64).reshape(-1, 2))
 
-    def figures(self, order: Sequence[int] | slice = slice(None)) -> dict[str, Figure]:
+    def figures(self, order: Sequence[int] | slice = slice(None), blocks: NDArray[np.int64] | None = None) -> dict[str, Figure]:
         """Return all figures by name.
 
         Args:
             order: of the examples, as places in the order in which they came, which is the same for all figures.
+            blocks: of the examples in that order; see :attr:`attnlab.data.examples.Examples.blocks`.
         """
-        return {name: Figure(*kind, np.concatenate(self._parts[name])[order]) for name, kind in self._kinds.items()}
+        rows = {name: np.concatenate(parts)[order] for name, parts in self._parts.items()}
+        return {name: Figure(*kind, sum_blocks(rows[name], blocks)) for name, kind in self._kinds.items()}

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from attnlab.attention import find_attentions
 from attnlab.data.batches import Batch, memory_errors
 from attnlab.data.examples import Examples
@@ -108,7 +110,9 @@ def probe(predictor: Predictor, examples: Examples, options: ProbeOptions, donor
     if not numbers:
         raise UserError("there is no example with a source and a target that can be written")
     order = sorted(range(len(numbers)), key=numbers.__getitem__)
-    return ProbeFindings(tally.figures(order), [numbers[place] for place in order])
+    ordered = [numbers[place] for place in order]
+    blocks = None if examples.blocks is None else examples.blocks[np.array(ordered) - 1]
+    return ProbeFindings(tally.figures(order, blocks), ordered)
 
 
 def _search_targets(predictor: Predictor, batch: Batch) -> Batch | None:

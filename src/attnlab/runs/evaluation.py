@@ -41,6 +41,7 @@ class TestEvaluation:
         lengths: of each source.
         unit: that these are counted in.
         numbers: of each example in the test set, from 1.
+        blocks: of each example; see :attr:`attnlab.data.examples.Examples.blocks`.
         hypotheses: lines of text.
         shift: how the rows of the attention were read; None where there are no gold links.
     """
@@ -50,6 +51,7 @@ class TestEvaluation:
     lengths: list[int]
     unit: str
     numbers: list[int]
+    blocks: list[int] | None
     hypotheses: list[str]
     shift: int | None
 
@@ -150,13 +152,15 @@ def evaluate(
         annotations=task.annotations(examples, indices),
         sources=[examples.sources[index] for index in indices],
     )
-    measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples)
+    blocks = None if examples.blocks is None else examples.blocks[indices].tolist()
+    measurements, statistics = measure(task.metrics, evidence, occasion, samples=samples, blocks=blocks)
     return TestEvaluation(
         measurements,
         statistics,
         examples.lengths[indices, 0].tolist(),
         examples.unit,
         [result.prediction.number for result in results],
+        blocks,
         [result.prediction.text for result in results],
         None if alignments is None else shift or 0,
     )
@@ -210,7 +214,8 @@ def write_test(folder: RunFolder, name: str, examples: Examples, evaluation: Tes
     write_lines(folder.hypotheses_file(name), evaluation.hypotheses)
     write_lines(folder.sources_file(name), [examples.sources[number - 1] for number in evaluation.numbers])
     write_lines(folder.references_file(name), [examples.references[number - 1] for number in evaluation.numbers])
-    write_statistics(folder.statistics_file(name), evaluation.statistics, evaluation.lengths, evaluation.numbers)
+    places = evaluation.lengths, evaluation.numbers, evaluation.blocks
+    write_statistics(folder.statistics_file(name), evaluation.statistics, *places)
 
 
 def map_attention(predictor: Predictor, test: str) -> list[dict[str, Any]]:

@@ -14,9 +14,10 @@ import attnlab
 from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.resampling import sum_blocks
 from attnlab.runs.building import load_metrics, report_damage
 from attnlab.runs.evaluation import TestEvaluation
-from attnlab.runs.files import LENGTHS, read_statistics, write_lines, write_statistics
+from attnlab.runs.files import BLOCK, LENGTHS, read_statistics, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import hash_run_code
 from attnlab.runs.record import length_unit, metric_name
@@ -40,7 +41,7 @@ class TestedSet:
     Attributes:
         run: whose it is.
         measured: of every metric ``value``, ``signature``, ``low`` and ``high``.
-        statistics: what each example adds to each metric, ``source_length`` and ``example``.
+        statistics: what each example adds to each metric, and beside it what :func:`read_statistics` has of it.
         unit: that lengths are counted in.
         references: a hash of the right targets.
         origin: what the figures come from, by what it is: data, version and code.
@@ -56,7 +57,7 @@ class TestedSet:
     settings: Mapping[str, str]
 
     def of(self, metric: str) -> NDArray[np.float64]:
-        """Return what each example adds to a metric.
+        """Return what each block of examples adds to a metric.
 
         Raises:
             UserError: it was not measured, or an example adds no finite number to it.
@@ -64,7 +65,7 @@ class TestedSet:
         if metric in self.measured and metric not in self.statistics:
             raise UserError(f"{self.run.path}: of {metric}, not every example has a finite value: nothing can be tested by it")
         self.signature(metric)  # tells of one that was not measured
-        return self.statistics[metric]
+        return sum_blocks(self.statistics[metric], self.statistics[BLOCK])
 
     def signature(self, metric: str) -> str:
         """Return the signature of a metric, or ``none``.
@@ -254,6 +255,7 @@ def write_tests(
                     evaluation.statistics,
                     evaluation.lengths,
                     evaluation.numbers,
+                    evaluation.blocks,
                 )
             folder.write_evaluation(label, {**settings, "tests": {**before, **tests}})
     except OSError as error:

@@ -36,10 +36,14 @@ def write_lines(path: Path, lines: Sequence[str]) -> None:
 
 LENGTHS = "source_length"
 """How long the source of each example is, beside its number and what it adds to each metric."""
+BLOCK = "block"
+"""With which others an example is drawn; see :attr:`attnlab.data.examples.Examples.blocks`."""
+BESIDE = (LENGTHS, EXAMPLE, BLOCK)
+"""What is not of a metric."""
 
 
 def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
-    """Return what each example adds to each metric, by the metric's name, and ``source_length`` and ``example``;
+    """Return what each example adds to each metric, by the metric's name, and ``source_length``, ``example`` and ``block``;
     empty where there is no file. A metric to which an example adds NaN or infinity is left out: it has no sum to be tested by.
 
     Raises:
@@ -55,17 +59,23 @@ def read_statistics(path: Path) -> dict[str, NDArray[np.float64]]:
             found.setdefault(name, []).append(column)
         tables = ((name, np.array(columns, dtype=np.float64).T.copy()) for name, columns in found.items())
         statistics = {name: rows for name, rows in tables if np.isfinite(rows).all()}
-        return {**statistics, **{name: statistics[name][:, 0] for name in (LENGTHS, EXAMPLE)}}
+        statistics.setdefault(BLOCK, statistics[EXAMPLE])  # older files have none
+        return {**statistics, **{name: statistics[name][:, 0] for name in BESIDE}}
     except Exception as error:  # of damaged bytes zipfile raises almost anything
         raise UserError(f"{path} is damaged ({brief(error)})") from error
 
 
 def write_statistics(
-    path: Path, statistics: Mapping[str, NDArray[np.float64]], lengths: Sequence[int], numbers: Sequence[int]
+    path: Path,
+    statistics: Mapping[str, NDArray[np.float64]],
+    lengths: Sequence[int],
+    numbers: Sequence[int],
+    blocks: Sequence[int] | None = None,
 ) -> None:
-    """Write what each example adds to each metric, the length of its source, and its number in the test set."""
+    """Write what each example adds to each metric, the length of its source, its number in the test set, and its block."""
     path.parent.mkdir(exist_ok=True)
-    beside = {name: np.asarray(row, dtype=np.float64)[:, None] for name, row in ((LENGTHS, lengths), (EXAMPLE, numbers))}
+    told = lengths, numbers, numbers if blocks is None else blocks
+    beside = {name: np.asarray(row, dtype=np.float64)[:, None] for name, row in zip(BESIDE, told, strict=True)}
     # A few arrays are read many times faster than one for each metric. Most metrics add small whole numbers, which need a
     # quarter of the bytes; columns one after another pack better than rows.
     every = {**beside, **statistics}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.metric import Metric, Statistics
+from attnlab.evaluation.resampling import sum_blocks
 from attnlab.evaluation.significance import improvement, models, seeds
 from attnlab.evaluation.significance.difference import LEVEL, Difference
 from attnlab.evaluation.significance.improvement import Probability
@@ -62,7 +63,7 @@ class Measured(NamedTuple):
         run: the run.
         kind: what must be the same for two runs to be compared: the metric's signature, the examples
             whatever their order, and how many numbers each adds.
-        statistics: what each example adds, in an order that is the same for all runs with these examples.
+        statistics: what each block of examples adds, in an order that is the same for all runs with these examples.
         value: of the metric.
     """
 
@@ -271,7 +272,8 @@ def _measure(run: Run, test: str, name: str) -> Measured | None:
     if len(order) != len(statistics):  # whose examples are not known
         return None
     kind = run.result.signature(test, name), digest, statistics.shape[1]
-    return Measured(run, kind, statistics[list(order)], value)
+    places = list(order)
+    return Measured(run, kind, sum_blocks(statistics[places], run.blocks(test)[places]), value)
 
 
 CONTRASTS: dict[Significance, Callable[[MeasuredVariants, str, str], Contrast | str]] = {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import EXAMPLE
-from attnlab.runs.files import LENGTHS
+from attnlab.runs.files import BLOCK, LENGTHS
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import ProbeRecord, RunRecord, RunResult
 
@@ -131,6 +131,10 @@ class Run:
     def statistics(self, test: str, metric: str) -> "Statistics | None":
         """Return what each example of a test set adds to a metric; None where that is not known."""
         return self._read(test).get(metric)
+
+    def blocks(self, test: str) -> "NDArray[np.float64]":
+        """Return the block of each example of a test set whose statistics are known."""
+        return self._read(test)[BLOCK]
 
     def length_buckets(self, test: str) -> "LengthBuckets":
         """Return the buckets of source length of a test set whose statistics are known."""

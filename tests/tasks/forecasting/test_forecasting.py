@@ -237,6 +237,16 @@ def test_the_score_of_the_quantiles_of_a_known_distribution_is_that_of_the_distr
         assert value(ContinuousRankedProbabilityScore(), [one]) == pytest.approx(closed, abs=1e-3)
 
 
+@pytest.mark.parametrize("stride", [1, 7])
+def test_windows_share_rows_with_those_of_their_block_and_its_neighbours_alone(stride: int) -> None:
+    examples = made("data.train_size=20", "data.test_size=200", f"data.eval_stride={stride}")[0].examples("test")
+    rows = [set(examples.source_tokens(index) + examples.target_tokens(index)) for index in range(len(examples))]
+    assert set(examples.blocks.tolist()) == set(range(examples.blocks[-1] + 1))
+    for one, block in enumerate(examples.blocks):
+        assert all(rows[one].isdisjoint(rows[other]) for other in np.flatnonzero(abs(examples.blocks - block) > 1))
+    assert not rows[0].isdisjoint(rows[1])
+
+
 def test_an_attention_on_the_lags_has_no_error() -> None:
     task, _ = made("data.train_size=20", "data.val_size=3", "data.test_size=3", "data.lags=[9]")
     weights = torch.zeros(6, 24)

@@ -23,8 +23,10 @@ from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.search import BeamSearch, GreedySearch, SamplingSearch, Search
 from attnlab.tasks.questions import GeneratedStories, Questions
 from attnlab.tasks.questions.answers import AnswerModel
+from attnlab.tasks.questions.examples import StoryExamples
 from attnlab.tasks.questions.frontends import SentenceFrontend
 from attnlab.tasks.questions.metrics import MeanError, SolvedTasks, SupportFound, TaskAccuracy
+from attnlab.tasks.questions.stories import read_question
 from commands import OF_ANY_TASK, Cli, cli
 from composing import few_examples, settled
 
@@ -107,6 +109,25 @@ def test_questions_that_stand_in_training_are_counted() -> None:
     first = made.examples("train").questions[0]
     made.examples("test").questions[:2] = [first, first._replace(answer="elsewhere")]
     assert made.overlap("test") == 2
+
+
+def test_questions_about_one_story_are_one_block() -> None:
+    lines = (
+        "Mary went to the garden. Where is Mary?",
+        "Mary went to the garden. John moved to the office. Where is John?",
+        "Mary went to the garden. John moved to the office. Where is Mary?",
+        "John moved to the office. Where is John?",
+        "Mary went to the garden. Where is Mary?",
+        "Mary went to the office. John went there. Where is John?",
+    )
+    made = task()
+    made.prepare()
+    questions = [read_question(line, "garden", "here") for line in lines]
+    examples = StoryExamples(questions, made.vocabulary)
+    assert examples.blocks.tolist() == [0, 0, 0, 1, 2, 3]
+    assert StoryExamples([], made.vocabulary).blocks.tolist() == []
+    generated = made.examples("test")
+    assert len(set(generated.blocks.tolist())) == len(generated)
 
 
 def test_a_long_sentence_is_told_by_its_line() -> None:

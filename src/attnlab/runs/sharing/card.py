@@ -16,6 +16,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from attnlab.config import find_option, foreign_targets
 from attnlab.evaluation.measurement import Measurement, bootstrap_interval, write_estimate
 from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.resampling import sum_blocks
+from attnlab.runs.files import BLOCK
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunResult, batch_limits
 from attnlab.tasks.predictor import Predictor
@@ -162,7 +164,7 @@ def _measure(folder: RunFolder, metrics: Mapping[str, Metric], result: RunResult
         found[test] = {key: one for key, one in own.items() if math.isfinite(one.value)}
         for key, one in found[test].items():
             if one.low is None and key in statistics and metrics[key].higher_is_better is not None:
-                low, high = bootstrap_interval(metrics[key], statistics[key], SAMPLES)
+                low, high = bootstrap_interval(metrics[key], sum_blocks(statistics[key], statistics[BLOCK]), SAMPLES)
                 found[test][key] = replace(one, low=low, high=high)
     return found
 

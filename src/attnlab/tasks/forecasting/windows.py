@@ -159,6 +159,13 @@ class WindowExamples(Examples):
     def lengths(self) -> NDArray[np.int64]:
         return np.tile(np.array([self.look_back, self.horizon]), (len(self), 1))
 
+    @property
+    @override
+    def blocks(self) -> NDArray[np.int64]:
+        """Of windows that begin within the length of one: those of blocks that are not neighbours share no row."""
+        blocks: NDArray[np.int64] = (self.starts - self.starts[0]) // (self.look_back + self.horizon)
+        return blocks
+
     @override
     def gold_links(self) -> BatchLinks | None:
         if not self.lags:

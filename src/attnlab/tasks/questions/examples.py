@@ -108,6 +108,14 @@ class StoryExamples(Examples):
             for question in self.questions
         )
 
+    @cached_property
+    @override
+    def blocks(self) -> NDArray[np.int64]:
+        """Of questions about one story, each of which follows the one before and adds sentences to its story."""
+        pairs = pairwise(self.questions)
+        begins = [later.task != one.task or later.story[: len(one.story)] != one.story for one, later in pairs]
+        return np.cumsum([0, *begins][: len(self.questions)])
+
     def spans(self, index: int) -> list[tuple[int, int]]:
         """Return for each sentence of a story its first element in the source and the one after its last."""
         story = self.questions[index].story
