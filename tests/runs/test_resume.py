@@ -216,18 +216,39 @@ def test_a_stop_while_a_training_is_taken_over_leaves_a_run(
     assert all(is_whole(path) for path in (other.best_checkpoint, other.last_checkpoint))
 
 
-@pytest.mark.parametrize("call", range(1, 6))
-def test_a_stop_while_a_run_is_set_aside_leaves_one(call: int, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", range(1, 8))
+def test_a_stop_while_a_run_is_set_aside_loses_nothing(call: int, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     finished(folder)
     save(folder.best_checkpoint)
     folder.write_config({"seed": 1})
     folder.write_attention([])
     edited = replace(RECORD, id="edited", settings="edited")
+    there = {path.name for path in folder.path.iterdir()}.difference(folder.files_to_keep)
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
         patch.setattr(shutil, "move", Stop(shutil.move, call))
         begin(folder, edited)
     assert begin(folder, edited) == "new"
-    assert {"result.json", "best.ckpt"} <= {*replaced(folder)}
+    assert {*replaced(folder)} == there
+    assert len([*(folder.study / REPLACED).glob("*/*")]) == 1
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_a_stop_while_a_finished_run_is_renewed_leaves_digests(
+    call: int, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished(folder)
+    edited = replace(RECORD, code="edited")
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(os, "replace", Stop(os.replace, call))
+        begin(folder, edited, keep_results=True)
+    assert folder.is_finished
+    assert begin(folder, edited, keep_results=True) == "done"
+    assert folder.is_vouched_for
+    record = folder.read_record()
+    assert record
+    assert record.accepted_code == ["edited"]
+    damage(folder.result_file)
+    assert begin(folder, edited, keep_results=True) != "done"
 
 
 def begin_beside(folder: RunFolder) -> tuple[RunRecord, RunFolder]:

@@ -187,7 +187,7 @@ def describe_origin(runs: Sequence[RunFolder], task: Task) -> dict[str, Any]:
 
 def warn_of_other_data(run: RunFolder, task: Task) -> None:
     """Tell if a run's data are not what it was trained on: what is a test set now may have been trained on."""
-    if run.is_finished and task.data_fingerprint != run.read_result().data:
+    if run.result_file.is_file() and task.data_fingerprint != run.read_result().data:
         log.warning(
             "the data are not those that %s was trained on (they, or what draws them, changed since): its figures do not "
             "compare with those of its own test, and test examples may be some that it was trained on",

@@ -86,6 +86,8 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         StoppedError: the run was asked to stop, and can go on.
         FloatingPointError: the training diverged, now or before.
     """
+    if not is_first_process():
+        logging.getLogger("attnlab").setLevel(logging.ERROR)  # the first one warns
     with _system_errors(path):
         if config["threads"] is not None:
             torch.set_num_threads(config["threads"])

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -216,12 +216,17 @@ class RunFolder:
 
     # whether all of it is what the run wrote
 
-    def write_digests(self, pending: Mapping[Path, str] | None = None) -> None:
-        """Write the digest of every file that later commands read, and of what is to be written next."""
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether there are digests, the record's among them."""
+        return self.digests_file.is_file() and self.record_file in list_files(self.digests_file)
+
+    def write_digests(self, pending: Mapping[Path, str] | None = None, *, without: Collection[Path] = ()) -> None:
+        """Write the digest of every file that later commands read but some, and of what is to be written next."""
         own = [self.record_file, self.config_file, self.environment_file, self.task_file, self.weights_file]
         own += [self.result_file, self.curve_file, self.attention_file]
         tests = (file("*") for file in (self.hypotheses_file, self.sources_file, self.references_file, self.statistics_file))
-        found = [path for path in own if path.is_file()]
+        found = [path for path in own if path.is_file() and path not in without]
         found += [path for pattern in tests for path in pattern.parent.glob(pattern.name)]
         write_atomically(self.digests_file, make_digests(self.path, found, pending or {}))
 

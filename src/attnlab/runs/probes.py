@@ -8,6 +8,7 @@ from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 from attnlab.probing.figures import Figure
 from attnlab.probing.probe import Donor, ProbeOptions, check_attention, check_donor, probe
+from attnlab.runs.evaluations import warn_of_other_data
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load
 from attnlab.runs.record import ProbeFigure, ProbeRecord
@@ -68,6 +69,7 @@ def open_run(path: Path, test: str | None, settings: ProbeSettings) -> ProbedRun
     test = test or predictor.task.test_names[0]
     examples = predictor.task.examples(test)
     predictor.check_lengths(examples)
+    warn_of_other_data(folder, predictor.task)
     return ProbedRun(folder, folder.read_result().id, predictor, test, examples)
 
 

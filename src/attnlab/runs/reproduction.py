@@ -21,7 +21,7 @@ REPRODUCTION = "reproduced"
 
 MEASURES_OF_MACHINE = {"train/tokens_per_second", "train_seconds", "train_tokens_per_second", "seconds", "restarts"}
 MEASURES_OF_MACHINE |= {"peak_memory", "peak_gpu_memory"}
-ORIGIN = ("version", "code", "data", "id")
+ORIGIN = ("version", "code", "data")
 """What a result says of where it comes from; with other code these differ although every figure is the same."""
 
 
@@ -93,7 +93,7 @@ def _figures(folder: RunFolder) -> Iterator[tuple[str, Any]]:
         epoch = int(line["epoch"]) + 1
         yield from ((f"epoch {epoch}, {name}", v) for name, v in line.items() if name not in MEASURES_OF_MACHINE)
     result = folder.read_result()
-    skipped = MEASURES_OF_MACHINE.union(ORIGIN)
+    skipped = {*MEASURES_OF_MACHINE, *ORIGIN, "id"}  # which also knows how many threads were asked for
     yield from ((name, value) for name, value in _flatten(asdict(result), "") if name not in skipped and value is not None)
     for test in result.tests:
         lines = folder.read_hypotheses(test)

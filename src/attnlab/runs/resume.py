@@ -154,13 +154,14 @@ def _renew(folder: RunFolder, previous: RunRecord, asked: RunRecord) -> None:
     others = [code for code in previous.accepted_code if code != asked.code]
     accepted = [] if previous.code == asked.code else [*others, asked.code]
     base = asked.base or previous.base
+    has_digests = folder.digests_file.is_file()
     if (accepted, base) != (previous.accepted_code, previous.base):
         previous.accepted_code, previous.base = accepted, base
-        is_vouched_for = folder.digests_file.is_file()
-        folder.digests_file.unlink(missing_ok=True)
+        if has_digests:  # whoever is stopped before there are new ones leaves those of all other files
+            folder.write_digests(without=[folder.record_file])
         folder.write_record(previous)
-        if is_vouched_for:
-            folder.write_digests()
+    if has_digests and not folder.is_vouched_for:
+        folder.write_digests()
 
 
 def _share_training(folder: RunFolder, record: RunRecord) -> bool:
@@ -199,14 +200,19 @@ def set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
     if foreign := find_foreign_files(folder):
         names = ", ".join(foreign[:3])
         raise UserError(f"{folder.path} is no folder of a run, and holds {names}: choose another one, or empty it")
-    aside: Path | None = None
-    if worth_keeping:
-        variant, seed = folder.path.absolute().parts[-2:]
-        base = folder.study / REPLACED / variant / f"{seed},{previous.id if previous else 'unknown'}"
-        aside = next(path for n in range(1, 10**6) if not (path := base.with_name(f"{base.name},{n}")).exists())
-        aside.mkdir(parents=True)
+    variant, seed = folder.path.absolute().parts[-2:]
+    base = folder.study / REPLACED / variant / f"{seed},{previous.id if previous else 'unknown'}"
+    places = (base.with_name(f"{base.name},{n}") for n in range(1, 10**6))
+    # One without a record is of a stop while it was filled.
+    place = next(path for path in places if not path.exists() or (previous and not (path / folder.record_file.name).exists()))
+    aside = place if worth_keeping or place.exists() else None
+    if aside:
+        aside.mkdir(parents=True, exist_ok=True)
     for path in sorted(left, key=folder.record_file.__eq__):  # it goes last: what is left after a stop is still a run's
-        if aside:
+        if aside and path.is_dir() and (aside / path.name).exists():
+            shutil.copytree(path, aside / path.name, dirs_exist_ok=True)
+            shutil.rmtree(path)
+        elif aside:
             shutil.move(path, aside / path.name)  # the folder may be a link to another disk
         elif path.is_dir():
             shutil.rmtree(path)

@@ -147,7 +147,8 @@ class Translation(Task):
 
     @override
     def overlap(self, split: str) -> int:
-        return self._tokenized.overlap.get(split, 0) if self._tokenized else 0
+        parts = self.corpus.parts.get(split, {split: split}).values()  # of a joined set, which is known by its parts alone
+        return sum(self._tokenized.overlap.get(part, 0) for part in parts) if self._tokenized else 0
 
     def _write(self, folder: Path) -> None:
         options = (self.vocabulary_options, self.batches.max_length)
