@@ -135,3 +135,26 @@ def test_metrics_are_over_all_examples_each_counted_once(runs: dict[int, Path]) 
             assert both[1] == pytest.approx(both[0], rel=1e-3)
         texts = [(runs[devices] / "hypotheses" / f"{name}.txt").read_text() for devices in (1, 2)]
         assert texts[0] == texts[1]
+
+
+@pytest.mark.exhaustive
+def test_the_processes_of_torchrun_go_on_with_what_the_first_decides(tmp_path: Path) -> None:
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "attnlab", "train"]
+    asked = ["trainer=ddp", "trainer.devices=2", "trainer.accelerator=cpu", *SETTINGS, "name=by2"]
+
+    def train(epochs: int, *more: str) -> str:
+        command = [*start, *asked, f"trainer.max_epochs={epochs}", *more]
+        done = subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, text=True, timeout=300)
+        told = done.stdout + done.stderr
+        assert done.returncode == 0, told
+        return told
+
+    train(1)
+    (folder,) = tmp_path.glob("runs/by2/*/*")
+    begun = (folder / "metrics.jsonl").read_text()
+    told = train(1)
+    assert told.count("done before") == 1
+    (folder / "result.json").unlink()
+    train(1)
+    assert json.loads((folder / "run.json").read_text())["restarts"] == 1
+    assert (folder / "metrics.jsonl").read_text() == begun

@@ -43,6 +43,7 @@ from attnlab.runs.evaluation import (
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import identify
 from attnlab.runs.names import DIVERGED
+from attnlab.runs.ranks import await_first, tell_others
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.runs.resume import begin_run, decide
 from attnlab.runs.weights import load_weights, write_weights
@@ -106,9 +107,10 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         folder = RunFolder(path)
         build_callbacks(config, folder, task)  # whose mistakes are told before there is a folder
         record = make_record(config, task, overrides, base)
-        # The ranks of a distributed run that Lightning starts come here too, when the first has made the folder and holds its
-        # lock.
+        # The other processes of a distributed run come here when the first has made the folder and holds its lock.
         if not is_first_process():
+            if await_first(path):
+                return folder.read_result()
             return _train_and_test(config, folder.read_record() or record, module, folder)
         with folder.lock():
             folder.remove_leftovers()
@@ -124,10 +126,12 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
                 check_metrics(task, measured, "test" if task.test_names else "epoch")
             record, result = begin_run(folder, record, decision, resume=resume)
             if result is not None:
+                tell_others(path, is_done=True)
                 log.info("%s seed=%s: done before, in %s", record.variant, record.seed, path)
                 return result
             folder.write_config(config)
             folder.write_task({"version": attnlab.__version__, "task": task.name, "state": task.state()})
+            tell_others(path, is_done=False)
             place = f", going on from {folder.last_checkpoint}" if record.restarts else f", in {path}"
             log.info("%s seed=%s: %s parameters%s", record.variant, record.seed, f"{model.size:,}", place)
             return _train_and_test(config, record, module, folder)
