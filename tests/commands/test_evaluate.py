@@ -16,7 +16,8 @@ from attnlab.errors import UserError
 from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.runs import evaluations
 from attnlab.runs.building import load_metrics
-from attnlab.runs.files import LENGTHS, read_statistics
+from attnlab.runs.evaluations import read_tested
+from attnlab.runs.files import BESIDE, LENGTHS, read_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load
 from attnlab.search import GreedySearch
@@ -44,7 +45,7 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
         assert told[name]["shift"] == recorded[name]["shift"]
         assert {*recorded[name]["metrics"]} <= {*told[name]["metrics"]}
         statistics = read_statistics(run.evaluation_statistics_file("default", name))
-        assert {*statistics} == {*told[name]["metrics"], LENGTHS, EXAMPLE}
+        assert {*statistics} == {*told[name]["metrics"], *BESIDE}
         for metric, one in recorded[name]["metrics"].items():
             again = told[name]["metrics"][metric]
             assert again["value"] == pytest.approx(one["value"], rel=1e-4, abs=1e-6)
@@ -129,10 +130,17 @@ def test_tests_measure_forced_lengths_if_they_are_told_to(cli: Cli, tmp_path: Pa
     assert "tokens:spacy-mixed-" in measured["bleu_forced_length"]["signature"]
 
 
-def test_an_ensemble_is_evaluated(runs: dict[str, Path], cli: Cli) -> None:
-    both = [str(runs["plain-1"]), str(runs["plain-2"])]
+def test_an_ensemble_is_evaluated(runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
+    both = [str(shutil.copytree(runs[name], tmp_path / name)) for name in ("plain-1", "plain-2")]
     assert cli("evaluate", *both, "--label", "both", "--bootstrap", "1", "--test", "test") == 0
-    assert RunFolder(runs["plain-1"]).read_evaluation("both")["others"] == [both[1]]
+    first, second = map(RunFolder, map(Path, both))
+    assert first.read_evaluation("both")["others"] == [both[1]]
+    assert len(read_tested(first, "test", "both").of("bleu")) == first.read_result().tests["test"]["examples"]
+    record = second.read_record()
+    assert record
+    second.write_record(replace(record, id="another"))
+    with pytest.raises(UserError, match=r"both.*trained anew .*plain-2\): evaluate again under another --label"):
+        read_tested(first, "test", "both")
 
 
 def test_data_that_are_not_those_of_the_training_are_told(

@@ -4,6 +4,7 @@ import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,7 @@ def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
         tests = evaluation.get("tests", {})
         if not tests:
             raise UserError(f"{run.path} has no evaluation {label!r}: attnlab evaluate {run.path} --label {label}")
+        _check_members(run, label, evaluation)
         path, where = run.evaluation_statistics_file(label, test), f"test set in its evaluation {label!r}"
         references = str(tests.get(test, {}).get("references", ""))
         settings = {name: _in_words(value) for name, value in evaluation.items() if name not in NO_SETTINGS}
@@ -119,6 +121,18 @@ def read_tested(run: RunFolder, test: str, label: str | None) -> TestedSet:
         )
     statistics = run.read_statistics(test) if label is None else read_statistics(path)
     return TestedSet(run, tests[test]["metrics"], statistics, length_unit(tests[test]), references, origin, settings)
+
+
+def _check_members(run: RunFolder, label: str, evaluation: Mapping[str, Any]) -> None:
+    """Refuse an evaluation one of whose runs, as far as they are there, has been trained anew since."""
+    members = [run, *(RunFolder(Path(other)) for other in evaluation.get("others", ()))]
+    for member, known in zip(members, evaluation.get("ids", ()), strict=False):
+        record = member.read_record()
+        if record and record.id != known:
+            raise UserError(
+                f"{run.evaluation_file(label)} {STALE['ids']} ({member.path}): evaluate again under another --label, or "
+                "remove that file first"
+            )
 
 
 def check_metric(tested: Iterable[TestedSet], metric: str) -> None:
