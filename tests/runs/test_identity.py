@@ -132,7 +132,7 @@ SCORE = """from attnlab.attention.scores import Dot
 
 
 class Mine(Dot):
-    scale = 1.0
+    scale, is_product = 1.0, False
 
     def forward(self, query, keys):
         return self.scale * super().forward(query, keys)

@@ -208,8 +208,8 @@ def _try_kernel(attention: "Attention", query: Query, states: Tensor, mask: Tens
             attention.kernel = asked
     if not are_close(context, fused):
         raise UserError(
-            f"{names} compute another context than a kernel makes of them where nobody reads the weights: let a score that is "
-            "no product of query and key say is_product = False, a normalizer that is no softmax softmax_temperature = None, "
+            f"{names} compute another context than a kernel makes of them where nobody reads the weights: let a score "
+            "change as_product too, or say is_product = False, a normalizer that is no softmax say softmax_temperature = None, "
             "and a window all in place, is_near, bias and prior"
         )
 
