@@ -191,7 +191,14 @@ def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
                     f"{other.run.path} was tested against other references than {first.run.path}: compare one test set, or let "
                     "attnlab report pair the seeds of a study each of which has data of its own"
                 )
-    check_metric([one for sets in tested.values() for one in sets], metric)
+    every = [one for sets in tested.values() for one in sets]
+    check_metric(every, metric)
+    unlike = next((one for one in every if one.of(metric).shape != first.of(metric).shape), None)
+    if unlike is not None:
+        raise UserError(
+            f"{unlike.run.path} and {first.run.path} were tested by versions that draw examples in other ways: evaluate both "
+            "again (attnlab evaluate, and --label here)"
+        )
 
 
 def _show(

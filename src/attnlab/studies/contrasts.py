@@ -53,7 +53,7 @@ class Contrast:
     pairs_share: Literal["training", "examples"] | None = None
 
 
-Kind = tuple[str, str, int]
+Kind = tuple[str, str, tuple[int, ...]]
 
 
 class Measured(NamedTuple):
@@ -62,7 +62,7 @@ class Measured(NamedTuple):
     Attributes:
         run: the run.
         kind: what must be the same for two runs to be compared: the metric's signature, the examples
-            whatever their order, and how many numbers each adds.
+            whatever their order, how many blocks they make, and how many numbers each adds.
         statistics: what each block of examples adds, in an order that is the same for all runs with these examples.
         value: of the metric.
     """
@@ -271,9 +271,9 @@ def _measure(run: Run, test: str, name: str) -> Measured | None:
     digest, order = run.example_order(test)
     if len(order) != len(statistics):  # whose examples are not known
         return None
-    kind = run.result.signature(test, name), digest, statistics.shape[1]
     places = list(order)
-    return Measured(run, kind, sum_blocks(statistics[places], run.blocks(test)[places]), value)
+    summed = sum_blocks(statistics[places], run.blocks(test)[places])
+    return Measured(run, (run.result.signature(test, name), digest, summed.shape), summed, value)
 
 
 CONTRASTS: dict[Significance, Callable[[MeasuredVariants, str, str], Contrast | str]] = {
