@@ -1,7 +1,6 @@
 """Draws docs/gallery: what every attention looks at while it is made to write the same right translations.
 
-attnlab train -m name=attentions 'attention=glob(*)' scheduler=cosine optimizer.lr=4e-3 trainer.max_epochs=5 threads=1
-python docs/gallery.py runs/attentions
+python docs/gallery.py runs/attentions    # of the sweep that docs/gallery.md shows
 """
 
 import sys

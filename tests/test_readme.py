@@ -170,6 +170,13 @@ def test_every_config_that_is_shown_composes(
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("command", [command for command in shown_commands() if "glob(" in command])
+def test_every_glob_that_is_shown_makes_a_sweep(command: str, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(*shlex.split(command)[1:], "--dry-run") == 0
+    assert "to do" in capsys.readouterr().out
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", [command for command in shown_commands(PAGES["tutorials"]) if "train" in command])
 def test_every_tutorial_runs(command: str, cli: Cli) -> None:
     others = [override for override in OF_ANY_TASK if override.startswith(("data.train", "trainer.", "callbacks."))]
