@@ -24,6 +24,9 @@ class Saboteur(Callback):
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.obey(trainer, pl_module, "end")
 
+    def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: object) -> None:
+        self.obey(trainer, pl_module, "test")
+
     def obey(self, trainer: Trainer, module: LightningModule, now: str) -> None:
         for order in os.environ.get("SABOTAGE", "").split():
             variant, _, deed = order.rpartition("=")

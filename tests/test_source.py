@@ -82,7 +82,7 @@ def test_what_a_sweeps_runs_are_forked_from_has_imported_and_read_all_of_their_c
     (tmp_path / "cupy.py").write_text("raise SystemExit('asked for GPUs')")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import attnlab.runs.preload as p, attnlab.source as s; "
     code += "assert s.read_package.cache_info().currsize == 1 and 'cupy' not in sys.modules; "
-    code += "names = p.run_modules(); assert len(names) > 90 and set(names) <= set(sys.modules)"
+    code += "names = p.identity.run_modules(); assert len(names) > 90 and set(names) <= set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

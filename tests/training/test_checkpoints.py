@@ -2,6 +2,7 @@
 
 import errno
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ RATES = ["scheduler=plateau", "scheduler.monitor=val/exact", "scheduler.mode=max
         (["trainer.accumulate_grad_batches=3", "trainer.max_epochs=2"], "interrupt@1@start"),
         ([*RATES, "trainer.val_check_interval=4", "trainer.max_epochs=3"], "interrupt@5@start"),
         (["trainer.check_val_every_n_epoch=2", "trainer.max_epochs=4"], "interrupt@13"),
+        (["trainer.max_epochs=2"], "interrupt@12@end"),
         (["trainer.max_steps=15", "trainer.max_epochs=10"], "crash@9"),
         (["trainer.max_steps=15", "trainer.max_epochs=-1", "trainer.val_check_interval=3"], "crash@14"),
     ],
@@ -99,6 +101,7 @@ RATES = ["scheduler=plateau", "scheduler.monitor=val/exact", "scheduler.mode=max
         "accumulation",
         "plateau in an epoch",
         "few validations",
+        "behind the last batch",
         "a number of steps",
         "a number of steps, validations in an epoch",
     ],
@@ -125,6 +128,23 @@ def test_a_training_that_goes_on_comes_to_what_it_would_have_come_to(
     rates = [one["optimizer_states"][0]["param_groups"][0]["lr"] for one in last]
     assert rates[0] == rates[1]
     assert (rates[0] < 1e-3) == ("scheduler=plateau" in overrides or "optimizer.lr=0" in overrides)
+
+
+@pytest.mark.parametrize("when", ["end", "test"])
+def test_a_run_that_is_interrupted_behind_its_training_goes_on(
+    when: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["train", *SMALL, SABOTEUR, "trainer.max_epochs=1", "name=dead"]
+    monkeypatch.setenv("SABOTAGE", f"seed=1=interrupt@6@{when}")
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        assert cli(*command) == 130
+    finally:
+        signal.signal(signal.SIGINT, handler)  # which Lightning has ignored since
+    assert "stopped; the same command goes on from" in capsys.readouterr().err
+    monkeypatch.delenv("SABOTAGE")
+    assert cli(*command) == 0
+    assert len(curve(folder_of(tmp_path, "dead"))) == 1
 
 
 def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,6 +273,10 @@ def _fit(
     remedy = "lower batches.size, or leave out long examples with batches.max_length"
     with _stopping(folder), memory_errors(lambda: module.shape, remedy):
         trainer.fit(module, datamodule=module.data, ckpt_path=last, weights_only=True)
+        callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+        asked = trainer.received_sigterm or any(one.asked for one in callbacks if isinstance(one, Resumption))
+        if asked and trainer.world_size == 1:  # behind the last batch, where Lightning looks no more
+            raise SIGTERMException
     kept = next((c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)), None)  # type: ignore[attr-defined]
     chosen = Path(kept.best_model_path) if kept and kept.best_model_path else folder.last_checkpoint
     checkpoint = _locate(chosen, folder) if chosen != folder.last_checkpoint or chosen.is_file() else None
@@ -303,7 +307,10 @@ def _stopping(folder: RunFolder) -> Iterator[None]:
         yield
     except MisconfigurationException as error:
         raise UserError(f"the trainer refuses: {' '.join(str(error).split())}") from error
-    except SIGTERMException:
+    except SystemExit as error:
+        # Lightning makes of an interrupt that is no signal to it an exit without a word.
+        if not isinstance(error, SIGTERMException) and not isinstance(error.__context__, KeyboardInterrupt):
+            raise
         raise StoppedError(f"stopped; the same command goes on from {folder.last_checkpoint}") from None
 
 

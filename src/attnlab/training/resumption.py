@@ -50,6 +50,9 @@ class Resumption(Callback):
     Args:
         checkpoint: the file to be written when the run is asked to stop.
         seed: the run's.
+
+    Attributes:
+        asked: whether this process was asked to stop; Python may lose the exception that says so.
     """
 
     def __init__(self, checkpoint: Path, seed: int) -> None:
@@ -57,7 +60,7 @@ class Resumption(Callback):
         self.seed = seed
         self._states: dict[str, Any] = {}
         self._handlers: dict[int, Any] = {}
-        self._asked = False
+        self.asked = False
         self._is_late = False
         self._max_steps = -1
         self._gradients: dict[str, torch.Tensor] = {}
@@ -147,7 +150,7 @@ class Resumption(Callback):
     ) -> None:
         """Stop where all processes stand at the same place, if any of them was asked to."""
         if trainer.world_size > 1:
-            asked = torch.tensor(float(self._asked), device=pl_module.device)
+            asked = torch.tensor(float(self.asked), device=pl_module.device)
             if float(trainer.strategy.reduce(asked, reduce_op="sum")):
                 raise SIGTERMException
 
@@ -158,9 +161,12 @@ class Resumption(Callback):
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
         signal.signal(signum, signal.SIG_IGN if signum == signal.SIGHUP else signal.SIG_DFL)
-        self._asked = True
+        self.asked = True
 
     def _stop(self, signum: int, frame: FrameType | None) -> None:
         # A terminal that is closed may say so several times.
         signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_IGN)
+        self.asked = True
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # no batch is to come
+            raise KeyboardInterrupt
         os.kill(os.getpid(), signal.SIGTERM)  # which Lightning waits for, to stop between two batches
