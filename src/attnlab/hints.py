@@ -40,10 +40,6 @@ class Range:
         return f"from {low} to {high}"
 
 
-Count = Annotated[int, Range(1)]
-"""One or more."""
-
-
 def fits(value: object, hint: Any) -> bool:
     """Tell whether a plain value is of a type; one of a type that is not plain itself always is."""
     origin, arguments = get_origin(hint), get_args(hint)

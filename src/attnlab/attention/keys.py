@@ -7,7 +7,6 @@ from typing_extensions import override
 
 from attnlab.attention.mechanism import Part
 from attnlab.errors import UserError
-from attnlab.hints import Count
 
 
 class Keys(Part, ABC):
@@ -84,7 +83,7 @@ class Projected(Keys):
         value_size: size of a value; None is the encoder state's.
     """
 
-    def __init__(self, memory_size: int, *, key_size: Count | None = None, value_size: Count | None = None) -> None:
+    def __init__(self, memory_size: int, *, key_size: int | None = None, value_size: int | None = None) -> None:
         super().__init__(memory_size)
         self.key_size = memory_size if key_size is None else key_size
         self.value_size = memory_size if value_size is None else value_size

@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from attnlab.attention.scores.score import EqualSizes, Score
 from attnlab.errors import UserError
-from attnlab.hints import Count
 
 
 class Linear(Score):
@@ -55,7 +54,7 @@ class HiddenLayer(Score, ABC):
         hidden_size: size of the hidden layer; the query's size if it is None.
     """
 
-    def __init__(self, query_size: int, memory_size: int, *, hidden_size: Count | None = None) -> None:
+    def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None) -> None:
         super().__init__(query_size, memory_size)
         self.v = nn.Linear(query_size if hidden_size is None else hidden_size, 1, bias=False)
         self.pair_size = self.v.in_features
@@ -89,7 +88,7 @@ class Additive(HiddenLayer):
         bias: add a bias inside the tanh; the paper has none.
     """
 
-    def __init__(self, query_size: int, memory_size: int, *, hidden_size: Count | None = None, bias: bool = False) -> None:
+    def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None, bias: bool = False) -> None:
         super().__init__(query_size, memory_size, hidden_size=hidden_size)
         self.query_projection = nn.Linear(query_size, self.v.in_features, bias=False)
         self.key_projection = nn.Linear(memory_size, self.v.in_features, bias=bias)
@@ -124,7 +123,7 @@ class NormalizedAdditive(Additive):
         hidden_size: size of the alignment layer; the query's size if it is None.
     """
 
-    def __init__(self, query_size: int, memory_size: int, *, hidden_size: Count | None = None) -> None:
+    def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None) -> None:
         super().__init__(query_size, memory_size, hidden_size=hidden_size, bias=True)
         self.gain = nn.Parameter(torch.empty(1))
         self.reset_parameters()
@@ -156,7 +155,7 @@ class Concat(HiddenLayer):
         hidden_size: size of the hidden layer; the query's size if it is None.
     """
 
-    def __init__(self, query_size: int, memory_size: int, *, hidden_size: Count | None = None) -> None:
+    def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None) -> None:
         super().__init__(query_size, memory_size, hidden_size=hidden_size)
         self.projection = nn.Linear(query_size + memory_size, self.v.in_features, bias=False)
 
@@ -187,7 +186,7 @@ class SharedConcat(HiddenLayer, EqualSizes):
         UserError: the query and the encoder states differ in size.
     """
 
-    def __init__(self, query_size: int, memory_size: int, *, hidden_size: Count | None = None) -> None:
+    def __init__(self, query_size: int, memory_size: int, *, hidden_size: int | None = None) -> None:
         super().__init__(query_size, memory_size, hidden_size=hidden_size)
         self.projection = nn.Linear(query_size, self.v.in_features, bias=False)
 
