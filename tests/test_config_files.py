@@ -92,6 +92,18 @@ def test_keys_are_not_written_over_those_of_the_default_option(places: list[conf
     assert one.value == {"size": 3}
 
 
+def test_whole_things_are_not_mixed_and_named_ones_are() -> None:
+    for override in ("attention=[none,dot]", "logger=[csv,wandb]", "attention/score=[dot,general]", "trainer=[cpu,debug]"):
+        for several in ([override], [override + ",[dot]"]):  # [dot] is a list of one, as if it stood without brackets
+            with pytest.raises(UserError, match=r"takes one option, and these would be mixed: -m \S+,\S+ trains") as refusal:
+                config.parse_overrides(several, [config.CONF])
+            assert str(refusal.value).startswith(f"{several[0]}: {override.partition('=')[0]} ")
+    with pytest.raises(UserError, match="these would be mixed: -m search=beam,greedy"):
+        config.amend("search", RECORDED, ["search=[beam,greedy]"])
+    both, alone = config.parse_overrides(["auxiliary=[coverage,supervised]", "attention=[dot]"], [config.CONF])
+    assert (both.value, alone.value) == (["coverage", "supervised"], ["dot"])
+
+
 def test_a_sweep_is_split_as_hydra_splits_it(places: list[config.Place]) -> None:
     assert config.split_sweep(["score=glob(*)", "seed=range(1,3)", "+x=[1,2]"], places) == [
         [f"score={score}", f"seed={seed}", "+x=[1,2]"] for score in ("dot", "mine") for seed in (1, 2)

@@ -129,6 +129,7 @@ MISTAKES = {
         ["scheduler=plateau", "scheduler.factor=2"],
         "scheduler.factor must be a number, above 0 and below 1",
     ),
+    "options of a group": (["encoder=[gru,lstm]"], "encoder=[gru,lstm]: encoder takes one option, and these would be mixed"),
     "keys of a group": (["search={width: 3}"], "search={width: 3}: search is chosen by the name of an option"),
     "previous token": (["task=questions", "objective.teacher_forcing.ratio=0.5"], "objective: no previous token is read here"),
     "a control that reads nothing": (

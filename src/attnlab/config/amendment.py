@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 from yaml import YAMLError
 
 from attnlab.config.checks import KEYS, check
-from attnlab.config.composition import CONF, MAIN, Place, compose, hydra_errors, keys_of_group, resolve
+from attnlab.config.composition import CONF, MAIN, Place, compose, hydra_errors, parse_overrides, resolve
 from attnlab.errors import UserError
 
 
@@ -25,10 +25,7 @@ def amend(group: str, recorded: Mapping[str, Any], overrides: Sequence[str], pla
     """
     if not isinstance(recorded.get(group), Mapping):
         raise UserError(f"the config of the run is damaged: it holds no {group}")
-    for override in overrides:
-        place, _, value = override.partition("=")
-        if place == group and value.lstrip().startswith("{"):
-            raise keys_of_group(override, group)
+    parse_overrides([override for override in overrides if "." not in override.partition("=")[0]], [CONF, *places])
     if any(override.startswith(f"{group}=") for override in overrides):
         node: dict[str, Any] = compose(MAIN, overrides, [CONF, *places]).value(group)
     else:

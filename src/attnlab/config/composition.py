@@ -21,6 +21,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override as ParsedOverride
 from hydra.core.override_parser.types import ValueType
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import MarkedYAMLError
@@ -190,10 +191,12 @@ def parse_overrides(overrides: Sequence[str], places: Sequence[Place]) -> list[O
     """Take overrides apart.
 
     Raises:
-        UserError: one that Hydra does not understand, or keys where a config group is to have the name of an option.
+        UserError: one that Hydra does not understand, or keys, or several options at once, where a config group is to have the
+            name of one option.
     """
     with _search(places):
         groups = _Groups(places)
+        read = _parse(overrides, groups)
         found = [
             Override(
                 _without_glob(parsed),
@@ -204,18 +207,53 @@ def parse_overrides(overrides: Sequence[str], places: Sequence[Place]) -> list[O
                 parsed.is_sweep_override(),
                 parsed.is_delete(),
             )
-            for parsed in _parse(overrides, groups)
+            for parsed in read
         ]
-    for override in found:
-        if override.is_choice and isinstance(override.value, dict):
-            raise keys_of_group(override.text, override.place)
+        for one, override in zip(read, found, strict=True):
+            for value in _values(one) if override.is_choice else ():
+                if isinstance(value, dict):
+                    keys = f"{override.place.replace('/', '.')}.KEY=VALUE sets one of its keys"
+                    raise UserError(f"{override.text}: {override.place} is chosen by the name of an option; {keys}")
+                if isinstance(value, list):
+                    _check_together(override.text, override.key, value, places)
     return found
 
 
-def keys_of_group(override: str, group: str) -> UserError:
-    """Return what is said of keys in the place of an option's name, which Hydra would write over those of the default one."""
-    key = group.replace("/", ".")
-    return UserError(f"{override}: {group} is chosen by the name of an option; {key}.KEY=VALUE sets one of its keys")
+def check_defaults(config_name: str, places: Sequence[Place]) -> None:
+    """Refuse a config that chooses together what does not go together.
+
+    Raises:
+        UserError: it does.
+    """
+    with _search(places):
+        loader = GlobalHydra.instance().config_loader()
+        chosen: dict[tuple[Any, ...], list[str]] = {}
+        for one in loader.compute_defaults_list(config_name, [search_path(places[1:])], RunMode.RUN).defaults:
+            group, _, option = str(one.config_path).rpartition("/")
+            chosen.setdefault((one.parent, one.package, group), []).append(option)
+        for (_, _, group), options in chosen.items():
+            if group:
+                _check_together(f"the defaults of {config_name}", group, options, places)
+
+
+def _check_together(where: str, group: str, options: Sequence[str], places: Sequence[Place]) -> None:
+    """Refuse several options of a group whose options are each a whole thing: Hydra would mix their keys without a word.
+
+    Options such as the losses of ``auxiliary``, each of which is named in the group's node, do go together.
+    """
+    if len(options) < 2:
+        return
+    for option in options:
+        alone = hydra.compose(None, [f"+{group}={option}", search_path(places[1:])])
+        if "_target_" in (OmegaConf.select(alone, group.replace("/", ".")) or {}):
+            each = f"-m {group}={','.join(options)} trains a model with each of them"
+            raise UserError(f"{where}: {group} takes one option, and these would be mixed: {each}")
+
+
+def _values(parsed: ParsedOverride) -> list[Any]:
+    if not parsed.is_sweep_override():
+        return [parsed.value()]
+    return list(parsed.sweep_iterator()) if parsed.is_discrete_sweep() else []
 
 
 def split_sweep(overrides: Sequence[str], places: Sequence[Place]) -> list[list[str]]:

@@ -64,11 +64,13 @@ class StudyFile:
         name: what ``attnlab study`` takes.
         question: in words.
         folder: where its runs are.
+        path: of its file.
     """
 
     name: str
     question: str
     folder: Path
+    path: Path
 
 
 def list_studies(places: Sequence[Path]) -> list[StudyFile]:
@@ -77,6 +79,23 @@ def list_studies(places: Sequence[Path]) -> list[StudyFile]:
     for study in (study for place in places for study in _files_with_a_question(place)):
         found.setdefault(study.name, study)
     return sorted(found.values(), key=lambda study: study.name)
+
+
+def check_own_name(path: Path, places: Sequence[Path]) -> None:
+    """Refuse a study whose runs would lie among those of another one, which the first command would set aside.
+
+    Args:
+        path: of its file.
+        places: folders of the other studies.
+
+    Raises:
+        UserError: a file in one of them has the same ``name``.
+    """
+    name = read_study_file(path)["name"]
+    for other in list_studies(places):
+        if other.folder == Path(RUNS, str(name)) and not other.path.samefile(path):
+            told = f"{path} and {other.path} both say name: {name}"
+            raise UserError(f"{told}, and runs of one name are compared: change it in one")
 
 
 def _files_with_a_question(place: Path) -> Iterator[StudyFile]:
@@ -90,7 +109,7 @@ def _files_with_a_question(place: Path) -> Iterator[StudyFile]:
         question = study.get("question") if isinstance(study, dict) else None
         if question:
             name = str(path.relative_to(place).with_suffix("")).removesuffix("/study")
-            yield StudyFile(name, " ".join(str(question).split()), Path(RUNS, str(content.get("name") or name)))
+            yield StudyFile(name, " ".join(str(question).split()), Path(RUNS, str(content.get("name") or name)), path)
 
 
 def own_places(path: Path) -> list[Place]:

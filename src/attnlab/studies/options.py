@@ -1,16 +1,19 @@
 """Variants and trials as options of config groups, so that every sweeper and launcher can choose among them."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from attnlab.config import Place, parse_overrides
+from attnlab.config import Place, parse_overrides, variant_overrides
 from attnlab.errors import UserError
 from attnlab.runs.files import write_atomically
 from attnlab.studies.values import DECIDES_PLACE
 
+TRIAL = re.compile(r"\+?trial=t(\d+)$")
+"""The override that makes a run one of a study's trials."""
 ROOT = "study_with_variants"
 """The main config of a study that has variants."""
 
@@ -79,6 +82,16 @@ def write_trials(trials: Sequence[Mapping[str, Any]], folder: Path) -> None:
 def name_trials(count: int) -> list[str]:
     """Return what the options of some trials are called: a number alone would be none to Hydra."""
     return [f"t{number}" for number in range(count)]
+
+
+def variant_of(overrides: Sequence[str]) -> tuple[str, ...]:
+    """Return what makes the variant of a run or of a trial."""
+    return tuple(override for override in variant_overrides(overrides) if not TRIAL.match(override))
+
+
+def find_trial(overrides: Iterable[str]) -> int | None:
+    """Return the number of the trial that overrides make a run; None where they make none."""
+    return next((int(found[1]) for found in map(TRIAL.match, overrides) if found), None)
 
 
 def _remove_others(names: Iterable[str], folder: Path) -> None:

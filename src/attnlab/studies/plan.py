@@ -1,6 +1,5 @@
 """What a study is to run: its file, its variants, and the folder of each run. Nothing heavy is imported."""
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from attnlab.config import (
     WITHOUT_EFFECT,
     ComposedConfig,
     Place,
+    check_defaults,
     compose,
     parse_overrides,
     quote,
@@ -33,11 +33,9 @@ from attnlab.studies.files import own_places, own_settings
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
 from attnlab.studies.names import Significance, nearest_variant
-from attnlab.studies.options import name_trials, write_root, write_trials, write_variants
+from attnlab.studies.options import name_trials, variant_of, write_root, write_trials, write_variants
 from attnlab.studies.tuning.search import Tuning, keep_numbers, parse_tuning
 
-TRIAL = re.compile(r"\+?trial=t(\d+)$")
-"""The override that makes a run one of a study's trials."""
 KEYS = {"question", "baseline", "metrics", "significance", "tune", "match", "claims", "variants", "columns", "controls"}
 UNWRITTEN = {"variants", "controls"}
 """Keys that no report needs: what they hold is in the overrides of the runs."""
@@ -201,6 +199,7 @@ def plan(
         if sum(override.place == axis for override in parsed) > 1:
             raise UserError(f"{axis} is given more than once, and the last would count: name all its values at once")
     single = [override.text for override in parsed if not override.is_sweep and override.key != "variant"]
+    check_defaults(config_name, everywhere)
     composition = compose(config_name, single, everywhere)
     base = compose(config_name, [], everywhere).digest({*WITHOUT_EFFECT, "name", "seed", "data"})  # data have a fingerprint
     settings = read_settings(composition.value("study"), composition.value("metrics") or {})
@@ -402,13 +401,3 @@ def _check_baseline(planned: Plan, labels: Mapping[tuple[str, ...], str]) -> Non
         for run in planned.runs[:1]:
             planned.config(run)  # an axis that is no key makes other labels, and is told so
         raise UserError(f"study.baseline: no variant {baseline!r}: {nearest_variant(baseline, labels.values())}")
-
-
-def variant_of(overrides: Sequence[str]) -> tuple[str, ...]:
-    """Return what makes the variant of a run or of a trial."""
-    return tuple(override for override in variant_overrides(overrides) if not TRIAL.match(override))
-
-
-def find_trial(overrides: Iterable[str]) -> int | None:
-    """Return the number of the trial that overrides make a run; None where they make none."""
-    return next((int(found[1]) for found in map(TRIAL.match, overrides) if found), None)

@@ -19,7 +19,8 @@ from attnlab.runs.resume import OTHER_CODE, decide
 from attnlab.studies.claims import check_measures, parse_claims
 from attnlab.studies.collection import find_variant
 from attnlab.studies.matching import match_sizes
-from attnlab.studies.plan import Plan, RunPlan, find_trial
+from attnlab.studies.options import find_trial
+from attnlab.studies.plan import Plan, RunPlan
 from attnlab.studies.values import find_value
 
 MANY = 10

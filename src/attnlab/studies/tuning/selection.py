@@ -11,7 +11,8 @@ from attnlab.errors import UserError
 from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study, check_files, collect
 from attnlab.studies.folder import StudyFolder
-from attnlab.studies.plan import Plan, find_trial, variant_of
+from attnlab.studies.options import find_trial, variant_of
+from attnlab.studies.plan import Plan
 from attnlab.studies.run import Run
 from attnlab.studies.tuning.expectation import expected_best
 from attnlab.studies.values import find_value
