@@ -9,7 +9,7 @@ from typing_extensions import override
 from attnlab.errors import UserError
 from attnlab.layers.trees import move, select
 from attnlab.search.penalties import AveragePenalty, LengthPenalty
-from attnlab.search.search import Count, Hypothesis, Model, Search, first_tokens, score_dtype, unbatch
+from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, unbatch
 
 
 @dataclass(kw_only=True, eq=False)
@@ -169,12 +169,12 @@ class FinishedHypotheses:
         self.scores: list[float] = []
         self.tokens: list[list[int]] = []
         self.origins: list[Tensor] = []
-        self._weights: list[Tensor] = []
+        self._weights = KeptSteps()
         self._last: list[Tensor] = []
 
     def add(self, weights: Tensor, sources: Tensor, scores: Tensor, tokens: Tensor, rows: Tensor) -> None:
         """Take a step's weights (rows, source_len), and of what ended in it the row that it grew from."""
-        self._weights.append(weights.float())
+        self._weights.keep(weights)
         self._last.append(rows)
         self.sources += sources.tolist()
         self.scores += scores.tolist()

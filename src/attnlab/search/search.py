@@ -198,6 +198,28 @@ class Search(ABC):
             log_probabilities[rows, spans[rows, where, -1]] = -torch.inf
 
 
+PIECE = 64
+"""Of how many steps a piece of memory holds what is kept."""
+
+
+class KeptSteps(list[Tensor]):
+    """What a search keeps of each step (rows, n), in single precision, many steps in one piece of memory.
+
+    Small pieces between the large ones that come and go with every step tear the heap, of which a search for a long source
+    would then take gigabytes.
+    """
+
+    _free: Tensor | None = None
+
+    def keep(self, step: Tensor) -> None:
+        """Take a copy of what a step computed."""
+        rows, width = step.shape
+        if self._free is None or len(self._free) < rows:
+            self._free = torch.empty(PIECE * rows, width, device=step.device)
+        own, self._free = self._free[:rows], self._free[rows:]
+        self.append(own.copy_(step))
+
+
 def unbatch(steps: Sequence[Tensor], owners: Sequence[Tensor]) -> list[Tensor]:
     """Give back to every hypothesis what the steps of a search computed for it.
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.layers.trees import move, select
-from attnlab.search.search import Count, Hypothesis, Model, Search, first_tokens, score_dtype, unbatch
+from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, unbatch
 from attnlab.seeding import derive_seed
 
 
@@ -62,7 +62,7 @@ class SinglePathSearch(Search):
         tokens = first_tokens(bos, len(source), source.device)[rows // paths]
         chosen = torch.full((len(rows), longest), eos, device=source.device)
         scores = torch.zeros(len(rows), dtype=score_dtype(source.device), device=source.device)
-        weights: list[Tensor] = []
+        weights = KeptSteps()
         owners: list[Tensor] = []
         for step in range(longest):
             log_probabilities, step_weights, state = model.step(tokens, memory, state)
@@ -70,7 +70,7 @@ class SinglePathSearch(Search):
             tokens = self.choose(log_probabilities, draws[rows, step])
             chosen[rows, step] = tokens
             scores[rows] += log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)
-            weights.append(step_weights.float())
+            weights.keep(step_weights)
             owners.append(rows)
             open_rows = (tokens != eos).nonzero().squeeze(1)
             if not len(open_rows):
