@@ -85,6 +85,15 @@ def test_what_does_not_compose_is_told_in_one_line(override: str, told: str, pla
     assert "\n" not in str(refusal.value)
 
 
+def test_a_launcher_that_is_not_installed_is_told_with_its_package(tmp_path: Path) -> None:
+    (tmp_path / "hydra" / "launcher").mkdir(parents=True)
+    (tmp_path / "hydra" / "launcher" / "mine.yaml").write_text("defaults: [moon_local, _self_]\n")
+    with pytest.raises(
+        UserError, match=r"^hydra/launcher: the plugin that has 'moon_local' is not installed: pip install hydra-moon-l"
+    ):
+        config.compose(config.MAIN, ["hydra/launcher=mine"], [config.CONF, tmp_path])
+
+
 def test_keys_are_not_written_over_those_of_the_default_option(places: list[config.Place]) -> None:
     with pytest.raises(UserError, match=r"^score=\{size: 3\}: score is chosen by the name of an option; score\.KEY=VALUE"):
         config.parse_overrides(["score={size: 3}"], places)

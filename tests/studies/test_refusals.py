@@ -1,6 +1,7 @@
 """Studies that are refused, and when."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,18 @@ WRONG = {
     "variants": ("variants: [attention=dot]", "seed: '1,2'", "names each with a list"),
     "seed": ("baseline: null", "seed: '1.5'", "seed is a whole number"),
 }
+
+
+def test_what_begins_no_run_is_told_in_the_last_line(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    sweep = ["train", "-m", *SMALL, "name=here", "seed=1,2"]
+    assert cli(*sweep, "hydra/launcher=parallel", "hydra.launcher.n_jobs=0") == 2
+    assert capfd.readouterr().err.endswith("n_jobs == 0 in Parallel has no meaning): mend it, or leave it out\n")
+    assert cli(*sweep, "hydra.launcher.n_jobs=2") == 2
+    assert "no key 'n_jobs' in 'hydra.launcher', whose option may be another: choose hydra/launcher=O" in capfd.readouterr().err
+    shutil.rmtree(tmp_path / "runs")
+    (tmp_path / "runs").touch()
+    assert cli(*sweep) == 2
+    assert capfd.readouterr().err.endswith("attnlab: runs/here: Not a directory\n")
 
 
 @pytest.mark.few(3)

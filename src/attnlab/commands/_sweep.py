@@ -152,7 +152,7 @@ def _status(results: "Results") -> int:
         print(f"attnlab: {warning}", file=sys.stderr)
     failed = [run for run in results.asked if run.has_failed]
     if failed:
-        return 1 if any("Traceback" in run.error or run.error.startswith("killed") for run in failed) else 2
+        return 1 if any(run.folder.has_diverged or run.error.startswith(("Traceback", "killed")) for run in failed) else 2
     return 1 if results.warnings else 0
 
 

@@ -298,6 +298,8 @@ def _tell_unknown(key: str, node: DictConfig, where: str) -> str:
     """Tell of a key that a node has not; where none of the node's own is near, name one below it that is."""
     if where and not node:
         return f"{where} has no keys yet: +{where}.{key}=VALUE adds one"
+    if where and {*node} <= {"_target_", "_partial_"}:
+        return f"no key {key!r} in {where!r}, whose option may be another: choose {where.replace('.', '/')}=OPTION"
     told = str(unknown_key(key, node, where))
     paths: dict[str, str] = {}
 
@@ -339,6 +341,9 @@ def _one_line(error: BaseException) -> str:
     cause = error.__cause__
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and "/" in error.missing_cfg_file:
         group, _, option = error.missing_cfg_file.rpartition("/")
+        if not error.options and group.startswith("hydra/"):  # as an installed option asks for it
+            name, kind = option.split("_")[0], group.removeprefix("hydra/")
+            return f"{group}: the plugin that has {option!r} is not installed: pip install hydra-{name}-{kind}"
         return f"no option {option!r} of {group}{f': {nearest(option, error.options)}' if error.options else ''}"
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
         where = (cause.full_key or "").rpartition(".")[0]

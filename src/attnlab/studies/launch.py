@@ -23,6 +23,7 @@ from filelock import FileLock
 from attnlab.config import ComposedConfig, HydraJob, resolve, run_hydra, settle, targets, trust, with_values
 from attnlab.errors import BusyError, StoppedError, UserError, escape_output, printable
 from attnlab.runs.folder import RunFolder, State
+from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import metric_name
 from attnlab.runs.waiting import choose_wait_policy
 from attnlab.terminal import tell
@@ -69,8 +70,8 @@ def run_single(job: HydraJob) -> "RunResult":
         if not (removed or folder.is_finished or find_foreign_files(folder)):
             _note(folder, f"{error}\n")
         raise
-    except Exception:
-        _note(RunFolder(job.folder), traceback.format_exc())
+    except Exception as error:
+        _note(RunFolder(job.folder), _describe(error))
         raise
 
 
@@ -82,6 +83,11 @@ def _check_study(config: Mapping[str, Any]) -> None:
     for key in ("variants", "columns", "tune", "match"):
         if settings[key]:
             raise UserError(f"study.{key} is of several runs: add -m, or write it into a study's file")
+
+
+def _describe(error: Exception) -> str:
+    """Return what is kept of why a run failed: the whole traceback, unless its training diverged, which is no bug."""
+    return f"{DIVERGED}: {error}\n" if isinstance(error, FloatingPointError) else traceback.format_exc()
 
 
 def _note(folder: RunFolder, text: str) -> bool:
@@ -193,7 +199,8 @@ def run_in_study(
         _note(folder, f"killed by {name}{hint}\n")
     if status in (CRASHED, MISTAKEN) or status < 0:
         *before, last = folder.read_error().strip().splitlines() or [f"ended with status {status}, and did not say why"]
-        print(printable("\n".join([*before, f"attnlab: {folder.place}: {last}"])), file=sys.stderr, flush=True)
+        told = f"attnlab: {folder.place}: {last.removeprefix(f'{DIVERGED}: ')}"
+        print(printable("\n".join([*before, told])), file=sys.stderr, flush=True)
     if (job.number + 1) % progress == 0:
         with trust(own):
             tell(f"attnlab: {describe_progress(folder.study)}")
@@ -267,7 +274,7 @@ def _work(
             print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
         sys.exit(MISTAKEN)
     except Exception as error:
-        if not _note(folder, traceback.format_exc()):
+        if not _note(folder, _describe(error)):
             traceback.print_exception(error)
         sys.exit(CRASHED)
 

@@ -148,6 +148,11 @@ class Plan:
     def _variants(self) -> list[tuple[str, ...]]:
         return [tuple(variant_overrides(run.overrides)) for run in self.runs]
 
+    def starts(self) -> list[float | None]:
+        """Return when each run was last begun, in seconds of the clock; None of one that never was."""
+        files = [self.folder.run(run.folder).record_file for run in self.runs]
+        return [file.stat().st_mtime if file.is_file() else None for file in files]
+
     def save(self) -> None:
         """Write down what a report needs to know: the question, the baseline, what was asked for, and what is missing.
 

@@ -168,9 +168,11 @@ def _launch(planned: Plan, written: Mapping[str, str]) -> None:
 
     Raises:
         StoppedError: somebody asked to stop.
+        UserError: a launcher that begins nothing.
     """
     from attnlab.studies.launch import describe_progress, run_study
 
+    before = planned.starts()
     try:
         run_study(planned, written)
     except KeyboardInterrupt:
@@ -179,8 +181,12 @@ def _launch(planned: Plan, written: Mapping[str, str]) -> None:
     except UserError:
         raise
     except Exception as error:  # runs fail in their own processes; a launcher gives up when one that it started is gone
-        told = (str(error).strip().splitlines() or [""])[0]
-        print(f"attnlab: the launcher gave up ({type(error).__name__}: {told})", file=sys.stderr)
+        told = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+        if planned.starts() == before and isinstance(error, OSError) and error.filename:
+            raise
+        if planned.starts() == before:
+            raise UserError(f"hydra/launcher begins no run ({told}): mend it, or leave it out") from error
+        print(f"attnlab: the launcher gave up ({told})", file=sys.stderr)
 
 
 def _report_trials(planned: Plan, trials: Plan, show: Callable[[Results], None]) -> Results:
