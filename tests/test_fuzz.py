@@ -101,7 +101,7 @@ def test_any_config_trains_or_says_in_one_line_why_not(series: int, cli: Cli, ca
             with Path(log).open("a", encoding="utf-8") as file:
                 file.write(f"{status} {chosen} {told.splitlines()[-1] if told else ''}\n")
         assert "Traceback" not in told, f"{chosen}\n{told}"
-        assert status in (0, 2) or FloatingPointError.__name__ in told, f"{chosen}\n{told}"
+        assert status in (0, 2) or "a lower learning rate or stronger clipping" in told, f"{chosen}\n{told}"
         if status:
             assert "attnlab: " in told.splitlines()[-1]
 

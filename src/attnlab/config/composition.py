@@ -231,8 +231,8 @@ def check_defaults(config_name: str, places: Sequence[Place]) -> None:
         for one in loader.compute_defaults_list(config_name, [search_path(places[1:])], RunMode.RUN).defaults:
             group, _, option = str(one.config_path).rpartition("/")
             chosen.setdefault((one.parent, one.package, group), []).append(option)
-        for (_, _, group), options in chosen.items():
-            if group:
+        for (_, package, group), options in chosen.items():
+            if group and package:  # settings of the whole config are no option of anything
                 _check_together(f"the defaults of {config_name}", group, options, places)
 
 
