@@ -72,7 +72,8 @@ def in_words(hint: Any) -> str:
         return ", ".join((in_words(arguments[0]), *map(str, arguments[1:])))
     if origin in (Union, UnionType):
         told = [in_words(option) for option in arguments if not _is_tensor(option)]
-        return (", or " if any(get_origin(option) is Annotated for option in arguments) else " or ").join(told)
+        joint = ", or " if any(get_origin(option) is Annotated for option in arguments) else " or "
+        return joint.join(dict.fromkeys(word for words in told for word in words.split(joint)))
     if origin is Literal:
         return " or ".join(map(str, arguments))
     if origin in (Sequence, list, tuple):

@@ -73,7 +73,24 @@ MISTAKES = {
     "seed below zero": (["seed=-1"], "seed must be a whole number, from 0 to 4294967295, not -1"),
     "choice": (["model.tied_embeddings=perhaps"], "model.tied_embeddings must be none or target or all, not 'perhaps'"),
     "type": (["model.embedding_size=large"], "model.embedding_size must be a whole number, not 'large'"),
-    "interpolation": (["model.embedding_size=${nothing}"], "nothing"),
+    "interpolation": (
+        ["model.embedding_size=${nothing}"],
+        "an override takes its value from nothing, which this config has not",
+    ),
+    "no device": (
+        ["trainer.accelerator=tpu"],
+        "trainer.accelerator=tpu: there is none here; trainer=default takes what is there",
+    ),
+    "one of a list": (
+        ["task=questions", "data.tasks=1"],
+        "data.tasks must be a list, each a whole number, not 1: write 'data.tasks=[1]'",
+    ),
+    "one without a name": ([*TEXT[:-1], "data.tests=test"], "not 'test': write 'data.tests={NAME: test}'"),
+    "nothing to train with": (
+        [*TEXT, "data.train="],
+        "data: train is empty: name what its files have in common before their languages",
+    ),
+    "folder of a corpus": (["data=tatoeba", "data.path=."], "data: . is no file: get deu-eng.zip"),
     "absent part": (
         ["attention=none", "attention/score=dot"],
         "there is no attention/score to choose in the attention",

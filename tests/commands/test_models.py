@@ -1,5 +1,6 @@
 """What all verbs that use trained models refuse: mistakes in what is typed, and runs that are damaged, foreign or too old."""
 
+import gzip
 import json
 import re
 import subprocess
@@ -75,7 +76,16 @@ MISTAKES = {
     "gold from 1": (["align", "RUN", *ALIGN, "--gold", "gold"], "if links count from 1, add --gold-from 1"),
     "not evaluated": (["compare", "RUN", "RUN", "--label", "no"], "has no evaluation 'no'"),
     "lengths of nothing": (["draw", "lengths", "RUN", "--label", "no", "--output", "x.png"], "has no evaluation 'no'"),
-    "not finished": (["compare", ".", "."], "holds no finished run"),
+    "not finished": (["compare", ".", "."], "holds no finished run: name one, or a variant, "),
+    "no folder to draw": (
+        ["draw", "curves", "nope", "--output", "x.png"],
+        "there is no folder nope: name that of a run or of a variant",
+    ),
+    "packed without saying so": (
+        ["translate", "RUN", "--input", "packed"],
+        "packed is packed: give it a name that ends in .gz",
+    ),
+    "links of no attention": (["translate", "NONE", "--input", "a.en", "--alignments"], "this model has none"),
     "test set of a comparison": (
         ["compare", "RUN", "RUN", "--test", "exam"],
         "no test set called 'exam': there is test, test_long",
@@ -93,9 +103,11 @@ def test_a_mistake_ends_in_one_line(
     (tmp_path / "a.de").write_text("Der alte Mann rennt .\nDie Frau singt .\n")
     (tmp_path / "one").write_text("Der alte Mann rennt .\n")
     (tmp_path / "gold").write_text("1-1 2-2 3-3 4p4 5-5\n1-1 2-2 3-3 4-4\n")
+    (tmp_path / "packed").write_bytes(gzip.compress(b"The old man runs .\n"))
     (tmp_path / "folder").mkdir()
     before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    assert cli(*(str(runs["plain-1"]) if a == "RUN" else a for a in arguments)) == 2
+    named = {"RUN": str(runs["plain-1"]), "NONE": str(runs["none-1"])}
+    assert cli(*(named.get(word, word) for word in arguments)) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("attnlab: ")
     assert message in line

@@ -52,6 +52,8 @@ def test_what_cannot_be_compared_is_told(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "mixed", states={})
     with pytest.raises(UserError, match=f"it is one run itself: name {folder}$"):
         collect(folder / "attention=dot" / "seed=1")
+    with pytest.raises(UserError, match=f"it is one variant: name {folder}$"):
+        collect(folder / "attention=dot")
     assert notes(folder, "not comparable") == []
     run = RunFolder(folder / "attention=dot" / "seed=1")
     changed(run, data="0000000000000000", code="beef")

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from attnlab.data.files import open_content
+from attnlab.data.files import encoding_error, open_content
 from attnlab.errors import UserError
 
 
@@ -107,5 +107,4 @@ def iterate_lines(path: Path | None) -> Iterator[str]:
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
-                place = f"{path or 'standard input'}, line {number}"
-                raise UserError(f"{place}: not UTF-8; convert it, for example with iconv") from error
+                raise encoding_error(path or "standard input", number, error) from error

@@ -174,9 +174,15 @@ def check_label(label: str | None) -> None:
 
 
 def list_seeds(folder: Path, holds: Callable[["RunFolder"], bool]) -> list["RunFolder"]:
-    """Return the run that a folder is, or the seeds of the variant that it is, if they hold what is needed."""
+    """Return the run that a folder is, or the seeds of the variant that it is, if they hold what is needed.
+
+    Raises:
+        UserError: there is no such folder.
+    """
     from attnlab.runs.folder import RunFolder
 
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}: name that of a run or of a variant, {SHAPE} or without its seed")
     own = RunFolder(folder)
     seeds = sorted(path for path in folder.glob("seed=*") if path.name.removeprefix("seed=").isdecimal())
     return [own] if holds(own) else [run for path in seeds if holds(run := RunFolder(path))]
@@ -190,7 +196,7 @@ def finished_runs(folder: Path) -> list["RunFolder"]:
     """
     finished = list_seeds(folder, lambda run: run.result_file.is_file())
     if not finished:
-        raise UserError(f"{folder} holds no finished run")
+        raise UserError(f"{folder} holds no finished run: name one, or a variant, {SHAPE} or without its seed")
     known: dict[int, Path] = {}
     for run in finished:
         record = run.read_record()

@@ -47,6 +47,8 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
     predictor = models.load()
     predictor.task.require_target()
     _check_n_best(n_best, predictor.search)
+    if options["alignments"] and not predictor.attends:
+        raise UserError("--alignments: links are read from attention weights, and this model has none")
     is_checked = source is not None and source.is_file()  # a pipe can be read only once
     if is_checked:
         for first, chunk in read_chunks(source, CHUNK):

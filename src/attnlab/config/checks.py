@@ -139,6 +139,9 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
     if not fits(value, hint) or (isinstance(value, float) and not math.isfinite(value)):
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and fits(str(value), hint)
         remedy = f""": a number that is meant as text has two kinds of quotation marks, '"{value}"'""" if is_number else ""
+        for written, meant in ((f"[{value}]", [value]), (f"{{NAME: {value}}}", {"NAME": value})):
+            if not isinstance(value, list | None) and fits(meant, hint):
+                remedy = f": write '{path}={written}'"
         raise UserError(f"{path} must be {in_words(hint)}, not {value!r}{remedy}")
     for pattern, limited in LIMITED:
         kind, numbers = get_args(limited)

@@ -374,8 +374,10 @@ def _one_line(error: BaseException) -> str:
     if unknown := re.match(r"In '(.+?)': ConfigKeyError .*: Key '(.+?)' not in '\w+' full_key: (\S+)", told):
         return f"{unknown[1]}: no key {unknown[2]!r} in {unknown[3].rpartition('.')[0]!r}, whose option may be another"
     if missing := re.match(r"Interpolation key '(.+?)' not found full_key: (\S+)", told):
-        key, taken = missing[2], missing[1]
-        return f"{key} takes its value from {taken}, which this config has not: choose another option, or a task that has it"
+        # The folder of a run is named by its overrides, so that Hydra blames it for what is wrong in one of them.
+        key = "an override" if missing[2].startswith("hydra.") else missing[2]
+        taken = f"takes its value from {missing[1]}, which this config has not"
+        return f"{key} {taken}: choose another option, or a task that has it"
     if headless := re.match(r"In '(.+?)': Could not override '(.+?)'\. No match in the defaults list\.", told):
         place, group = headless.groups()
         return f"{place} chooses another {group}, where none is chosen: begin the file with defaults: [train, ...]"

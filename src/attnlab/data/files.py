@@ -97,7 +97,7 @@ class LineReader:
                 try:
                     line = content.decode("utf-8" if self.count > 1 else "utf-8-sig").strip()
                 except UnicodeDecodeError as error:
-                    raise _encoding_error(self.path, self.count, error) from error
+                    raise encoding_error(self.path, self.count, error) from error
                 self.is_blank = self.is_blank and not line
                 yield line
 
@@ -148,7 +148,7 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _encoding_error(path, error.object.count(b"\n", 0, error.start) + 1, error) from error
+        raise encoding_error(path, error.object.count(b"\n", 0, error.start) + 1, error) from error
     if not text.strip():
         raise blank_file(path)
     return [line.strip() for line in text.removesuffix("\n").split("\n")]
@@ -159,7 +159,14 @@ def blank_file(path: Path) -> UserError:
     return UserError(f"{path} is empty, or has empty lines alone")
 
 
-def _encoding_error(path: Path, line: int, error: UnicodeDecodeError) -> UserError:
+GZIP = b"\x1f\x8b"
+"""How a packed file begins."""
+
+
+def encoding_error(path: Path | str, line: int, error: UnicodeDecodeError) -> UserError:
+    """Tell of a line that is not UTF-8, and what helps."""
+    if line == 1 and error.object.startswith(GZIP):
+        return UserError(f"{path} is packed: give it a name that ends in .gz")
     marked = error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return UserError(
         f"{path}, line {line}: not UTF-8 (byte 0x{error.object[error.start]:02x}); convert the file, "

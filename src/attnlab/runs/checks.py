@@ -161,6 +161,10 @@ def check_trainer(config: Mapping[str, Any], *, in_sweep: bool) -> None:
     """Refuse what Lightning refuses, as a device that there is not, before the run has a folder; and ways to use several
     devices that lose the results, or would start a whole sweep again.
     """
+    named = config["trainer"].get("accelerator")
+    kinds = ("cuda", "mps") if named == "gpu" else (named,)
+    if named != "auto" and not any(AcceleratorRegistry[kind]["accelerator"].is_available() for kind in kinds):
+        raise UserError(f"trainer.accelerator={named}: there is none here; trainer=default takes what is there")
     with warnings.catch_warnings(), library_errors("trainer"):
         silence_lightning()
         trainer = build(config["trainer"], "trainer")(logger=False, plugins=cluster_plugins())

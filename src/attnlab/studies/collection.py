@@ -176,6 +176,7 @@ def collect(folder: str | Path) -> Study:
     if not runs:
         run = RunFolder(folder)
         hint = f"it is one run itself: name {run.study}" if run.config_file.is_file() and run.is_of_study else ""
+        hint = f"it is one variant: name {run.path.parent}" if any(run.path.glob("seed=*/*.json")) else hint
         raise UserError(f"no run below {folder}: {hint or f'expected {folder}/VARIANT/seed=N'}")
     by_variant: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for one in runs.values():

@@ -287,6 +287,7 @@ def test_questions_without_support_do_not_count_as_missed() -> None:
         (["task.entities=[mary,Mary]"], "entities are words, each of them once, and 'mary' is none or there twice"),
         (["task.entities=['the garden']"], "'the garden' is none or there twice"),
         (["task.entities=[mary,jon]"], "no story of the training tells of the entity 'jon': did you mean 'john'?"),
+        (["data=babi", "data.root=."], "en-10k.train.txt.gz): the folder has those of questions=1k"),
         (["data=babi", "data.root=nowhere"], "root must be the folder with bAbI's files"),
         (["data=babi", "data.root=nowhere", "data.tasks=[0]"], "bAbI's tasks have the numbers 1 to 20: there is no task 0"),
         (["head=pointer_generator"], "the targets of the task questions are no copies of source tokens"),
@@ -299,8 +300,9 @@ def test_questions_without_support_do_not_count_as_missed() -> None:
     ],
 )
 def test_mistakes_are_told_before_the_training(
-    overrides: list[str], told: str, cli: Cli, capsys: pytest.CaptureFixture[str]
+    overrides: list[str], told: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "en-1k.train.txt").touch()
     small = [] if "data=babi" in overrides or "data=sort" in overrides else OF_ANY_TASK
     assert cli("train", "task=questions", *small, *overrides, "logger=none") == 2
     assert told in capsys.readouterr().err

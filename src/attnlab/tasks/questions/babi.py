@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from attnlab.data.contents import hash_content
 from attnlab.data.download import fetch
-from attnlab.data.files import decode_lines, expand_home, find_file, read_bytes, read_unpacked
+from attnlab.data.files import decode_lines, expand_home, find_file, has_file, read_bytes, read_unpacked
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.seeding import derive_seed
@@ -138,6 +138,8 @@ class Babi(Stories):
         if single:
             return single
         remedy = "root must be the folder with bAbI's files, such as qa1_single-supporting-fact_train.txt"
+        if other := [name for name in FOLDERS if has_file(self.root / f"en-{name}.train.txt")]:
+            remedy = f"the folder has those of questions={other[0]}"
         return [find_file(self.root / f"en-{self.questions}.{split}.txt", remedy) for split in ("train", "test")]
 
     def _packed(self, split: str) -> Iterator[tuple[int, list[str], object]]:

@@ -53,6 +53,10 @@ class TextFiles(FileCorpus):
             raise UserError("alignments are those of one target language: leave them out, or name one language as target")
         self.alignments = alignments
         self._prefixes = {"train": train, "val": val, **tests}
+        if empty := [split for split, prefix in self._prefixes.items() if not prefix]:
+            raise UserError(
+                f"{empty[0]} is empty: name what its files have in common before their languages, as corpus/{empty[0]}"
+            )
 
     @override
     def missing(self, split: str, language: str) -> str:
