@@ -77,10 +77,6 @@ MISTAKES = {
         ["model.embedding_size=${nothing}"],
         "an override takes its value from nothing, which this config has not",
     ),
-    "no device": (
-        ["trainer.accelerator=tpu"],
-        "trainer.accelerator=tpu: there is none here; trainer=default takes what is there",
-    ),
     "one of a list": (
         ["task=questions", "data.tasks=1"],
         "data.tasks must be a list, each a whole number, not 1: write 'data.tasks=[1]'",

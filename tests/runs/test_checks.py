@@ -114,7 +114,7 @@ def test_a_metric_that_fails_on_what_a_model_does_is_named(
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("trainer.accelerator=tpu", "trainer: "),
+        ("trainer.accelerator=tpu", "trainer.accelerator=tpu: there is none here; trainer=default takes what is there"),
         ("trainer.precision=transformer-engine", "trainer: "),
     ],
 )
