@@ -15,7 +15,7 @@ from attnlab.attention.noise import NOISE, draw_normal
 from attnlab.attention.normalizers import Softmax, StatelessNormalizer
 from attnlab.attention.scores import General
 from attnlab.attention.validation import Sizes, validate_parts
-from attnlab.attention.windows import Region, Window
+from attnlab.attention.windows import Global, Region, Window
 from attnlab.errors import UserError
 from parts import EMBEDDING, MEMORY, QUERY, attention
 
@@ -64,6 +64,14 @@ class Everywhere(Window):
     @override
     def region(self, mask: Tensor, numbers: tuple[Tensor, ...]) -> Region:
         return Region(torch.ones_like(mask).unsqueeze(1))
+
+
+class FirstHalf(Global):
+    """Inherits a region that asks no function of a position."""
+
+    @override
+    def is_near(self, position: Tensor, *numbers: Tensor) -> Tensor:
+        return (position < 2).view(1, 1, -1)
 
 
 class Nowhere(Window):
@@ -133,6 +141,7 @@ MISTAKES: dict[str, tuple[str, type, Callable[..., Any], str]] = {
     "no keys": ("keys", Pairs, lambda h: (h / 0, h), "the keys Pairs give keys or values that are no finite"),
     "a bias": ("window", Centre, lambda distance: -distance.square(), ""),
     "no bias": ("window", Centre, lambda distance: distance.sqrt(), "the window Centre gives a bias that is no finite number"),
+    "not everywhere": ("window", FirstHalf, softmax, "a region of its own, which its is_near, bias and prior do not say"),
     "nowhere": ("window", Nowhere, softmax, "the window Nowhere allows no position to some queries"),
     "a shape": ("history", Remembered, lambda logits, state: logits[..., 0], r"makes logits \(2, 1\) of logits \(2, 1, 4\)"),
     "no logits": ("history", Remembered, lambda logits, state: logits / 0, "makes keys or logits that are no finite numbers"),

@@ -94,18 +94,27 @@ def _try_keys(keys: Keys, states: Tensor) -> None:
 
 def _try_window(window: Window, mask: Tensor) -> None:
     name = _name("window", window)
+    queries, step = torch.zeros(2, QUERIES, window.query_size), torch.zeros(2, dtype=torch.long)
     with attempt(name, window):
-        region = window(torch.zeros(2, QUERIES, window.query_size), mask, torch.zeros(2, dtype=torch.long))
+        region, numbers = window(queries, mask, step), window.place(queries, mask, step)
+        own, said = window.region(mask, numbers), Window.region(window, mask, numbers)
         allowed = region.allowed.expand(2, QUERIES, mask.shape[1])
+        is_same = [_is_same(one, other) for one, other in zip(own, said, strict=True)]
     if allowed.dtype != torch.bool:
         raise UserError(f"{name} allows positions by {allowed.dtype}: it must be torch.bool")
     if bool((allowed & ~mask.unsqueeze(1)).any()):
         raise UserError(f"{name} allows positions where a source has no token")
     if not bool(allowed.any(-1).all()):
         raise UserError(f"{name} allows no position to some queries of a source that has tokens")
-    for what, numbers in (("a bias", region.bias), ("a prior", region.prior)):
-        if numbers is not None and not bool(numbers.isfinite().all()):
+    for what, given in (("a bias", region.bias), ("a prior", region.prior)):
+        if given is not None and not bool(given.isfinite().all()):
             raise UserError(f"{name} gives {what} that is no finite number")
+    if not all(is_same):  # which kernels ask, one position at a time
+        raise UserError(f"{name} has a region of its own, which its is_near, bias and prior do not say: inherit from Window")
+
+
+def _is_same(one: Tensor | None, other: Tensor | None) -> bool:
+    return one is other if one is None or other is None else bool((one == other).all())
 
 
 def _try_normalizer(attention: "Attention", memory: Memory) -> None:
