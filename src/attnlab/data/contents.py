@@ -3,12 +3,12 @@
 import hashlib
 import json
 import time
-import uuid
 from contextlib import suppress
 from pathlib import Path
 
 from attnlab.data.cache import cache_folder
 from attnlab.data.files import read_parts
+from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError
 
 LARGE = 2**24
@@ -43,9 +43,7 @@ def hash_content(path: Path) -> bytes:
     with suppress(OSError):  # it is hashed again then
         if has_settled and _sign(path) == signature:
             note.parent.mkdir(parents=True, exist_ok=True)
-            temporary = note.with_name(f".{note.name}-{uuid.uuid4().hex}")
-            temporary.write_text(json.dumps([found.hex(), _check(signature, found.hex())]))
-            temporary.replace(note)
+            write_atomically(note, json.dumps([found.hex(), _check(signature, found.hex())]))
     return found
 
 

@@ -1,14 +1,13 @@
-"""Files of lines, of arrays and of text that are whole or not there."""
+"""Files of lines and of arrays."""
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.data.replacement import replacement, write_atomically
 from attnlab.errors import UserError, brief
 from attnlab.evaluation.evidence import EXAMPLE
 
@@ -95,27 +94,3 @@ def _are_counts(rows: NDArray[np.float64]) -> bool:
     """Tell whether numbers are whole and small."""
     with np.errstate(invalid="ignore"):  # large ones, infinity and NaN become others
         return bool((rows.astype(np.int16) == rows).all())
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that whoever reads it finds all of it or nothing."""
-    with replacement(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def replacement(path: Path) -> Iterator[Path]:
-    """Give a file beside another one, whose place it takes once it is written; nothing is left of one that is not.
-
-    Raises:
-        UserError: in that place is a folder, a device or a pipe.
-    """
-    path = path.resolve()  # a link stays one
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path} is no regular file, in whose place a file could be written: name another one")
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

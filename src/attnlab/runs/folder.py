@@ -12,9 +12,10 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError, brief
 from attnlab.runs.digests import DamagedFileError, find_altered_files, list_files, make_digests
-from attnlab.runs.files import read_lines, read_statistics, write_atomically
+from attnlab.runs.files import read_lines, read_statistics
 from attnlab.runs.locks import RunLock
 from attnlab.runs.names import BEST, DIVERGED, LAST, RECORD, SHAPE, WEIGHTS
 from attnlab.runs.record import ProbeRecord, RunRecord, RunResult, parse_attention, parse_mapping, parse_starts

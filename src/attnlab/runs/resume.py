@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from attnlab.data.replacement import replacement
 from attnlab.errors import UserError
 from attnlab.runs.digests import DamagedFileError
-from attnlab.runs.files import replacement
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.training.checkpoints import earlier_checkpoint, is_whole

@@ -8,8 +8,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from attnlab.data.replacement import replacement
 from attnlab.errors import UserError, brief
-from attnlab.runs.files import replacement
 from attnlab.runs.names import WEIGHTS
 from attnlab.training.checkpoints import is_whole
 

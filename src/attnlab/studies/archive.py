@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from attnlab.config import path_part
+from attnlab.data.replacement import replacement
 from attnlab.errors import UserError, brief, refusal
-from attnlab.runs.files import replacement
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.resume import set_aside
 from attnlab.studies.folder import TUNING, StudyFolder

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.config import CONF
+from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError
 from attnlab.evaluation.significance import models, seeds
 from attnlab.evaluation.significance.calibration import Calibration, calibrate, calibrate_p, choose_runs
 from attnlab.evaluation.significance.difference import LEVEL
-from attnlab.runs.files import write_atomically
 from attnlab.studies.collection import Study
 from attnlab.studies.contrasts import MeasuredVariants, contrast_systems
 from attnlab.studies.names import Significance

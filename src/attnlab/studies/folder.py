@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError, brief
-from attnlab.runs.files import write_atomically
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.names import RUNS
 from attnlab.runs.record import Schema

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from attnlab.config import Place, parse_overrides, variant_overrides
+from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError
-from attnlab.runs.files import write_atomically
 from attnlab.studies.values import DECIDES_PLACE
 
 TRIAL = re.compile(r"\+?trial=t(\d+)$")

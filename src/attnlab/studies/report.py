@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from attnlab.runs.files import write_atomically
+from attnlab.data.replacement import write_atomically
 from attnlab.studies.collection import Study, check_files, collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.listing import list_runs

@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from rich.table import Table
 from typing_extensions import override
 
 from attnlab.data.batches import Batch
+from attnlab.data.replacement import write_atomically
 from attnlab.evaluation.evidence import EXAMPLE, Prediction
 from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.plots import save
@@ -161,9 +161,7 @@ class MetricsRecorder(Callback):
         kept = [line for line in lines if 0 <= _epoch(line) < trainer.current_epoch]
         if goes_on and [_epoch(line) for line in kept] != list(range(trainer.current_epoch)):
             log.warning("%s is damaged: epochs before the %dth are missing in it", self.path, trainer.current_epoch + 1)
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
-        temporary.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        temporary.replace(self.path)
+        write_atomically(self.path, "".join(f"{line}\n" for line in kept))
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

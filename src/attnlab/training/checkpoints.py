@@ -18,6 +18,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from attnlab.data.batches import Batch
+from attnlab.data.replacement import replacement
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.training.callbacks import RunContext
@@ -166,22 +167,19 @@ class WholeCheckpointIO(TorchCheckpointIO):
         """
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
-            with temporary.open("wb") as file:
-                torch.save(checkpoint, file)
-                file.flush()
-                os.fsync(file.fileno())
-            if target == self.last and target.exists():
-                _keep_earlier(target)
-            temporary.replace(target)
+            with replacement(target) as temporary:
+                with temporary.open("wb") as file:
+                    torch.save(checkpoint, file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                if target == self.last and target.exists():
+                    _keep_earlier(target)
         except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
             cause = error if isinstance(error, OSError) else error.__context__
             if not isinstance(cause, OSError):
                 raise
             raise UserError(f"cannot write {target}: {cause.strerror}") from error
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 def _keep_earlier(path: Path) -> None:

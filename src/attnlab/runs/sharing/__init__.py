@@ -9,10 +9,10 @@ from typing import Any
 
 from attnlab.config import WITHOUT_EFFECT
 from attnlab.data.files import expand_home
+from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_task
 from attnlab.runs.building import read_trusted_config, report_damage
-from attnlab.runs.files import write_atomically
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load, load_task
 from attnlab.runs.names import SHAPE

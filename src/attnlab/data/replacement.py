@@ -1,0 +1,33 @@
+"""Files that are whole or not there."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attnlab.errors import UserError
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that whoever reads it finds all of it or nothing."""
+    with replacement(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def replacement(path: Path) -> Iterator[Path]:
+    """Give a file beside another one, whose place it takes once it is written; nothing is left of one that is not.
+
+    Raises:
+        UserError: in that place is a folder, a device or a pipe.
+    """
+    path = path.resolve()  # a link stays one
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is no regular file, in whose place a file could be written: name another one")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")  # of this writer alone, on any host
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
