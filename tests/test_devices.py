@@ -210,6 +210,7 @@ def test_no_training_waits_for_the_device(overrides: str, device: torch.device) 
             optimizer.step()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("losses", LOSSES, ids=",".join)
 def test_no_step_of_a_run_waits_for_the_device(
     losses: tuple[str, ...], device: torch.device, cli: Cli, monkeypatch: pytest.MonkeyPatch

@@ -69,7 +69,7 @@ VERBS = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("part", ["tokenizer", "search", "metrics", "attention"])
 @pytest.mark.parametrize("verb", VERBS)
 def test_opening_a_run_runs_none_of_its_code_unless_it_is_trusted(

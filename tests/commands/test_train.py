@@ -214,7 +214,7 @@ def test_a_config_of_ones_own(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFi
     for flags in (["--cfg", "job"], ["-m", "--cfg", "job", "-p", "attention"], ["--help"]):
         assert cli("train", "-cd", str(folder.parent), "attention=wide", *flags) == 0
         assert "hidden_size: 321" in capsys.readouterr().out
-    assert cli("train", "-m", "--dry-run", "-cd", str(folder.parent), "attention=glob([wi*,dot])") == 0
+    assert cli("train", "-m", "--dry-run", *TINY, "-cd", str(folder.parent), "attention=glob([wi*,dot])") == 0
     shown = capsys.readouterr().out
     assert "│ wide " in shown
     assert "│ dot " in shown

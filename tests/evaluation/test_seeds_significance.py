@@ -129,6 +129,7 @@ def test_of_one_part_p_is_students(freedom: float, ratio: float) -> None:
     )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("fewer", "more"), [(2, 5), (2, 10), (3, 10), (5, 10)])
 @pytest.mark.parametrize("apart", [1 / 3, 1.0, 3.0])
 def test_a_few_seeds_beside_many_are_not_trusted_too_much(fewer: int, more: int, apart: float) -> None:

@@ -114,6 +114,7 @@ def test_of_two_hosts_that_begin_at_the_same_moment_one_does(left: str, lock: Ru
     assert lock.lease_file.is_file(), "whoever is refused takes nothing away"
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("content", ["{", "filelock/2\n", "filelock/2\nhost=there\n", "\xff"])
 def test_a_lease_that_says_nothing_holds_nobody_up(content: str, lock: RunLock) -> None:
@@ -123,6 +124,7 @@ def test_a_lease_that_says_nothing_holds_nobody_up(content: str, lock: RunLock) 
     assert not lock.lease_file.exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("patience")
 def test_an_empty_lease_is_told_of(lock: RunLock) -> None:
     """A host that lost its power leaves one, and so does a process that is just about to write it."""

@@ -181,6 +181,7 @@ def test_a_gpu_is_locked_for_all_users_and_taken_where_one_may_not_look(
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("variants", "overrides", "more", "told"),
     [
