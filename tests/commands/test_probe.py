@@ -54,6 +54,11 @@ def test_a_probe_is_written_and_becomes_columns(
 
     path = RunFolder(one).probe_file("test")
     content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "code": "0" * 16}))
+    assert cli("report", "plain") == 0
+    told = "not comparable, for other code probed the attention of some runs on test: attnlab probe does it again"
+    assert told in (study / "comparison.md").read_text()
+    assert told not in table
     path.write_text(json.dumps({**content, "id": "another"}))  # of what was in the folder before it was trained anew
     RunFolder(other).probe_file("test").unlink()
     assert cli("report", "plain") == 0

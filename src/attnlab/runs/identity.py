@@ -24,6 +24,7 @@ IDLE = (
     "attention/interventions.py",
     "attention/trial.py",
     "attention/validation.py",
+    "data/replacement.py",
     "encoders/validation.py",
     "decoders/validation.py",
     "heads/validation.py",
@@ -103,6 +104,12 @@ def hash_run_code(config: Mapping[str, Any], task: Task) -> str:
         files.add(room.parent)
     own = {file for file in files if not file.is_relative_to(PACKAGE)}
     return OWN.join(hash_code(part) for part in (files - own, own) if part)
+
+
+def hash_probe_code() -> str:
+    """Return a hash of the package's code that decides what a probe finds: that of runs, and that of the experiments."""
+    places = [PACKAGE / name for name in ("probing", "attention/interventions.py")]
+    return hash_code(_run_files() | {file for file in read_package() if any(map(file.is_relative_to, places))})
 
 
 def run_modules() -> list[str]:

@@ -10,6 +10,7 @@ from attnlab.probing.figures import Figure
 from attnlab.probing.probe import Donor, ProbeOptions, check_attention, check_donor, probe
 from attnlab.runs.evaluations import warn_of_other_data
 from attnlab.runs.folder import RunFolder
+from attnlab.runs.identity import hash_probe_code
 from attnlab.runs.loading import load
 from attnlab.runs.record import ProbeFigure, ProbeRecord
 from attnlab.tasks.predictor import Predictor
@@ -112,6 +113,7 @@ def probe_run(run: ProbedRun, options: ProbeOptions, settings: ProbeSettings, sw
         swap=None if swap is None else [str(swap.folder.path.resolve()), swap.id],
         examples=found.numbers,
         figures={name: asdict(_estimate(figure, settings.samples)) for name, figure in found.figures.items()},
+        code=hash_probe_code(),
     )
     run.folder.write_probe(run.test, record)
     return record

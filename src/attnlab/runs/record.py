@@ -225,6 +225,7 @@ class ProbeRecord(Schema):
         swap: the folder of the run whose weights it was given, and its identity; None where there was none.
         examples: their numbers in the test set, from 1.
         figures: by name, each a :class:`ProbeFigure`.
+        code: a hash of the code that made it; None where it was not written down.
     """
 
     id: str
@@ -237,6 +238,7 @@ class ProbeRecord(Schema):
     swap: list[str] | None
     examples: list[int]
     figures: dict[str, dict[str, Any]]
+    code: str | None = None
 
     @classmethod
     def parse(cls, content: Any) -> Self:

@@ -195,7 +195,10 @@ def _of_alignments(study: Study) -> Iterator[Note]:
 
 def _of_probes(study: Study) -> Iterator[str]:
     for test in study.tests:
-        told = sorted({found.signature for run in study.finished_runs if (found := run.probe(test)) is not None})
+        probes = [found for run in study.finished_runs if (found := run.probe(test)) is not None]
+        told = sorted({probe.signature for probe in probes})
+        if len({probe.code for probe in probes}) > 1:
+            yield f"not comparable, for other code probed the attention of some runs on {test}: attnlab probe does it again"
         if told:
             apart = "not comparable, for the attention was probed in several ways" if len(told) > 1 else "attention probed"
             yield f"{apart} on {test}: {'; '.join(told)}"
