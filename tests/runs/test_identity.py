@@ -124,7 +124,7 @@ def test_of_these_rooms_all_else_counts() -> None:
     assert {name for name in idle if not name.startswith("evaluation.significance")} == {
         *("attention.interventions", "attention.trial", "evaluation.heatmaps", "evaluation.plots"),
         *(f"{room}.validation" for room in ("attention", "encoders", "decoders", "heads")),
-        *("training.loggers", "training.placement"),
+        *("data.replacement", "training.loggers", "training.placement"),
     }
 
 
