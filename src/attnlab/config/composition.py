@@ -5,6 +5,7 @@ import difflib
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ Place = Path | str
 OmegaConf.register_new_resolver("variant", variant_name, replace=True)
 OmegaConf.register_new_resolver("path_part", path_part, replace=True)
 keep_files()
+warnings.filterwarnings("ignore", ".*Defaults list is missing `_self_`")  # a config's own keys count over its defaults then too
 
 
 class ComposedConfig:
