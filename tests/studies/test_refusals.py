@@ -66,12 +66,13 @@ def test_what_is_no_study_is_told(cli: Cli, tmp_path: Path, capsys: pytest.Captu
     mixed = "defaults: [train, override /attention: [none, dot], _self_]\nname: mixed\nstudy: {question: 'Who?'}\n"
     (tmp_path / "experiments" / "mixed.yaml").write_text(mixed)
     (tmp_path / "experiments" / "copied.yaml").write_text(basic)
+    (tmp_path / "experiments" / "launched.yaml").write_text(basic.replace("name: basic", "name: launched"))
     for arguments, told in {
         ("copied",): "copied.yaml and experiments/basic.yaml both say name: basic, and runs of one name are compared: change",
-        ("copied", "name=other"): "no key 'n_jobs' in 'hydra.launcher'",
         ("elsewhere",): "hydra.sweep.subdir is VARIANT/seed=N in every study",
         ("mixed",): "the defaults of mixed: attention takes one option, and these would be mixed: -m attention=none,dot",
-        ("basic", "name=basic"): "basic: no key 'n_jobs' in 'hydra.launcher'",
+        ("basic",): "basic.yaml and experiments/copied.yaml both say name: basic",
+        ("launched",): "launched: no key 'n_jobs' in 'hydra.launcher'",
         ("nameless",): "does not say what its runs are called",
         ("namless",): "did you mean 'nameless'?",
         ("demo", "name=a,b", "seed=1"): "it has one value",

@@ -22,15 +22,13 @@ def command(
     NAME is a file in experiments/, such as scores or scores/full, or the path of a file elsewhere. Every key of its config and
     every axis of its sweep can be set.
     """
-    from attnlab.studies.files import check_own_name, find_study, is_override, study_places
+    from attnlab.studies.files import find_study, is_override, study_places
 
     if name is None and not (dry_run or overrides or keep_results or any(options.values())):
         return _list()
     if name is None or is_override(name):
         raise UserError("name a study first: attnlab study NAME [KEY=VALUE ...]; attnlab study alone lists what there is")
     root, config_name = find_study(name, study_places())
-    if not any(override.startswith("name=") for override in overrides):
-        check_own_name(root / f"{config_name}.yaml", study_places())
     chosen = [*overrides, *(["keep_results=true"] if keep_results else [])]
     return sweep(root, config_name, chosen, HydraOptions.of(options), dry_run=dry_run)
 

@@ -29,5 +29,9 @@ def replacement(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.replace(path)
+    except OSError as error:
+        if error.filename == str(temporary):  # whose name says nothing to the user
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)

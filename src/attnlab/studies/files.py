@@ -40,7 +40,7 @@ def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
         The folder that it lies in, and its name there.
 
     Raises:
-        UserError: there is none, or it does not say what its runs are called.
+        UserError: there is none, or it does not say what its runs are called, or another one says the same.
     """
     own = [Path(name)] if name.endswith(".yaml") else []
     for path in [*(place / end for place in places for end in (f"{name}.yaml", Path(name, MAIN))), *own]:
@@ -49,6 +49,7 @@ def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
                 raise UserError(f"{path} has the name of the config that every study begins from: rename it")
             if read_study_file(path).get("name") is None:
                 raise UserError(f"{path} does not say what its runs are called: add a line such as name: {path.stem}")
+            _check_own_name(path, places)
             return path.parent, path.stem
     if Path(name).is_file():
         raise UserError(f"{name} is no study: a study is a file that ends in .yaml")
@@ -81,16 +82,8 @@ def list_studies(places: Sequence[Path]) -> list[StudyFile]:
     return sorted(found.values(), key=lambda study: study.name)
 
 
-def check_own_name(path: Path, places: Sequence[Path]) -> None:
-    """Refuse a study whose runs would lie among those of another one, which the first command would set aside.
-
-    Args:
-        path: of its file.
-        places: folders of the other studies.
-
-    Raises:
-        UserError: a file in one of them has the same ``name``.
-    """
+def _check_own_name(path: Path, places: Sequence[Path]) -> None:
+    """Refuse a study whose runs would lie among those of another one, which its first command would set aside."""
     name = read_study_file(path)["name"]
     for other in list_studies(places):
         if other.folder == Path(RUNS, str(name)) and not other.path.samefile(path):

@@ -182,9 +182,9 @@ def _launch(planned: Plan, written: Mapping[str, str]) -> None:
         raise
     except Exception as error:  # runs fail in their own processes; a launcher gives up when one that it started is gone
         told = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
-        if planned.starts() == before and isinstance(error, OSError) and error.filename:
-            raise
-        if planned.starts() == before:
+        if planned.runs and planned.starts() == before:
+            if isinstance(error, OSError) and error.filename:
+                raise
             raise UserError(f"hydra/launcher begins no run ({told}): mend it, or leave it out") from error
         print(f"attnlab: the launcher gave up ({told})", file=sys.stderr)
 
