@@ -167,7 +167,7 @@ def encoding_error(path: Path | str, line: int, error: UnicodeDecodeError) -> Us
     """Tell of a line that is not UTF-8, and what helps."""
     if line == 1 and error.object.startswith(GZIP):
         return UserError(f"{path} is packed: give it a name that ends in .gz")
-    marked = error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    marked = line == 1 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return UserError(
         f"{path}, line {line}: not UTF-8 (byte 0x{error.object[error.start]:02x}); convert the file, "
         f"{'' if marked else 'for example '}with iconv -f {'UTF-16' if marked else 'LATIN1'} -t UTF-8"
