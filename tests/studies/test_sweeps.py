@@ -18,6 +18,7 @@ from studies.sweeps import SMALL, STUDY, plan_of
 __all__ = ["cli"]
 
 
+@pytest.mark.exhaustive
 def test_what_is_finished_stays_so_when_its_data_are_gone(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for side in ("en", "de"):
         (tmp_path / f"corpus.{side}").write_text("a b\nb c\nc a\n")
@@ -63,6 +64,7 @@ def test_an_edited_study_of_which_a_part_was_run_is_told_of(cli: Cli, tmp_path: 
     assert told not in (tmp_path / "runs" / "own" / "comparison.md").read_text()
 
 
+@pytest.mark.exhaustive
 def test_a_config_that_is_edited_while_its_sweep_works_is_told(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

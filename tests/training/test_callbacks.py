@@ -96,6 +96,7 @@ def test_a_training_that_diverges_ends_by_name(
     assert "Infinity" not in (path.parent / "metrics.jsonl").read_text()
 
 
+@pytest.mark.exhaustive
 def test_a_trial_that_diverged_is_not_trained_again(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
