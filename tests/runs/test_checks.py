@@ -127,3 +127,10 @@ def test_what_a_library_lacks_is_told(
     assert cli("train", *tiny, "logger=none", override) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
+
+
+def test_an_accelerator_may_be_left_out_or_be_an_object(cli: Cli) -> None:
+    tiny = [setting for setting in TINY if not setting.startswith("trainer.accelerator=")]
+    assert cli("train", *tiny, "logger=none", "~trainer.accelerator") == 0
+    own = "trainer.accelerator={_target_: lightning.pytorch.accelerators.CPUAccelerator}"
+    assert cli("train", *tiny, "logger=none", own) == 0

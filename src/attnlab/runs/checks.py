@@ -163,7 +163,8 @@ def check_trainer(config: Mapping[str, Any], *, in_sweep: bool) -> None:
     """
     named = config["trainer"].get("accelerator")
     kinds = ("cuda", "mps") if named == "gpu" else (named,)
-    if named != "auto" and not any(AcceleratorRegistry[kind]["accelerator"].is_available() for kind in kinds):
+    is_named = isinstance(named, str) and named != "auto"  # and neither left out nor a class of one's own
+    if is_named and not any(AcceleratorRegistry[kind]["accelerator"].is_available() for kind in kinds):
         raise UserError(f"trainer.accelerator={named}: there is none here; trainer=default takes what is there")
     with warnings.catch_warnings(), library_errors("trainer"):
         silence_lightning()
