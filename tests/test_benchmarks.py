@@ -43,6 +43,7 @@ SMALL_PARTS = [name for name in PARTS if name != "targets" and "cpu" in PARTS[na
 """All that a CPU can measure, but the one that runs whole targets of the Makefile."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", exhaustive_but(["decoding", "trained"], SMALL_PARTS))
 def test_every_part_measures_all_that_it_says_and_the_tables_show_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -35,6 +35,7 @@ def test_the_page_is_up_to_date(name: str, made: dict[str, Any]) -> None:
     assert written == made["page"](), "run make docs"
 
 
+@pytest.mark.exhaustive
 def test_the_site_has_all_pages_and_no_broken_link(tmp_path: Path) -> None:
     """Strictly built: a link or an anchor that leads nowhere, and a page outside of the navigation, are errors."""
     build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path)))

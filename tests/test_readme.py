@@ -60,6 +60,7 @@ def test_a_metric_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monk
     assert "test first word |" in header
 
 
+@pytest.mark.exhaustive
 def test_a_task_of_ones_own(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_callback_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mo
     assert json.loads(row)["train/gradient_norm"] > 0
 
 
+@pytest.mark.exhaustive
 def test_a_logger_of_lightnings_own(cli: Cli, tmp_path: Path) -> None:
     written("myconf/logger/table.yaml", tmp_path)
     (command,) = [shlex.split(command) for command in shown_commands() if "logger=table" in command]
@@ -119,6 +121,7 @@ def test_a_logger_of_lightnings_own(cli: Cli, tmp_path: Path) -> None:
     assert "val/loss" in next(tmp_path.glob("logs/table/*/metrics.csv")).read_text()
 
 
+@pytest.mark.exhaustive
 def test_the_numbers_are_sorted(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commands = [shlex.split(command)[1:] for command in shown_commands(PAGES["tasks"]) if "task=pointing" in command]
     assert len(commands) == 2

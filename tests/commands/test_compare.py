@@ -55,6 +55,7 @@ def test_systems_are_compared_by_any_metric(
     assert "p corrected by Holm over 2 comparisons" in shown
 
 
+@pytest.mark.exhaustive
 def test_only_what_was_tested_alike_is_compared(
     runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,6 +102,7 @@ def test_only_what_was_tested_alike_is_compared(
     refused("other holds no statistics/test.npz")
 
 
+@pytest.mark.exhaustive
 def test_evaluations_of_other_settings_are_told_where_they_are_put_together(
     runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from commands import TINY, Cli, cli, runs
 __all__ = ["cli", "runs"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_are_drawn(ending: str, runs: dict[str, Path], cli: Cli, tmp_path: Path) -> None:
     both = [str(runs["plain-1"]), str(runs["copying-1"])]

@@ -73,6 +73,7 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
     assert mine["tests"]["src"]["metrics"]["bleu"]["value"] == pytest.approx(float(printed), abs=1e-3)
 
 
+@pytest.mark.exhaustive
 def test_an_example_has_one_number_in_all_that_is_written_of_it(
     runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -259,6 +260,7 @@ def test_an_evaluation_into_one_language_is_not_added_to_without_it(tmp_path: Pa
 COMET = ["metrics=comet", "--test", "test", "--bootstrap", "20"]
 
 
+@pytest.mark.exhaustive
 def test_a_trained_run_is_measured_by_another_package(
     runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -338,6 +340,7 @@ def test_a_metric_of_ones_own_measures_a_trained_run(
     assert "│ mine " in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_a_study_has_a_column_of_another_package(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train = ["train", *TINY, "logger=none", "metrics=comet", "metrics.comet.in_tests=true", "study.metrics=[comet]"]
     assert cli(*train, f"metrics.comet.program={tmp_path / 'nothing'}") == 2

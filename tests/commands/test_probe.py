@@ -79,6 +79,7 @@ def test_what_a_model_finds_itself_is_forced(runs: dict[str, Path], cli: Cli) ->
     assert record.figure("own_accuracy").value > 50  # of what was found to be probable
 
 
+@pytest.mark.exhaustive
 def test_pointing_is_probed_without_leaving_elements_out_and_not_aligned(
     cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,6 +60,7 @@ def test_one_run_leaves_everything_and_shows_examples(
     assert row in capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.exhaustive
 def test_the_tasks_of_a_job_of_slurm_are_no_processes_of_a_run(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"NTASKS": "4", "JOB_NAME": "x", "JOB_ID": "7", "PROCID": "0", "LOCALID": "0", "NODEID": "0"}.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
@@ -104,6 +105,7 @@ def test_a_sweep_compares_its_runs(cli: Cli, tmp_path: Path, capfd: pytest.Captu
     assert "additive" in capfd.readouterr().out
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_sweep_of_which_one_variant_cannot_be_built_trains_nothing(
     dry_run: bool, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -114,6 +116,7 @@ def test_a_sweep_of_which_one_variant_cannot_be_built_trains_nothing(
     assert not [*tmp_path.glob("runs/sweep/**/run.json")]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("override", "told"),
     [
@@ -197,6 +200,7 @@ def test_a_folder_that_is_no_runs_is_not_emptied(cli: Cli, tmp_path: Path, capsy
     assert {path.name for path in folder.iterdir()} <= {"chapters", "thesis.tex", "run.log", ".hydra", ".lock"}
 
 
+@pytest.mark.exhaustive
 def test_a_mistake_does_not_spoil_a_run_that_is_done(cli: Cli, tmp_path: Path) -> None:
     command = ["train", "trainer=debug", "logger=none", *TINY]
     assert cli(*command) == 0
@@ -261,6 +265,7 @@ def test_a_preview_resolves_what_hydra_knows_of_a_run(cli: Cli, capsys: pytest.C
     assert "to do (missing)" in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_a_run_without_checkpoints_of_its_own_is_tested_on_lightnings(cli: Cli, tmp_path: Path) -> None:
     assert cli("train", *SMALL_RUN, "~callbacks.checkpoint", "~callbacks.last_checkpoint", "name=theirs") == 0
     (path,) = tmp_path.glob("runs/theirs/*/*/run.json")

@@ -211,6 +211,7 @@ def test_what_varies_by_rounding_alone_does_not_vary() -> None:
         assert (equal.value, equal.p) == (0.0, 1.0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("seeds", "spread", "factors"), [(3, 1, (1, 1)), (3, 10, (1.3, 5)), (5, 5, (1.2, 3)), (10, 3, (1.1, 2))]
 )

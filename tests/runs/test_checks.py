@@ -40,7 +40,7 @@ def told(folder: Path, cli: Cli, capsys: pytest.CaptureFixture[str], *overrides:
     return line
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("made", "layer", "message"),
     [
@@ -74,7 +74,7 @@ def test_a_score_that_would_not_learn_or_cannot_be_made(
     assert re.search(message, line), line
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

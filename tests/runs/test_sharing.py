@@ -225,6 +225,7 @@ def test_every_task_is_exported(task: str, cli: Cli, tmp_path: Path, capsys: pyt
     assert Path(written).read_text()
 
 
+@pytest.mark.exhaustive
 def test_classes_of_ones_own_are_told(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -377,6 +377,7 @@ for search in (GreedySearch(**length), BeamSearch(**length)):
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="the unit of the peak is another elsewhere")
 def test_a_long_source_takes_no_more_memory_than_its_weights_and_states() -> None:
     """Each step's weights once lay between the states that came and went, and a search took gigabytes."""

@@ -138,6 +138,7 @@ def test_a_mistake_is_told_before_anything_is_trained(claims: str, message: str,
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.exhaustive
 def test_a_claim_is_about_one_column(tmp_path: Path) -> None:
     columns = (
         "columns: {one: [batches.size=8], two: [batches.size=16]}, variants: {none: [attention=none], dot: [attention=dot]}"

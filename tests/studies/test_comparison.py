@@ -133,6 +133,7 @@ def test_whatever_a_variant_is_called_does_nothing_where_it_is_read(
     assert "\x1b[2J" not in shown
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("width", [50, 64, 80, 120, 200])
 def test_a_terminal_shows_the_columns_that_fit_and_cuts_no_figure(
     width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -320,6 +321,7 @@ def test_a_study_is_what_its_plan_says(folder: Path) -> None:
     assert study.plan.question.startswith("What does <attention>")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("seeds", "told"), [(3, True), (10, False)])
 def test_stars_of_few_seeds_that_spread_unlike_are_named(seeds: int, told: bool, tmp_path: Path) -> None:
     """Of one variant every seed has all words right."""

@@ -143,6 +143,7 @@ def test_of_a_metric_that_is_better_lower_the_probability_is_of_lower_values(tmp
     assert cells(compare_variants(collect(five)), "test ε_min")["dot"].value == 0.0
 
 
+@pytest.mark.exhaustive
 def test_these_trained_models_are_what_can_be_tested_with_one_seed_or_on_request(tmp_path: Path) -> None:
     study = collect(write_study(tmp_path / "one", skills=SKILLS, seeds=(1,), states={}))
     comparison = compare_variants(study)

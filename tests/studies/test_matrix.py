@@ -242,6 +242,7 @@ def test_columns_that_make_no_matrix_are_refused(
         planned(tmp_path, study)
 
 
+@pytest.mark.exhaustive
 def test_a_row_has_its_way_where_a_column_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     columns = "columns: {one: [decoder=bahdanau, model.dropout=0.1], two: [data.seed=7]}"

@@ -71,6 +71,7 @@ def test_a_variant_that_sets_a_key_and_what_it_lies_in_is_refused(order: int, tm
         planned(tmp_path, f"a: [{', '.join(keys)}]")
 
 
+@pytest.mark.exhaustive
 def test_a_variant_chooses_otherwise_than_the_studys_own_file(tmp_path: Path) -> None:
     """Hydra lets what the main config overrides win over what any option overrides, and says nothing."""
     overridden = STUDY.replace("[train, _self_]", "[train, {{override /decoder: luong_feeding}}, _self_]")

@@ -27,6 +27,7 @@ WRONG = {
 }
 
 
+@pytest.mark.exhaustive
 def test_what_begins_no_run_is_told_in_the_last_line(cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     sweep = ["train", "-m", *SMALL, "name=here", "seed=1,2"]
     assert cli(*sweep, "hydra/launcher=parallel", "hydra.launcher.n_jobs=0") == 2
@@ -85,6 +86,7 @@ def test_what_is_no_study_is_told(cli: Cli, tmp_path: Path, capsys: pytest.Captu
     assert "Who?" in capsys.readouterr().out
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("wrong", ["model.dropout=0.1,${nothing}", "attention.score._target_=attnlab.Nothing", "seed=1,one"])
 def test_a_mistake_in_a_later_variant_is_told_before_any_run(
     wrong: str, cli: Cli, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -368,6 +368,7 @@ def test_scores_that_do_not_compare_have_no_ranks(tuned: Path) -> None:
     assert "no ranks: val/perplexity does not compare between these variants" in table.notes
 
 
+@pytest.mark.exhaustive
 def test_an_archive_holds_the_trials_that_are_finished(tuned: Path, tmp_path: Path) -> None:
     for result in [*tuned.glob("*/*/result.json"), *tuned.glob("tuning/*/*/result.json")]:
         RunFolder(result.parent).write_digests()

@@ -28,6 +28,7 @@ def test_products_of_every_kind_are_counted() -> None:
     assert found == [sum(parts[: count + 1]) for count in range(4)]
 
 
+@pytest.mark.exhaustive
 def test_what_flex_attention_computes_is_counted_as_its_parts_are() -> None:
     source, lengths = sentences(SOURCE)
     target, target_lengths = sentences(TARGET)

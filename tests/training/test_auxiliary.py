@@ -133,6 +133,7 @@ def test_a_chunk_of_equal_weights_is_learned_where_its_place_is() -> None:
     CoverageLoss().validate("coverage", attention(normalizer="uniform", window="local_p"))
 
 
+@pytest.mark.exhaustive
 def test_supervision_wants_alignments(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for split in ("train", "val", "test"):
         (tmp_path / f"{split}.en").write_text("the old dog sleeps .\n")

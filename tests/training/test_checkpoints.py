@@ -28,6 +28,7 @@ def curve(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.exhaustive
 def test_of_equal_values_the_lower_loss_wins_and_early_stopping_sees_it(cli: Cli, tmp_path: Path) -> None:
     weak = [*SMALL, "trainer.max_epochs=4", "optimizer.lr=1e-4", "callbacks.early_stopping.patience=1", "name=weak"]
     weak += ["monitor=val/exact"]
@@ -40,6 +41,7 @@ def test_of_equal_values_the_lower_loss_wins_and_early_stopping_sees_it(cli: Cli
     assert torch.load(folder / "best.ckpt", weights_only=True)["epoch"] == 3
 
 
+@pytest.mark.exhaustive
 def test_the_last_checkpoint_is_that_of_the_last_epoch(cli: Cli, tmp_path: Path) -> None:
     assert cli("train", *SMALL, "trainer.max_epochs=3", "optimizer.lr=0", "name=still") == 0
     folder = folder_of(tmp_path, "still")
@@ -130,6 +132,7 @@ def test_a_training_that_goes_on_comes_to_what_it_would_have_come_to(
     assert (rates[0] < 1e-3) == ("scheduler=plateau" in overrides or "optimizer.lr=0" in overrides)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("when", ["end", "test"])
 def test_a_run_that_is_interrupted_behind_its_training_goes_on(
     when: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -35,6 +35,7 @@ print(faults(), keep_freed_memory(), min(faults() for _ in range(3)))  # the hea
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc is asked")
 def test_a_freed_block_is_used_again() -> None:
     """In a process of its own: pytest may run tests in a thread, which has another heap."""

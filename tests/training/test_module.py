@@ -90,6 +90,7 @@ EMPTY = [
 ]
 
 
+@pytest.mark.exhaustive
 def test_an_empty_source_is_measured_by_a_run_as_attnlab_evaluate_measures_it(cli: Cli, tmp_path: Path) -> None:
     for split in ("train", "val", "test"):
         lines = ["the old dog sleeps .", "a cat ." if split == "train" else "", "the new cow runs ."]

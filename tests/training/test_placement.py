@@ -92,7 +92,7 @@ def forced(made: Seq2Seq) -> tuple[DecoderOutput, Tensor]:
     return decoded, made.scores(decoded, memory)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("overrides", exhaustive_but(KEPT, COMPOSITIONS))
 def test_nothing_passes_a_device_but_at_a_seam(overrides: str, part: str, meta_device: torch.device) -> None:
@@ -214,6 +214,7 @@ def test_several_kinds_of_devices_have_no_autocast(monkeypatch: pytest.MonkeyPat
         PlacedTrainer(placement=Placement(encoder="cuda", decoder="cpu"), precision="bf16-mixed")
 
 
+@pytest.mark.exhaustive
 def test_a_part_that_there_is_not_is_one_line(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     for wrong, told in (
         (["trainer=placed", "trainer.placement.encodr=cpu"], "no key 'encodr' in 'trainer.placement': did you mean 'encoder'?"),

@@ -248,6 +248,7 @@ def test_tokens_that_another_part_than_the_decoder_reads_may_be_its_own(reader: 
     assert cli("train", "task=diagnostics", *overrides, "trainer.max_epochs=1", "logger=none", "test=false") == 0
 
 
+@pytest.mark.exhaustive
 def test_a_run_answers_lines_and_says_what_is_no_symbol(
     cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

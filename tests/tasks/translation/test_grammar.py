@@ -57,6 +57,7 @@ def test_corpus_is_the_same_everywhere() -> None:
     assert hashlib.sha256(content.encode()).hexdigest() == "936ab93cd4a6de0cd196207cc06dcc3ec4b68e4cdcfe272f67c739125226ace3"
 
 
+@pytest.mark.exhaustive
 def test_size_of_training_does_not_change_the_tests() -> None:
     splits, larger = GrammarCorpus(**SMALL).load(), GrammarCorpus(**{**SMALL, "train_size": 700}).load()
     assert [splits[name] == larger[name] for name in splits] == [False, *[True] * 5]

@@ -75,6 +75,7 @@ def model(made: Translation, *overrides: str) -> Seq2Seq:
 # the corpus
 
 
+@pytest.mark.exhaustive
 def test_pairs_are_the_union_over_languages_and_a_test_set_may_lack_one(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         made = task(folder)
