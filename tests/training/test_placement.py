@@ -76,10 +76,8 @@ class OneDevice(TorchDispatchMode):
 
 @pytest.fixture
 def meta_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
-    """``meta`` as a device that tensors can leave, at seams and where torch brings the order of a packed batch to the CPU."""
-    to_cpu = Tensor.cpu
+    """``meta`` as a device that tensors can leave, at seams alone."""
     monkeypatch.setattr(placement, "move", cross)
-    monkeypatch.setattr(Tensor, "cpu", lambda tensor: torch.arange(len(tensor)) if tensor.is_meta else to_cpu(tensor))
     with OneDevice():
         yield META
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from typing_extensions import override
 
 from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
 from attnlab.errors import UserError
+from attnlab.layers.packing import pack, pad
 from attnlab.layers.recurrence import refuse_idle_dropout
 
 
@@ -74,7 +74,7 @@ class DeepRecurrentEncoder(Encoder):
     @override
     def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         mask = token_mask(embeddings, lengths)
-        packed = pack_padded_sequence(embeddings, lengths, batch_first=True, enforce_sorted=False)
+        packed = pack(embeddings, lengths)
         finals: list[tuple[Tensor, ...]] = []
         for layer, (network, norm) in enumerate(zip(self.networks, self.norms, strict=True)):
             below = packed.data
@@ -83,7 +83,7 @@ class DeepRecurrentEncoder(Encoder):
             if self.residual and below.shape == states.shape:
                 states = below + states
             packed = packed._replace(data=states)  # as they stay to the top: nothing is ever computed for padding
-            states, _ = pad_packed_sequence(packed, batch_first=True, total_length=embeddings.shape[1])
+            states = pad(packed, embeddings.shape[1])
             hidden = self._ends(states, mask)
             finals.append((hidden, final[1].transpose(0, 1)) if isinstance(final, tuple) else (hidden,))
         return EncoderOutput(states, mask, tuple(torch.stack(layers, dim=1) for layers in zip(*finals, strict=True)))

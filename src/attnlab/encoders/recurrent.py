@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from typing_extensions import override
 
 from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
+from attnlab.layers.packing import pack, pad
 from attnlab.layers.recurrence import refuse_idle_dropout
 
 
@@ -58,10 +58,8 @@ class RecurrentEncoder(Encoder):
 
     @override
     def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
-        source_len = embeddings.shape[1]
-        packed = pack_padded_sequence(embeddings, lengths, batch_first=True, enforce_sorted=False)
-        outputs, final = self.network(packed)
-        states, _ = pad_packed_sequence(outputs, batch_first=True, total_length=source_len)
+        outputs, final = self.network(pack(embeddings, lengths))
+        states = pad(outputs, embeddings.shape[1])
         mask = token_mask(embeddings, lengths)
         parts = final if isinstance(final, tuple) else (final,)
         return EncoderOutput(states, mask, tuple(self._by_layer(part) for part in parts))
