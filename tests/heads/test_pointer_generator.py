@@ -62,6 +62,18 @@ def test_the_end_symbol_is_never_copied() -> None:
     assert all(p.grad is None or p.grad.isfinite().all() for p in made.parameters())
 
 
+@pytest.mark.parametrize("gap", [60.0, 87.0, 90.0, 98.0, 110.0])
+def test_an_attention_that_is_sure_of_the_end_has_a_finite_gradient(gap: float) -> None:
+    made = model(POINTER).float()
+    memory, state = made.encode(torch.tensor([[5, 9, 3]]), torch.tensor([3]), copy_ids(torch.tensor([[5, 9, 3]])))
+    decoded = made.decode(torch.tensor([[2, 5]]), memory, state)
+    logits = torch.tensor([0.0, -3.0, gap], requires_grad=True)
+    scores = made.scores(decoded._replace(weights=logits.softmax(0).expand_as(decoded.weights)), memory)
+    torch.nn.functional.cross_entropy(scores[0], torch.tensor([5, VOCABULARY])).backward()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("beside", [1e-2, 1e-8, 1e-12])
 def test_what_is_copied_is_so_however_little_the_attention_leaves_beside_the_end(beside: float) -> None:
     made = model(POINTER).float()

@@ -94,7 +94,8 @@ class PointerGeneratorHead(VocabularyHead):
         tokens = memory.ids.unsqueeze(1).expand_as(decoded.weights)
         no_word = (tokens == self.targets.end_id) | (tokens == self.targets.padding_id)  # such as a symbol of a language
         looked = decoded.weights.to(precise).masked_fill(no_word, 0.0)
-        shares = looked / looked.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(precise).tiny)
+        # Far above the smallest number, by which the gradient of the division would be infinite.
+        shares = looked / looked.sum(dim=-1, keepdim=True).clamp(min=1e-20)
         weights = torch.zeros_like(generated).scatter_add(2, tokens, shares)
         copied = nn.functional.logsigmoid(-switch) + weights.clamp(min=1e-6).log()
         copied = copied.masked_fill(~present, closed)
