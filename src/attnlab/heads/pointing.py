@@ -64,6 +64,12 @@ class PointingHead(Head):
         return PointingMemory(self.score.project_keys(encoded.states), positions < end.unsqueeze(1), end)
 
     @override
+    def score_chosen(self, decoded: DecoderOutput, memory: PointingMemory, dropout: nn.Module, positions: Tensor) -> Tensor:
+        # All positions are scored, so that the keys of a source need not be copied for each of them.
+        scores: Tensor = self(decoded, memory, dropout)
+        return scores.flatten(0, 1).index_select(0, positions)
+
+    @override
     def forward(self, decoded: DecoderOutput, memory: PointingMemory, dropout: nn.Module) -> Tensor:
         logits: Tensor = self.score(dropout(decoded.readouts), memory.keys)
         never = logits.new_full((*logits.shape[:2], self.targets.size), -torch.inf)
