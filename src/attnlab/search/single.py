@@ -123,9 +123,9 @@ class SamplingSearch(SinglePathSearch):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.samples < 1 or not self.temperature >= 1e-6 or self.top_k < 0 or not 0 < self.top_p <= 1:
+        if self.samples < 1 or not 1e-6 <= self.temperature <= 1e6 or self.top_k < 0 or not 0 < self.top_p <= 1:
             raise UserError(
-                "samples must be 1 or more, temperature 1e-6 or more, top_k 0 or more and top_p above 0 and at most 1, not "
+                "samples must be 1 or more, temperature from 1e-6 to 1e6, top_k 0 or more and top_p above 0 and at most 1, not "
                 f"{self.samples}, {self.temperature}, {self.top_k} and {self.top_p}"
             )
         if self.top_k == 1 and (self.samples, self.temperature, self.top_p) != (1, 1.0, 1.0):
