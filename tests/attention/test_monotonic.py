@@ -128,6 +128,15 @@ def test_a_sure_monotonic_expectation_is_the_hard_walk() -> None:
     torch.testing.assert_close(soft, hard, rtol=0, atol=1e-6)
 
 
+def test_expected_weights_sum_to_one_at_most_in_mixed_precision_too() -> None:
+    ours = make("monotonic", noise=0.0).float().train()
+    query, embedding, states = (numbers.float() for numbers in inputs(batch=20, target=30))
+    memory = ours.memory(states, torch.ones(20, 5, dtype=torch.bool))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
+    assert weights.sum(-1).max() < 1 + 1e-6
+
+
 def test_monotonic_noise_is_drawn_in_training_alone() -> None:
     ours = make("monotonic")
     query, embedding, states = inputs()

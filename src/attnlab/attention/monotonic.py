@@ -81,8 +81,9 @@ class Monotonic(Normalizer):
         passed = nn.functional.logsigmoid(-energies).cumsum(1)
         passed = nn.functional.pad(passed[:, :-1], (1, 0))  # log Π_{l<j} (1 - p_l)
         reach = (passed.unsqueeze(1) - passed.unsqueeze(2)).clamp(max=0).exp().triu()  # [k, j] = Π_{l=k}^{j-1} (1 - p_l)
-        selected = torch.sigmoid(energies) * (before.to(reach.dtype).unsqueeze(1) @ reach).squeeze(1)
-        return selected.to(before.dtype)
+        with torch.autocast(reach.device.type, enabled=False):  # in half precision the sum of the weights could exceed one
+            arrived = (before.to(reach.dtype).unsqueeze(1) @ reach).squeeze(1)
+        return (torch.sigmoid(energies) * arrived).to(before.dtype)
 
 
 class MonotonicChunkwise(Monotonic):
