@@ -1,10 +1,12 @@
 """Properties of every composition of encoder, attention and decoder that conf/ allows."""
 
 import re
+import weakref
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from attnlab.attention.noise import NOISE
 from attnlab.attention.scores import Additive, General
@@ -264,6 +266,28 @@ def test_full_forcing_is_the_parallel_path_and_free_running_feeds_its_own_best_t
     best = made.scores(free, memory).argmax(-1)
     own_inputs = torch.cat([target[:, :1], best[:, :-1]], dim=1)
     torch.testing.assert_close(free.readouts, made.decode(own_inputs, memory, state).readouts, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_no_states_are_kept_but_the_last(free: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They grow with the steps, and all of them together with the square of these."""
+    made = model("decoder=luong_feeding", "attention=intra_decoder")
+    memory, state = made.encode(*sentences([6, 2]))
+    alive: list[weakref.ref[Tensor]] = []
+    step = type(made.decoder).step
+
+    def watched(*arguments: Any) -> Any:
+        after = step(*arguments)
+        alive.append(weakref.ref(after.state.attention.keys))
+        return after
+
+    monkeypatch.setattr(type(made.decoder), "step", watched)
+    target = torch.tensor([[2, 5, 6, 7, 8]]).repeat(2, 1)
+    with torch.inference_mode():
+        fed = torch.zeros(2, 5, dtype=torch.bool)
+        kept = made.decode_scheduled(target, memory, state, fed) if free else made.decode(target, memory, state)
+        assert [reference() is not None for reference in alive] == [False] * 4 + [True]
+    assert kept.readouts.shape[1] == 5
 
 
 def test_tied_embeddings_share_one_matrix_or_say_why_not() -> None:

@@ -255,14 +255,13 @@ class Seq2Seq(nn.Module):
             state: from :meth:`encode`.
             forced: boolean (batch, target_len); the first token is always the given one.
         """
-        tokens, per_element = target[:, 0], [1] * (target.ndim - 2)
-        steps: list[DecoderOutput] = []
-        for position in range(target.shape[1]):
-            if position:
-                with torch.no_grad():
-                    best = self.head.best(self.scores(steps[-1], memory).squeeze(1), target[:, position])
-                tokens = torch.where(forced[:, position].view(-1, *per_element), target[:, position], best)
-            steps.append(self.decode(tokens.unsqueeze(1), memory, state))
-            state = steps[-1].state
-        parts = zip(*(step[:-1] for step in steps), strict=True)
-        return DecoderOutput._make([*(torch.cat(part, 1) for part in parts), state])
+        per_element = [1] * (target.ndim - 2)
+        decoded = self.decode(target[:, :1], memory, state)
+        steps = [decoded[:-1]]  # without states, of which some grow with every step
+        for position in range(1, target.shape[1]):
+            with torch.no_grad():
+                best = self.head.best(self.scores(decoded, memory).squeeze(1), target[:, position])
+            tokens = torch.where(forced[:, position].view(-1, *per_element), target[:, position], best)
+            decoded = self.decode(tokens.unsqueeze(1), memory, decoded.state)
+            steps.append(decoded[:-1])
+        return DecoderOutput._make([*(torch.cat(part, 1) for part in zip(*steps, strict=True)), decoded.state])

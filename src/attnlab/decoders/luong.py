@@ -79,7 +79,7 @@ class LuongDecoder(RecurrentDecoder):
 
     @override
     def readouts(self, trace: Trace) -> Tensor:
-        return torch.stack([state.feedback for state in trace.after], dim=1)
+        return torch.stack(list(trace.feedbacks), dim=1)
 
     def _combine(self, context: Tensor, output: Tensor) -> Tensor:
         return torch.tanh(self.combine(torch.cat([context, output], dim=-1)))

@@ -34,8 +34,8 @@ class Trace(NamedTuple):
 
     start: DecoderState
     """The state before the first step."""
-    after: Sequence[DecoderState]
-    """The state after each step."""
+    feedbacks: Sequence[Tensor]
+    """What of each step's result enters the next (batch, feedback_size)."""
     states: Tensor
     """s_t (batch, target_len, hidden_size)."""
     contexts: Tensor
@@ -105,13 +105,13 @@ class RecurrentDecoder(Decoder):
     @override
     def forward(self, embeddings: Tensor, memory: Memory, state: DecoderState) -> DecoderOutput:
         steppers = self.steppers(embeddings)
-        steps: list[Step] = []
+        steps: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []  # without states, of which some grow with every step
         last = state
         for index, embedding in enumerate(torch.split(embeddings, 1, dim=1)):
-            steps.append(self.step(index, embedding, steppers, memory, last))
-            last = steps[-1].state
-        outputs, contexts, weights, after = zip(*steps, strict=True)
-        trace = Trace(state, after, torch.stack(outputs, 1), torch.cat(contexts, 1), embeddings)
+            output, context, weight, last = self.step(index, embedding, steppers, memory, last)
+            steps.append((output, context, weight, last.feedback))
+        outputs, contexts, weights, feedbacks = zip(*steps, strict=True)
+        trace = Trace(state, feedbacks, torch.stack(outputs, 1), torch.cat(contexts, 1), embeddings)
         return DecoderOutput(self.readouts(trace), torch.cat(weights, 1), trace.contexts, trace.states, embeddings, last)
 
 
