@@ -91,7 +91,9 @@ class SelfAttention(nn.Module):
             (batch, len, size), and the past with these positions.
         """
         query, keys, values = self._project(states)
-        past = PastStates(torch.cat([past.keys, keys], dim=2), torch.cat([past.values, values], dim=2))
+        if past.keys.shape[2]:  # at the start there is nothing to copy, and the type is that of the new ones
+            keys, values = torch.cat([past.keys, keys], dim=2), torch.cat([past.values, values], dim=2)
+        past = PastStates(keys, values)
         total, length = past.keys.shape[2], states.shape[1]
         mask = torch.ones(length, total, dtype=torch.bool, device=states.device).tril(total - length)
         return self._attend(query, past.keys, past.values, mask), past
