@@ -284,6 +284,12 @@ def test_a_refused_command_leaves_the_folders_that_were_there(
         assert not list(here.iterdir())
         assert elsewhere.is_dir()
         assert not list(elsewhere.iterdir())
+    (here / "runs").mkdir()
+    for folder in (".", "runs/x", elsewhere):
+        assert cli("train", "logger=none", "~encoder._target_", f"hydra.run.dir={folder}") == 2
+        assert (here / "runs").is_dir()
+        assert not list((here / "runs").iterdir())
+        assert elsewhere.is_dir()
 
 
 def test_a_very_long_line_is_told_of_with_its_place_before_the_training(

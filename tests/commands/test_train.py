@@ -194,10 +194,11 @@ def test_a_folder_that_is_no_runs_is_not_emptied(cli: Cli, tmp_path: Path, capsy
     folder = tmp_path / "precious"
     (folder / "chapters").mkdir(parents=True)
     (folder / "thesis.tex").write_text("years of work")
+    (folder / "draft.tmp").touch()
     assert cli("train", "trainer=debug", "logger=none", *TINY, f"hydra.run.dir={folder}") == 2
-    assert "precious is no folder of a run, and holds chapters, thesis.tex" in capsys.readouterr().err
+    assert "precious is no folder of a run, and holds chapters, draft.tmp, thesis.tex" in capsys.readouterr().err
     assert (folder / "thesis.tex").read_text() == "years of work"
-    assert {path.name for path in folder.iterdir()} <= {"chapters", "thesis.tex", "run.log", ".hydra", ".lock"}
+    assert {path.name for path in folder.iterdir()} - {"run.log", ".hydra", ".lock"} == {"chapters", "draft.tmp", "thesis.tex"}
 
 
 @pytest.mark.exhaustive

@@ -137,15 +137,6 @@ def test_states(folder: RunFolder) -> None:
     assert not folder.is_locked
 
 
-def test_a_folder_in_which_another_process_begins_a_run_is_not_removed(folder: RunFolder) -> None:
-    with folder.lock():
-        with pytest.raises(BusyError):
-            RunFolder(folder.path).remove_unused()
-        assert folder.lock_file.is_file()
-    assert RunFolder(folder.path).remove_unused()
-    assert not folder.path.exists()
-
-
 def test_a_run_may_lie_in_a_folder_of_no_study(folder: RunFolder, tmp_path: Path) -> None:
     assert (folder.is_of_study, RunFolder(tmp_path / "out").is_of_study) == (True, False)
     assert RunFolder(tmp_path / "out").study == tmp_path
@@ -172,17 +163,6 @@ def test_a_file_system_without_locks_is_refused_in_a_line(
         pass
     assert not folder.is_locked
     assert folder.state == "missing"
-
-
-def test_what_a_killed_writer_left_is_removed_but_for_evaluations_which_are_written_without_the_lock(folder: RunFolder) -> None:
-    left = [folder.path / f"{name}.123.tmp" for name in ("result.json", "last.ckpt", "statistics/test.npz")]
-    kept = [folder.evaluations / "default.json.123.tmp", folder.config_file]
-    for path in (*left, *kept):
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-    folder.remove_leftovers()
-    assert not any(path.exists() for path in left)
-    assert all(path.exists() for path in kept)
 
 
 def test_nothing_is_left_beside_a_file_that_cannot_be_written(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

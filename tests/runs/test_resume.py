@@ -13,10 +13,11 @@ import pytest
 import torch
 
 from attnlab.errors import UserError
+from attnlab.runs.clearing import REPLACED
 from attnlab.runs.files import write_lines
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord
-from attnlab.runs.resume import REPLACED, begin_run, decide
+from attnlab.runs.resume import begin_run, decide
 from attnlab.training.checkpoints import WholeCheckpointIO, earlier_checkpoint, is_whole
 from runs.test_folder import RECORD, RESULT
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
@@ -32,6 +32,7 @@ class HydraJob:
         overrides: of the config, all of them.
         logging: settings for :func:`logging.config.dictConfig`.
         number: of the run in its sweep, from 0.
+        made: the outermost folder that was made for the run; None where its own was there before, and in a sweep.
     """
 
     config: DictConfig
@@ -39,6 +40,7 @@ class HydraJob:
     overrides: list[str]
     logging: dict[str, Any]
     number: int
+    made: Path | None = None
 
 
 class LightReturn(HydraCallback):
@@ -47,6 +49,22 @@ class LightReturn(HydraCallback):
     @override
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
         job_return.cfg = job_return.hydra_cfg = None
+
+
+class NewFolder(HydraCallback):
+    """Notes which folder a run is the first to need, before Hydra makes it; one that was there is the user's own."""
+
+    path: ClassVar[Path | None] = None
+
+    @override
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        own, before = HydraConfig.instance(), HydraConfig.instance().cfg
+        own.set_config(config)  # which the folder's name refers to
+        try:
+            folder = Path(str(OmegaConf.select(config, "hydra.run.dir"))).absolute()
+        finally:
+            own.cfg = before
+        NewFolder.path = next((path for path in reversed((folder, *folder.parents)) if not path.exists()), None)
 
 
 JobFunction = Callable[[HydraJob], float | None]
@@ -67,7 +85,8 @@ class _Task:
         settings = HydraConfig.get()
         logging: Any = OmegaConf.to_container(settings.job_logging, resolve=True)
         number = settings.job.num if self.is_sweep else 0
-        job = HydraJob(config, Path(settings.runtime.output_dir), list(settings.overrides.task), logging, number)
+        made = None if self.is_sweep else NewFolder.path
+        job = HydraJob(config, Path(settings.runtime.output_dir), list(settings.overrides.task), logging, number, made)
         try:
             return self.function(job)
         except Exception as error:
@@ -111,6 +130,7 @@ def run_hydra(arguments: Sequence[str], config_name: str, function: JobFunction)
     """
     original, full_error = list(sys.argv), os.environ.get("HYDRA_FULL_ERROR")
     task = _Task(function, original, is_sweep="--multirun" in arguments)
+    NewFolder.path = None
     os.environ["HYDRA_FULL_ERROR"] = "1"  # it would print its errors itself, in several lines, and exit
     sys.argv = [f"{Path(original[0]).name} train", *arguments]  # which is where Hydra looks
     try:

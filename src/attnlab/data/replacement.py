@@ -1,12 +1,16 @@
 """Files that are whole or not there."""
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from attnlab.errors import UserError
+
+LEFTOVER = re.compile(r".+\.\d+-[0-9a-f]{8}\.tmp")
+"""Name of a file that :func:`replacement` gives, which stays where its writer is killed."""
 
 
 def write_atomically(path: Path, text: str) -> None:

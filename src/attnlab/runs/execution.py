@@ -28,6 +28,7 @@ from attnlab.runs.checks import (
     cluster_plugins,
     silence_lightning,
 )
+from attnlab.runs.clearing import check_folder, remove_leftovers
 from attnlab.runs.environment import environment
 from attnlab.runs.evaluation import (
     REPORTED,
@@ -113,7 +114,8 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
                 return folder.read_result()
             return _train_and_test(config, folder.read_record() or record, module, folder)
         with folder.lock():
-            folder.remove_leftovers()
+            check_folder(folder)
+            remove_leftovers(folder)
             resume = config["resume"]
             is_trial = not config.get("test", True)
             decision = decide(folder, record, resume=resume, keep_results=config["keep_results"], is_trial=is_trial)

@@ -354,12 +354,6 @@ class RunFolder:
         """Hold the run's lock, as :meth:`RunLock.hold` does."""
         return RunLock(self.lock_file).hold()
 
-    def remove_leftovers(self) -> None:
-        """Remove what writers that were killed left beside their files; nobody else writes while the lock is held."""
-        for path in [*self.path.glob("*.tmp"), *self.path.glob("*/*.tmp")]:
-            if path.parent not in (self.evaluations, self.probes):  # which are written without the lock
-                path.unlink(missing_ok=True)
-
     @property
     def files_of_training(self) -> tuple[Path, ...]:
         """What a training leaves, and another run with the same training may take over."""
@@ -370,24 +364,12 @@ class RunFolder:
         """Names of what stays when the folder is emptied for another run."""
         return ".hydra", self.lock_file.name, RunLock(self.lock_file).lease_file.name, "run.log"
 
-    def remove_unused(self) -> bool:
-        """Remove the folder if no run was ever begun here, and those above it in the working directory that are empty then.
-
-        Returns:
-            Whether it was removed.
-
-        Raises:
-            BusyError: another process begins a run here.
-        """
-        if not {path.name for path in self.path.iterdir()} <= set(self.files_to_keep):
-            return False
-        with self.lock():
-            shutil.rmtree(self.path)
-        for parent in self.path.absolute().parents[:3]:  # the variant's, the study's, that of all
-            if Path.cwd() not in parent.parents or any(parent.iterdir()):
-                break
-            parent.rmdir()
-        return True
+    @property
+    def own_names(self) -> set[str]:
+        """Names of what a run writes into its folder, but for its loggers and callbacks."""
+        of_tests = (file("*").parent for file in (self.hypotheses_file, self.sources_file, self.statistics_file))
+        own = (path for path in vars(self).values() if isinstance(path, Path) and path not in (self.path, self.card_file))
+        return {path.name for path in (*own, *of_tests)} | {*self.files_to_keep}
 
     def _text(self, path: Path) -> str:
         try:

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from attnlab.data.replacement import replacement
-from attnlab.errors import UserError
+from attnlab.runs.clearing import last_checkpoints, set_aside
 from attnlab.runs.digests import DamagedFileError
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord, RunResult
-from attnlab.training.checkpoints import earlier_checkpoint, is_whole
+from attnlab.training.checkpoints import is_whole
 
 log = logging.getLogger(__name__)
-
-REPLACED = ".replaced"
-"""Folder beside the variants for runs that another one took the place of."""
 
 OTHER_SETTINGS = "is another one, by its config, data or version"
 OTHER_CODE = "was made by other code"
@@ -71,7 +68,7 @@ def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: 
         checkpoint = None if previous.fit else _find_checkpoint(folder)
         if checkpoint or _is_trained(folder, previous):
             return Decision("resume", previous, checkpoint=checkpoint)
-        has_trained = previous.fit or any(path.exists() for path in _last_checkpoints(folder))
+        has_trained = previous.fit or any(path.exists() for path in last_checkpoints(folder))
         return Decision("begin", previous, reason=DAMAGED if has_trained else "")
     return Decision("begin", previous, reason=OTHER_CODE if previous.settings == record.settings else OTHER_SETTINGS)
 
@@ -124,16 +121,12 @@ def _is_trained(folder: RunFolder, record: RunRecord) -> bool:
     return is_there and {folder.record_file, folder.curve_file}.isdisjoint(folder.altered_files())
 
 
-def _last_checkpoints(folder: RunFolder) -> tuple[Path, Path]:
-    return folder.last_checkpoint, earlier_checkpoint(folder.last_checkpoint)
-
-
 def _find_checkpoint(folder: RunFolder) -> Path | None:
     """Return the checkpoint that a training can go on from; None where there is none that is whole."""
     best = folder.best_checkpoint
     if best.exists() and not is_whole(best):  # it may stay the best one, which the tests are to be made with
         return None
-    return next((path for path in _last_checkpoints(folder) if is_whole(path)), None)
+    return next((path for path in last_checkpoints(folder) if is_whole(path)), None)
 
 
 def _read_result(folder: RunFolder) -> RunResult | None:
@@ -183,39 +176,3 @@ def _share_training(folder: RunFolder, record: RunRecord) -> bool:
         record.fit = trained.fit
         return True
     return False
-
-
-def find_foreign_files(folder: RunFolder) -> list[str]:
-    """Return the names of what lies in a folder that holds no run."""
-    held = {path.name for path in folder.path.iterdir()} if folder.path.is_dir() else set()
-    of_runs = (folder.record_file, folder.result_file, *_last_checkpoints(folder))
-    return [] if held & {path.name for path in of_runs} else sorted(held - {*folder.files_to_keep, folder.error_file.name})
-
-
-def set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:
-    """Empty a folder; what has cost training is kept elsewhere, and it is returned where."""
-    left = [path for path in folder.path.iterdir() if path.name not in folder.files_to_keep]
-    costly = folder.result_file, folder.best_checkpoint, *_last_checkpoints(folder)
-    worth_keeping = any(path.exists() for path in costly)
-    if foreign := find_foreign_files(folder):
-        names = ", ".join(foreign[:3])
-        raise UserError(f"{folder.path} is no folder of a run, and holds {names}: choose another one, or empty it")
-    variant, seed = folder.path.absolute().parts[-2:]
-    base = folder.study / REPLACED / variant / f"{seed},{previous.id if previous else 'unknown'}"
-    places = (base.with_name(f"{base.name},{n}") for n in range(1, 10**6))
-    # One without a record is of a stop while it was filled.
-    place = next(path for path in places if not path.exists() or (previous and not (path / folder.record_file.name).exists()))
-    aside = place if worth_keeping or place.exists() else None
-    if aside:
-        aside.mkdir(parents=True, exist_ok=True)
-    for path in sorted(left, key=folder.record_file.__eq__):  # it goes last: what is left after a stop is still a run's
-        if aside and path.is_dir() and (aside / path.name).exists():
-            shutil.copytree(path, aside / path.name, dirs_exist_ok=True)
-            shutil.rmtree(path)
-        elif aside:
-            shutil.move(path, aside / path.name)  # the folder may be a link to another disk
-        elif path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    return aside

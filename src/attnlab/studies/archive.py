@@ -12,8 +12,8 @@ from typing import NamedTuple
 from attnlab.config import path_part
 from attnlab.data.replacement import replacement
 from attnlab.errors import UserError, brief, refusal
+from attnlab.runs.clearing import set_aside
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.resume import set_aside
 from attnlab.studies.folder import TUNING, StudyFolder
 
 MOST_TIMES, ALWAYS = 1000, 2**26

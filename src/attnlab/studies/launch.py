@@ -49,8 +49,8 @@ def run_single(job: HydraJob) -> "RunResult":
         StoppedError: it was asked to stop.
     """
     choose_wait_policy()
+    from attnlab.runs.clearing import find_foreign_files, remove_unused
     from attnlab.runs.execution import execute  # torch and Lightning: seconds
-    from attnlab.runs.resume import find_foreign_files
 
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
     try:
@@ -63,11 +63,11 @@ def run_single(job: HydraJob) -> "RunResult":
     except UserError as error:
         folder = RunFolder(job.folder)
         try:
-            removed = folder.remove_unused()
+            is_unused = remove_unused(folder, job.made)
         except (OSError, UserError, BusyError):
-            removed = False
+            is_unused = False
         # Of a finished run it says nothing that the command was mistaken, and in a folder of something else there is no run.
-        if not (removed or folder.is_finished or find_foreign_files(folder)):
+        if not (is_unused or folder.is_finished or find_foreign_files(folder)):
             _note(folder, f"{error}\n")
         raise
     except Exception as error:

@@ -52,6 +52,9 @@ def is_first_process() -> bool:
     return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
 
 
+_, CSV, TENSORBOARD = FOLDERS = "wandb", "csv", "tensorboard"
+"""Folders that the loggers write below that of a run."""
+
 PATIENCE = 10.0
 """Seconds for a server of Weights & Biases to answer at all."""
 
@@ -156,11 +159,11 @@ def wandb_logger(
 @contextmanager
 def csv_logger(run: RunInfo) -> Iterator[Logger]:
     """Log to ``csv/metrics.csv`` in the run's folder; what an earlier start wrote there is ``metrics.N.csv`` from then on."""
-    written = run.folder / "csv" / ExperimentWriter.NAME_METRICS_FILE
+    written = run.folder / CSV / ExperimentWriter.NAME_METRICS_FILE
     if written.is_file() and is_first_process():  # which Lightning would remove
         names = (f"{written.stem}.{number}{written.suffix}" for number in count(1))
         written.rename(next(path for name in names if not (path := written.with_name(name)).exists()))
-    logger = CSVLogger(run.folder, name="csv", version="")
+    logger = CSVLogger(run.folder, name=CSV, version="")
     try:
         yield logger
     finally:
@@ -172,7 +175,7 @@ def tensorboard_logger(run: RunInfo) -> Iterator[Logger]:
     """Log to ``tensorboard/`` in the run's folder, with the config as hyperparameters beside the metrics of validation."""
     from torch.utils.tensorboard.summary import hparams
 
-    logger = TensorBoardLogger(run.folder, name="tensorboard", version="", default_hp_metric=False)
+    logger = TensorBoardLogger(run.folder, name=TENSORBOARD, version="", default_hp_metric=False)
     if is_first_process():
         # Lightning writes them only with values of metrics, which would be points of the curves.
         for summary in hparams(dict(_flatten(run.config)), dict.fromkeys(run.higher_is_better)):  # type: ignore[no-untyped-call]
