@@ -88,12 +88,12 @@ def command(
         results = predictor.examine(examples, "evaluation")
         for name, own in ({test_name: results} if files else divide(task, test_name, results)).items():
             found[name] = evaluate(task, sets[name], own, occasion="evaluation", shift=shift, samples=bootstrap)
-    write_tests(folder, label, settings, found, sets, paths)
     measured = {name for evaluation in found.values() for name in evaluation.measurements}
     if missing := [task.metrics[name].label for name in chosen if name not in measured]:
         told = f"not measured, since these examples do not have what it takes: {', '.join(missing)}"
         print(f"attnlab: {told}", file=sys.stderr)
     _show(task.metrics, _monitored(folder), found)
+    write_tests(folder, label, settings, found, sets, paths)
     print(f"written to {folder.evaluation_file(label)}")
     return 0
 

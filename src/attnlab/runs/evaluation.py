@@ -1,7 +1,9 @@
 """Evaluating a trained model, at the end of its run or after the fact: one piece of code for both."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +24,9 @@ from attnlab.tasks.predictor import Predictor
 from attnlab.tasks.task import Task
 from attnlab.training.module import collect_evidence
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 Forced = TypeVar("Forced", ForcedDecoding, ForcedDecoding | None)
 
 SHIFTS = (0, 1)
@@ -135,12 +140,14 @@ def evaluate(
     indices = [result.prediction.index for result in results]
     forced = [result.forced for result in results]
     attends = any(one is not None and bool(one.weights.any()) for one in forced)
-    alignments = task.alignments(examples, indices, forced, shift or 0) if attends else None
+    known = partial(task.alignments, examples, indices, forced, shift or 0)
+    alignments = _look_up(known, occasion) if attends else None
     sizes = None if alignments is None else task.alignment_sizes(examples, indices)
     silver = alignments is not None and task.has_silver_links(examples)
     asked = any(metric.computed_from == "an aligner" and metric.is_due(occasion) for metric in task.metrics.values())
     linked = any(links for links, _ in alignments or ())
-    aligned = task.aligner_links(examples, indices) if asked and linked and not silver else None
+    learned = partial(task.aligner_links, examples, indices)
+    aligned = _look_up(learned, occasion) if asked and linked and not silver else None
     evidence = collect_evidence(
         task,
         examples,
@@ -164,6 +171,22 @@ def evaluate(
         [result.prediction.text for result in results],
         None if alignments is None else shift or 0,
     )
+
+
+def _look_up(links: Callable[[], T | None], occasion: Occasion) -> T | None:
+    """Return links that an aligner may have to learn first; None where an evaluation, whose search is over, cannot have them.
+
+    Raises:
+        UserError: a run's own test cannot have them, such as from a training set that is gone.
+    """
+    try:
+        return links()
+    except UserError as error:
+        if occasion != "evaluation":
+            raise
+        told = "put the training set there, and evaluate again under another --label, to have it measured"
+        log.warning("what is compared with the links of an aligner is not measured: %s; %s", error, told)
+        return None
 
 
 def divide(task: Task, test: str, results: Sequence[ExampleResult]) -> dict[str, list[ExampleResult]]:

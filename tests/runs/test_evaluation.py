@@ -1,0 +1,35 @@
+"""Measuring a trained model: what an evaluation lacks is told, and loses no search."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnlab.errors import UserError
+from attnlab.evaluation.evidence import ExampleResult, ForcedDecoding, Prediction
+from attnlab.runs.evaluation import evaluate
+from sentences import MadeCorpus, prepared, translation
+
+
+class GoneCorpus(MadeCorpus):
+    """Its files are not there, as beside a model that was exported."""
+
+    def fingerprint(self) -> str:
+        raise UserError("no file corpus/train.en")
+
+
+def test_an_evaluation_without_the_training_set_leaves_out_what_an_aligner_would_learn_from_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = translation(tmp_path, data=GoneCorpus(), silver_links=True)
+    task.load_state(prepared(translation(tmp_path)).state())
+    examples = task.parse(["The dog"], ["Der Hund"])
+    source, target = examples.source_tokens(0), examples.target_tokens(0)
+    weights = torch.full((3, 3), 1 / 3)
+    prediction = Prediction(0, "Der Hund", target, source, weights, -1.0, -1.0)
+    results = [ExampleResult(prediction, ForcedDecoding(target, [-1.0] * 3, [True] * 3, weights, source))]
+    found = evaluate(task, examples, results, occasion="evaluation")
+    assert (found.hypotheses, found.shift) == (["Der Hund"], None)
+    assert "is not measured: no file corpus/train.en; put the training set there" in caplog.text
+    with pytest.raises(UserError, match="no file"):
+        evaluate(task, examples, results, occasion="test")
