@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from attnlab.errors import UserError
+from attnlab.runs.assembly import build_task
+from attnlab.runs.checks import check_settings
 from commands import TINY, Cli, cli
+from composing import settled
 
 __all__ = ["cli"]
 
@@ -134,3 +138,12 @@ def test_an_accelerator_may_be_left_out_or_be_an_object(cli: Cli) -> None:
     assert cli("train", *tiny, "logger=none", "~trainer.accelerator") == 0
     own = "trainer.accelerator={_target_: lightning.pytorch.accelerators.CPUAccelerator}"
     assert cli("train", *tiny, "logger=none", own) == 0
+
+
+def test_a_schedule_and_a_training_without_an_end_of_their_own_go_together() -> None:
+    settings = ["scheduler=exponential", "scheduler.interval=step", "trainer.max_epochs=null", "trainer.max_steps=1000"]
+    config = settled("task=diagnostics", *settings)
+    check_settings(config, build_task(config))
+    cosine = settled("task=diagnostics", "scheduler=cosine", "scheduler.interval=step")
+    with pytest.raises(UserError, match=r"scheduler\.duration is the number of epochs"):
+        check_settings(cosine, build_task(cosine))

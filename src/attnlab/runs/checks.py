@@ -154,7 +154,8 @@ def _check_precision(config: Mapping[str, Any], model: Seq2Seq) -> None:
 def _check_duration(config: Mapping[str, Any]) -> None:
     """Refuse a schedule that counts steps and is as long as there are epochs, its default."""
     schedule = config["scheduler"]
-    if schedule.get("interval") == "step" and schedule.get("duration") == config["trainer"].get("max_epochs"):
+    duration = schedule.get("duration")
+    if schedule.get("interval") == "step" and duration is not None and duration == config["trainer"].get("max_epochs"):
         raise UserError("scheduler.duration is the number of epochs, but scheduler.interval=step: name a number of steps")
 
 
