@@ -8,6 +8,9 @@ import pytest
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_task
 from attnlab.runs.checks import check_settings
+from attnlab.runs.execution import build_callbacks
+from attnlab.runs.folder import RunFolder
+from attnlab.training.callbacks import ProgressBar
 from commands import TINY, Cli, cli
 from composing import settled
 
@@ -147,3 +150,13 @@ def test_a_schedule_and_a_training_without_an_end_of_their_own_go_together() -> 
     cosine = settled("task=diagnostics", "scheduler=cosine", "scheduler.interval=step")
     with pytest.raises(UserError, match=r"scheduler\.duration is the number of epochs"):
         check_settings(cosine, build_task(cosine))
+
+
+@pytest.mark.parametrize(("shown", "count"), [(None, 1), (True, 1), (False, 0)])
+def test_there_is_a_progress_bar_unless_the_trainer_says_no(shown: bool | None, count: int, tmp_path: Path) -> None:
+    config = settled("task=diagnostics")
+    config["trainer"]["enable_progress_bar"] = shown
+    if shown is None:
+        del config["trainer"]["enable_progress_bar"]
+    made = build_callbacks(config, RunFolder(tmp_path), build_task(config))
+    assert sum(isinstance(one, ProgressBar) for one in made) == count

@@ -258,7 +258,7 @@ def build_callbacks(config: Mapping[str, Any], folder: RunFolder, task: Task) ->
             made = made(context)
         validate_kind(made, f"callbacks.{name}", Callback)
         callbacks.append(made)
-    if config["trainer"]["enable_progress_bar"]:
+    if config["trainer"].get("enable_progress_bar") is not False:  # which Lightning's own default shows too
         callbacks.append(ProgressBar())
     return callbacks
 
