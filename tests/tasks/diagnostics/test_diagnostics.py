@@ -212,6 +212,14 @@ def test_an_attention_that_looks_where_the_symbols_are_from_has_no_error() -> No
     assert all(links == gold.sure for links, gold in found)
 
 
+def test_of_lines_of_text_nobody_knows_where_an_attention_should_look() -> None:
+    made = task("recall")
+    examples = made.examples("test")
+    again = made.parse(examples.sources, examples.references)
+    assert made.alignments(again, [0, 1], [None, None], 0) is again.gold_links() is None
+    assert made.alignments(examples, [0, 1], [None, None], 0) is not None
+
+
 class GoldWeights:
     @staticmethod
     def of(problem: SymbolProblem, source_len: int) -> torch.Tensor:

@@ -92,6 +92,14 @@ def test_what_training_lacks_is_unknown_and_state_brings_the_rest_back() -> None
         other.parse(["a b. Where is a?"], [" "])
 
 
+def test_of_lines_of_text_nobody_knows_where_an_attention_should_look() -> None:
+    made = task()
+    examples = made.examples("test")
+    again = made.parse(examples.sources, examples.references)
+    assert made.alignments(again, [0, 1], [None, None], 0) is again.gold_links() is None
+    assert made.alignments(examples, [0, 1], [None, None], 0) is not None
+
+
 def test_a_trained_models_words_stay_whatever_its_data_become() -> None:
     made, other = task(), task()
     other.load_state(made.state())

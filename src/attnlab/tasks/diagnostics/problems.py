@@ -192,8 +192,15 @@ class SymbolExamples(Examples):
         lengths = [(self._kind.length(problem), len(problem.answer)) for problem in self.problems]
         return np.array(lengths, dtype=np.int64).reshape(-1, 2)
 
+    @property
+    def knows_origins(self) -> bool:
+        """Whether it is known where the symbols of the answers are from, as it is not of lines of text."""
+        return all(problem.origins for problem in self.problems)
+
     @override
-    def gold_links(self) -> GoldLinks:
+    def gold_links(self) -> GoldLinks | None:
+        if not self.knows_origins:
+            return None
         return GoldLinks.of([[(t, t + 1, j, j + 1) for t, j in enumerate(problem.origins)] for problem in self.problems])
 
     def _write(self, symbols: Sequence[int]) -> list[str]:

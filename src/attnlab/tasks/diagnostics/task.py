@@ -135,8 +135,10 @@ class Diagnostics(Task):
         return Prediction(index, " ".join(symbols), tokens, source, weights, hypothesis.log_probability, hypothesis.score)
 
     @override
-    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold]:
+    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold] | None:
         assert isinstance(examples, SymbolExamples)
+        if not examples.knows_origins:
+            return None
         return [Gold.all_sure((j, t) for t, j in enumerate(examples.problems[index].origins)) for index in indices]
 
     @override

@@ -150,8 +150,15 @@ class StoryExamples(Examples):
     def lengths(self) -> NDArray[np.int64]:
         return np.array([(len(question.story), 1) for question in self.questions], dtype=np.int64).reshape(-1, 2)
 
+    @property
+    def knows_supports(self) -> bool:
+        """Whether it is known which sentences the answers follow from, as it is not of lines of text."""
+        return any(question.supports for question in self.questions)
+
     @override
-    def gold_links(self) -> GoldLinks:
+    def gold_links(self) -> GoldLinks | None:
+        if not self.knows_supports:
+            return None
         spans = map(self.spans, range(len(self)))
         pairs = zip(self.questions, spans, strict=True)
         return GoldLinks.of([[(0, 1, *places[support]) for support in question.supports] for question, places in pairs])

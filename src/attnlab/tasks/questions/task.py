@@ -192,6 +192,8 @@ class Questions(Task):
         self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:
         assert isinstance(examples, StoryExamples)
+        if not examples.knows_supports:
+            return None
         found: list[tuple[Links, Gold]] = []
         for index, one in zip(indices, forced, strict=True):
             gold = Gold.all_sure((support, 0) for support in examples.questions[index].supports)
