@@ -1,17 +1,19 @@
 """What is on disk is read in parts, and no byte of it that is not what was written."""
 
+import errno
 import hashlib
 import json
 import logging
 import os
 import pickle
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from attnlab.data import cache, contents, lines
+from attnlab.data import cache, contents, lines, processes
 from attnlab.data.cache import StoredFolder, load_or_make
 from attnlab.data.contents import hash_content
 from attnlab.data.lines import LineWriter, StoredLines
@@ -247,6 +249,35 @@ class TestProcesses:
             assert list(map_in_order(end, range(9), 2, patience=0.0)) == [2 * number for number in range(9)]
         assert "going on in one process" in caplog.text
         assert list(map_in_order(lambda number: 2 * number, range(9), 2, patience=0.0)) == [2 * number for number in range(9)]
+
+
+@pytest.mark.parametrize("refused", [0, 1, 3])
+def test_where_no_process_can_be_started_this_one_goes_on(
+    refused: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Pool:
+        def __init__(self, *_: object) -> None:
+            self.fail_at(0)
+            self.count = 0
+
+        def fail_at(self, count: int) -> None:
+            if count == refused:
+                raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+        def submit(self, _: object, number: int) -> Future[int]:
+            self.count += 1
+            self.fail_at(self.count)
+            found = Future[int]()
+            found.set_result(double(number))
+            return found
+
+        def shutdown(self, **_: object) -> None:
+            pass
+
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", Pool)
+    with caplog.at_level(logging.WARNING, "attnlab"):
+        assert list(map_in_order(double, range(9), 2, patience=0.0)) == [2 * number for number in range(9)]
+    assert "no others can be started ([Errno 11] Resource temporarily unavailable)" in caplog.text
 
 
 def test_what_is_made_on_demand_is_not_kept() -> None:

@@ -72,25 +72,36 @@ def can_spawn(function: Callable[..., Any]) -> bool:
 def _map_in_processes(function: Callable[[Item], Result], items: Sequence[Item], processes: int) -> Iterator[Result]:
     waiting = deque(items)
     working: deque[tuple[Item, Future[Result]]] = deque()
-    with _pool(function, processes) as pool:
-        try:
+    try:
+        with _pool(function, processes) as pool:
             while waiting or working:
                 while waiting and len(working) < 2 * processes:  # no more: what they return waits in memory
-                    working.append((waiting[0], pool.submit(_work, waiting[0])))
+                    with _starting():
+                        working.append((waiting[0], pool.submit(_work, waiting[0])))
                     waiting.popleft()
                 result = working[0][1].result()
                 working.popleft()
                 yield result
-        except BrokenProcessPool:
-            log.warning("going on in one process: those that were started to help have ended")
-            pool.shutdown(wait=False, cancel_futures=True)
-            yield from map(function, [*(item for item, _ in working), *waiting])
+    except BrokenProcessPool as error:
+        refused = f"no others can be started ({error.__cause__})" if isinstance(error.__cause__, OSError) else ""
+        log.warning("going on in one process: %s", refused or "those that were started to help have ended")
+        yield from map(function, [*(item for item, _ in working), *waiting])
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """Tell what the system refuses to start from what the work itself raises."""
+    try:
+        yield
+    except OSError as error:
+        raise BrokenProcessPool from error
 
 
 @contextmanager
 def _pool(function: Callable[..., Any], processes: int) -> Iterator[ProcessPoolExecutor]:
-    # Spawned, not forked: this process may have threads, whose locks a fork would take along.
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (function,))
+    with _starting():
+        # Spawned, not forked: this process may have threads, whose locks a fork would take along.
+        pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (function,))
     try:
         yield pool
     finally:
