@@ -95,3 +95,14 @@ def test_files_of_the_user_are_found_and_those_of_libraries_are_not(tmp_path: Pa
     found = foreign_files([Mine, dict, Path, pytest.fixture])
     assert found == {tmp_path.resolve() / "myscore.py", tmp_path.resolve() / "mybase.py"}
     assert not any(path.is_relative_to(PACKAGE) for path in found)
+
+
+def test_what_an_editor_leaves_beside_a_file_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "score.py").write_text(CODE)
+    before = hash_code([tmp_path])
+    (tmp_path / ".#score.py").symlink_to("me@here.42:1")
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "score.py").write_text("x = 1")
+    assert hash_code([tmp_path]) == before
+    monkeypatch.setattr(source, "PACKAGE", tmp_path)
+    assert [*read_package.__wrapped__()] == [tmp_path / "score.py"]

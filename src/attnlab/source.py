@@ -5,7 +5,7 @@ import hashlib
 import inspect
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def hash_code(places: Iterable[Path]) -> str:
             own = [place] if place in known else [file for file in known if file.is_relative_to(place) and not _is_one_of(file)]
             lines |= {f"{file.relative_to(PACKAGE).as_posix()} {_hash_source(known[file])}\n" for file in own}
         else:
-            files = [place] if place.is_file() else place.rglob("*.py")
+            files = [place] if place.is_file() else _modules(place)
             lines |= {f"{file.name} {_hash_source(file.read_bytes())}\n" for file in files}
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()[:16]
 
@@ -48,7 +48,14 @@ def _is_one_of(file: Path) -> bool:
 @cache
 def read_package() -> Mapping[Path, bytes]:
     """Read every file of the package, once in a process and those forked from it: what runs is what was imported then."""
-    return {file: file.read_bytes() for file in PACKAGE.rglob("*.py")}
+    return {file: file.read_bytes() for file in _modules(PACKAGE)}
+
+
+def _modules(folder: Path) -> Iterator[Path]:
+    """Yield the Python files of a folder, but for hidden ones: an editor's lock beside a file is a link to nothing."""
+    for file in folder.rglob("*.py"):
+        if not any(part.startswith(".") for part in file.relative_to(folder).parts):
+            yield file
 
 
 @cache
