@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from attnlab.commands._links import Pairs as Lines
+from attnlab.commands.align import _align
 from attnlab.data.pharaoh import Links, parse_links
+from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding
 from attnlab.runs import evaluation
 from attnlab.runs.evaluation import REPORTED, choose_shifts
@@ -165,6 +169,30 @@ class TwoHeads:
     def alignments(self, examples: Pairs, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int) -> Any:
         words = ["a", "b", "c"]
         return [(set() if one is None else alignment.link_words(words, words, one, shift), self.gold) for one in forced]
+
+
+class Vietnamese:
+    """A model whose tokens are words, some of which have a space in them, or sentences."""
+
+    def __init__(self, *, joins_words: bool) -> None:
+        frontend = SimpleNamespace(joins_words=joins_words)
+        decoder = SimpleNamespace(attention=SimpleNamespace(context_size=1))
+        self.task = SimpleNamespace(name="made")
+        self.models = [SimpleNamespace(source_frontend=frontend, decoder=decoder)]
+
+    def force(self, sources: Sequence[str], targets: Sequence[str], *, heads: bool) -> list[ForcedDecoding]:
+        weights = torch.eye(3)
+        return [ForcedDecoding(["Saigon", "!", "</s>"], [0.0] * 3, [True] * 3, weights, ["Sài Gòn", "!", "</s>"])]
+
+
+def test_a_word_may_hold_a_space() -> None:
+    pairs = Lines(["Sài Gòn !"], ["Saigon !"])
+    words: Any = Vietnamese(joins_words=False)
+    (found,) = _align(words, Path("run"), pairs, "0", null=False).values()
+    assert found.links == [{(2, 1)}], "two words that share a token have equal weights"
+    sentences: Any = Vietnamese(joins_words=True)
+    with pytest.raises(UserError, match="the task made has no words to align: the model of run looks at several at once"):
+        _align(sentences, Path("run"), pairs, "0", null=False)
 
 
 def test_every_head_is_read_in_its_own_way(

@@ -202,11 +202,11 @@ def _align(
     from attnlab.runs.evaluation import split_by_head
     from attnlab.tasks.translation.alignment import link_words
 
-    forced = split_by_head(predictor.force(pairs.sources, pairs.targets, heads=heads))
-    if any(" " in token.strip() for decodings in forced.values() for one in decodings for token in one.source):
+    if any(model.source_frontend.joins_words for model in predictor.models):
         raise UserError(f"the task {predictor.task.name} has no words to align: the model of {run} looks at several at once")
     if not all(model.decoder.attention.context_size for model in predictor.models):
         raise UserError(f"{run} has no attention that could align")
+    forced = split_by_head(predictor.force(pairs.sources, pairs.targets, heads=heads))
     shifts = dict.fromkeys(forced, int(shift)) if shift is not None else _choose_shifts(predictor, run, list(forced))
     words = pairs.words
     linked = {

@@ -38,8 +38,10 @@ class SourceFrontend(Frontend):
     Attributes:
         tells_attention_alone: whether a source tells the target language where nothing but an attention can read it.
         entities: elements that every source begins with, the same in all of them.
+        joins_words: whether an element may be several words at once.
     """
 
+    joins_words: ClassVar[bool] = False
     tells_attention_alone: bool = False
     entities: int = 0
 

@@ -26,6 +26,8 @@ class SentenceFrontend(SourceFrontend):
         entities: that every source begins with.
     """
 
+    joins_words = True
+
     def __init__(self, words: int, longest: int, size: int, *, word_mask: bool = True, entities: int = 0) -> None:
         super().__init__()
         self.size = size
