@@ -11,8 +11,15 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from attnlab.errors import UserError
-from attnlab.tasks.translation import Multi30k
-from attnlab.tasks.translation.tokenizers import BPETokenizer, SpacyTokenizer, SubwordTokenizer, Tokenizer, UnigramTokenizer
+from attnlab.tasks.translation import Multi30k, tokenizers
+from attnlab.tasks.translation.tokenizers import (
+    BPETokenizer,
+    SpacyTokenizer,
+    SubwordTokenizer,
+    Tokenizer,
+    UnigramTokenizer,
+    describe_spacy,
+)
 from attnlab.tasks.translation.vocabulary import UNK, Vocabulary
 from conftest import CONF, options
 from sentences import sentences
@@ -185,3 +192,10 @@ def test_real_sentences_come_back(data_root: Path, language: str) -> None:
         text = [" ".join(sentence.split()) for sentence in splits[split].target]
         back = [restored.detokenize(tokens) for tokens in restored.tokenize(text)]
         assert sum(a == b for a, b in zip(text, back, strict=True)) >= 0.995 * len(text)
+
+
+def test_packages_that_spacy_splits_a_language_by_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [SimpleNamespace(name="pyvi", version="0.1.1")]
+    monkeypatch.setattr(tokenizers, "distributions", lambda name: found if name == "pyvi" else [])
+    assert SpacyTokenizer("vi").describe().endswith("['pyvi 0.1.1']")
+    assert describe_spacy(["en", "vi"]) == f"{describe_spacy(['en'])} pyvi 0.1.1"

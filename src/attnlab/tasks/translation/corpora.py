@@ -102,8 +102,10 @@ class Corpus(ABC):
         languages: codes of the source language and of the target language, or of each target language.
         test_names: names of the test sets.
         language_token: where the target language is told, if there are several.
+        may_link_words: whether a split may come with links between the words that spaCy makes of its text.
     """
 
+    may_link_words: ClassVar[bool] = True
     languages: tuple[str, ...]
     test_names: tuple[str, ...]
     language_token: LanguageToken = "source"
@@ -177,6 +179,7 @@ class FileCorpus(Corpus):
     """
 
     kind: ClassVar[str]
+    may_link_words = False  # files link what stands between white space
 
     def __init__(
         self, source: str, target: str | Sequence[str], tests: Iterable[str], language_token: LanguageToken = "source"

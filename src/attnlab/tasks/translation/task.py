@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ from attnlab.tasks.translation.tokenization import (
     read_corpus,
     write_corpus,
 )
-from attnlab.tasks.translation.tokenizers import Tokenizer
+from attnlab.tasks.translation.tokenizers import SpacyTokenizer, Tokenizer, describe_spacy
 from attnlab.tasks.translation.translator import Translator
 from attnlab.tasks.translation.vocabulary import Vocabulary
 from attnlab.tasks.translation.wordlinks import WordLinks
@@ -117,9 +116,13 @@ class Translation(Task):
     @cached_property
     @override
     def content(self) -> str:
-        if not self.is_multilingual:
+        more: list[str] = [self.corpus.language_token] if self.is_multilingual else []
+        is_linked = self.corpus.may_link_words or self.word_links.may_be_silver
+        if is_linked and not all(isinstance(tokenizer, SpacyTokenizer) for tokenizer in self.tokenizers):
+            more.append(describe_spacy(self.languages))  # whose words are linked, whatever the tokens are
+        if not more:
             return self._text_content
-        return hashlib.sha256(f"{self._text_content} {self.corpus.language_token}".encode()).hexdigest()[:32]
+        return hashlib.sha256(" ".join([self._text_content, *more]).encode()).hexdigest()[:32]
 
     @cached_property
     def _text_content(self) -> str:
@@ -392,7 +395,7 @@ class Translation(Task):
         """Return where the aligner is kept, which all runs of a corpus share."""
         # A limit of length leaves out pairs by their tokens; words are spaCy's unless a corpus links its own.
         content = self._corpus_fingerprint if self.batches.max_length is None else self._text_content
-        key = self.hash_with_code(f"aligner {content} spacy {version('spacy')}", PACKAGE / "evaluation" / "aligner.py")
+        key = self.hash_with_code(f"aligner {content} {describe_spacy(self.languages)}", PACKAGE / "evaluation" / "aligner.py")
         return self.cache_dir / "aligners" / key
 
     @override

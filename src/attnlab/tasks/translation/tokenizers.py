@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 LEXEMES = 2**19
 """spaCy keeps whatever types it has seen, which decide nothing; with more than so many it is begun anew."""
 
+SPLITTERS = {"vi": ("pyvi",)}
+"""Distributions that spaCy splits a language by, where it has no extra that names them."""
+
 
 class Tokenizer(ABC):
     """Splits one language's sentences into tokens, and joins tokens to text again.
@@ -144,11 +147,7 @@ class SpacyTokenizer(Tokenizer):
     @override
     def describe(self) -> str:
         """Return all that decides the tokens, with the versions of the packages that spaCy splits some languages by."""
-        lines = (
-            line for line in requires("spacy") or () if re.search(rf"""extra == ['"]{re.escape(self.language)}['"]""", line)
-        )
-        names = [match[0] for line in lines if (match := re.match(r"[\w.-]+", line))]
-        found = [f"{one.name} {one.version}" for name in names for one in distributions(name=name)]
+        found = _find_splitters(self.language)
         return super().describe() + (repr(found) if found else "")
 
     @override
@@ -285,6 +284,17 @@ class UnigramTokenizer(SubwordTokenizer):
     def _tokenize(self, sentences: Sequence[str]) -> list[list[str]]:
         pieces: list[list[str]] = self._model.encode(list(_normalize_spaces(sentences)), out_type=str)
         return pieces
+
+
+def describe_spacy(languages: Iterable[str]) -> str:
+    """Return the versions of spaCy and of the packages that it splits these languages by."""
+    return " ".join(["spacy", version("spacy"), *(found for language in languages for found in _find_splitters(language))])
+
+
+def _find_splitters(language: str) -> list[str]:
+    lines = [line for line in requires("spacy") or () if re.search(rf"""extra == ['"]{re.escape(language)}['"]""", line)]
+    names = [match[0] for line in (*lines, *SPLITTERS.get(language, ())) if (match := re.match(r"[\w.-]+", line))]
+    return [f"{one.name} {one.version}" for name in names for one in distributions(name=name)]
 
 
 @cache

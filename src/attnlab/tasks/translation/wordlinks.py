@@ -18,12 +18,15 @@ class WordLinks:
         training: returns the pairs that the aligner learns from.
         folder: returns where the aligner is kept.
         silver: let its links stand in where nobody has linked the words.
+
+    Attributes:
+        may_be_silver: whether they do.
     """
 
     def __init__(self, training: Callable[[], SentencePairs], folder: Callable[[], Path], *, silver: bool) -> None:
         self._training = training
         self._folder = folder
-        self._silver = silver
+        self.may_be_silver = silver
 
     @cached_property
     def aligner(self) -> WordAligner:
@@ -45,17 +48,17 @@ class WordLinks:
 
     def are_silver(self, pairs: SentencePairs) -> bool:
         """Tell whether the links that are known of some pairs are the aligner's."""
-        return self._silver and pairs.text.alignments is None
+        return self.may_be_silver and pairs.text.alignments is None
 
     def find_known(self, pairs: SentencePairs, indices: Sequence[int]) -> list[Gold] | None:
         """Return the known links of some pairs; None where there are none."""
         if pairs.text.alignments is not None:
             return [pairs.text.alignments[index] for index in indices]
-        return [make_silver(*both) for both in self.align(pairs, indices)] if self._silver else None
+        return [make_silver(*both) for both in self.align(pairs, indices)] if self.may_be_silver else None
 
     def count_words(self, pairs: SentencePairs, indices: Sequence[int]) -> list[tuple[int, int]] | None:
         """Return how many source and target words some pairs have; None where no links are known."""
-        if pairs.text.alignments is None and not self._silver:
+        if pairs.text.alignments is None and not self.may_be_silver:
             return None
         source, target = pairs.words
         return [(len(source[index]), len(target[index])) for index in indices]
