@@ -10,8 +10,8 @@ import pytest
 from attnlab import source
 from attnlab.runs import identity
 from attnlab.runs.assembly import build_task
-from attnlab.runs.identity import Identity, identify
-from attnlab.source import package_code
+from attnlab.runs.identity import Identity, hash_probe_code, identify
+from attnlab.source import package_code, read_package
 from commands import TINY, Cli, cli
 from composing import settled
 
@@ -207,3 +207,14 @@ def test_a_task_that_the_user_wrote_is_code_of_the_run(tmp_path: Path, monkeypat
     now = identify(config, build_task(config)).code
     assert now != before
     assert package_code(now) == package_code(before) != now
+
+
+def test_a_probe_is_of_the_code_of_its_run_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    hulls = settled("task=pointing", "data=convex_hull")
+    before = hash_probe_code(hulls, build_task(hulls))
+    for module in ("tasks/pointing/task.py", "probing/probe.py", "tasks/pointing/generators/convex_hull.py"):
+        edited = {**read_package(), source.PACKAGE / module: b"edited"}
+        with monkeypatch.context() as patch:
+            for room in (source, identity):
+                patch.setattr(room, "read_package", lambda edited=edited: edited)
+            assert hash_probe_code(hulls, build_task(hulls)) != before, module

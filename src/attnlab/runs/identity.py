@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import json
 import pkgutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,18 +98,25 @@ def hash_run_code(config: Mapping[str, Any], task: Task) -> str:
     """Return hashes of the code that decides a run's numbers: the package's and, if the config names any, after a plus the
     hash of the user's own classes.
     """
-    files = _run_files() | foreign_files(map(pkgutil.resolve_name, targets(config)))
+    return _hash_decisive(config, task, _run_files())
+
+
+def hash_probe_code(config: Mapping[str, Any], task: Task) -> str:
+    """Return hashes of the code that decides what a probe of a run finds: that of the run and that of the experiments, in the
+    form of :func:`hash_run_code`.
+    """
+    places = [PACKAGE / name for name in ("probing", "attention/interventions.py")]
+    more = {file for file in read_package() if any(map(file.is_relative_to, places))}
+    return _hash_decisive(config, task, _run_files() | more)
+
+
+def _hash_decisive(config: Mapping[str, Any], task: Task, files: Set[Path]) -> str:
+    files = files | foreign_files(map(pkgutil.resolve_name, targets(config)))
     room = Path(inspect.getfile(type(task))).resolve()
     if room.is_relative_to(PACKAGE):
-        files.add(room.parent)
+        files = files | {room.parent}
     own = {file for file in files if not file.is_relative_to(PACKAGE)}
     return OWN.join(hash_code(part) for part in (files - own, own) if part)
-
-
-def hash_probe_code() -> str:
-    """Return a hash of the package's code that decides what a probe finds: that of runs, and that of the experiments."""
-    places = [PACKAGE / name for name in ("probing", "attention/interventions.py")]
-    return hash_code(_run_files() | {file for file in read_package() if any(map(file.is_relative_to, places))})
 
 
 def run_modules() -> list[str]:

@@ -113,7 +113,7 @@ def probe_run(run: ProbedRun, options: ProbeOptions, settings: ProbeSettings, sw
         swap=None if swap is None else [str(swap.folder.path.resolve()), swap.id],
         examples=found.numbers,
         figures={name: asdict(_estimate(figure, settings.samples)) for name, figure in found.figures.items()},
-        code=hash_probe_code(),
+        code=hash_probe_code(run.folder.read_config(), run.predictor.task),
     )
     run.folder.write_probe(run.test, record)
     return record

@@ -195,9 +195,9 @@ def _of_alignments(study: Study) -> Iterator[Note]:
 
 def _of_probes(study: Study) -> Iterator[str]:
     for test in study.tests:
-        probes = [found for run in study.finished_runs if (found := run.probe(test)) is not None]
-        told = sorted({probe.signature for probe in probes})
-        if len({probe.code for probe in probes}) > 1:
+        probes = [(run, found) for run in study.finished_runs if (found := run.probe(test)) is not None]
+        told = sorted({probe.signature for _, probe in probes})
+        if any(differing_origins([(_reader(run), {"code": str(probe.code)}) for run, probe in probes])):
             yield f"not comparable, for other code probed the attention of some runs on {test}: attnlab probe does it again"
         if told:
             apart = "not comparable, for the attention was probed in several ways" if len(told) > 1 else "attention probed"
