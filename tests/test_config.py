@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ import pytest
 from attnlab import config
 from attnlab.config import Factory, build, check, component_errors, library_errors, settle
 from attnlab.errors import UserError
+from attnlab.hints import fits
 
 HERE = __name__
 
@@ -178,6 +179,16 @@ def test_what_nothing_reads_is_refused(case: str) -> None:
         check(made, path="attention")
     assert told in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("key", [2016, True])
+def test_a_key_that_is_no_text_is_told(key: object) -> None:
+    hint = Mapping[str, str] | None
+    with pytest.raises(UserError, match=f"^data: the key {key} is no text: choose a name that begins with a letter, or"):
+        check({key: "corpus/test2016"}, hint, "data")
+    assert not fits({key: "corpus/test2016"}, hint)
+    check({key: 1}, path="data")
+    check({"2016": "corpus/test2016"}, hint, "data")
 
 
 def test_what_takes_anything_is_given_anything() -> None:

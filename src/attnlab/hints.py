@@ -51,7 +51,9 @@ def fits(value: object, hint: Any) -> bool:
     if origin in (Sequence, list, tuple):
         return isinstance(value, list) and all(fits(item, arguments[0]) for item in value)
     if origin in (Mapping, dict):
-        return isinstance(value, Mapping) and all(fits(item, arguments[1]) for item in value.values())
+        return isinstance(value, Mapping) and all(
+            fits(key, arguments[0]) and fits(item, arguments[1]) for key, item in value.items()
+        )
     if origin is Literal:
         return value in arguments
     if hint in (int, float):

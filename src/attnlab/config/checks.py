@@ -124,6 +124,7 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
     if value == MISSING:
         raise UserError(f"{path} has no default: add {path}=VALUE")
     if isinstance(value, Mapping):
+        _check_keys(value, hint, path)
         known = _known_keys(value, hint, path)
         each = get_args(hint)[1] if get_origin(hint) is Mapping else Any
         for key, item in value.items():
@@ -149,6 +150,16 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
             raise UserError(f"{path} must be {numbers}, not {value}")
     for index, item in enumerate(value if isinstance(value, list) else ()):
         check(item, path=f"{path}.{index}")
+
+
+def _check_keys(node: Mapping[Any, Any], hint: Any, path: str) -> None:
+    """Refuse a key that YAML reads as a number, or as true, where text belongs."""
+    odd = next((key for key in node if not isinstance(key, str)), None)
+    if odd is not None and not fits(node, hint) and fits({str(key): item for key, item in node.items()}, hint):
+        raise UserError(
+            f"{path}: the key {odd!r} is no text: choose a name that begins with a letter, or write '{odd}' in a file, with "
+            "quotation marks"
+        )
 
 
 def _known_keys(node: Mapping[str, Any], hint: Any, path: str) -> Mapping[str, Any] | None:
