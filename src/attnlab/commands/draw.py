@@ -147,7 +147,13 @@ def _heatmaps(
                 panels = {": ".join(titles) or name: shown.weights}
             else:
                 written = target or predictor.task.target_line(predictor.predict([source])[0])
-                shown = forced = predictor.force([source], [written], heads=True)[0]
+                try:
+                    shown = forced = predictor.force([source], [written], heads=True)[0]
+                except UserError as error:
+                    if target:
+                        raise
+                    told = f"heads are drawn while a model writes what it predicted as a given target, and {error}"
+                    raise UserError(f"{run}: {told}; leave out --layer and --head") from error
                 chosen = choose_heads(forced.heads, layer, head)
                 if not chosen:
                     raise UserError(f"{run} has no such head: there is {'; '.join(forced.heads)}")
