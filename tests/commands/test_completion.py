@@ -74,6 +74,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"translate {RUN} metrics=com", []),
         (f"translate {RUN} search/length_penalty=g", ["search/length_penalty=gnmt"]),
         (f"translate {RUN} attention=do", []),
+        ("forecast runs/demo/attention=d", [RUN]),
         ("compare runs/demo/attention=d", ["runs/demo/attention=dot", RUN]),
         (f"draw heatmaps {RUN} runs/demo/attention=n", [str(Path(OTHER).parent), OTHER]),
         (f"align {RUN} --reverse runs/demo/attention=n", [OTHER]),

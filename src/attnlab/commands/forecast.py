@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from attnlab.commands._complete import complete_run_or_variant
+from attnlab.commands._complete import complete_run
 from attnlab.commands._io import check_output, check_source, open_output
 from attnlab.commands._models import FILE, checkpoint_option, device_option
 from attnlab.commands._trust import trust_option
@@ -15,7 +15,7 @@ from attnlab.runs.waiting import choose_wait_policy
 
 
 @click.command(short_help="Forecast the next rows of a time series with a trained model.")
-@click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN...", shell_complete=complete_run_or_variant)
+@click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN...", shell_complete=complete_run)
 @click.option("--input", "source", type=FILE, metavar="FILE", help="Read the past from a file, plain or .gz.")
 @click.option("--output", type=FILE, metavar="FILE", help="Write to a file.")
 @checkpoint_option
@@ -30,15 +30,15 @@ def command(runs: tuple[Path, ...], source: Path | None, output: Path | None, ch
     check_source(source)
     check_output(output, [source])
     choose_wait_policy()
+    from attnlab.data.files import read_bytes
     from attnlab.runs.loading import load
     from attnlab.tasks.forecasting import Forecaster, Forecasting
-    from attnlab.tasks.forecasting.series import read_file
 
     predictor = load(*runs, checkpoint=checkpoint, device=device)
     task = predictor.task
     if not isinstance(predictor, Forecaster) or not isinstance(task, Forecasting):
         raise UserError(f"{runs[0]} is a run of the task {task.name}: name one of task=forecasting")
-    content = read_file(source) if source else sys.stdin.buffer.read()
+    content = read_bytes(source) if source else sys.stdin.buffer.read()
     table, window = task.parse_history(content, source or Path("standard input"))
     (found,) = predictor.forecast(window)
     levels = predictor.levels

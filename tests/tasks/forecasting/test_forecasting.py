@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 from datetime import date, timedelta
 from pathlib import Path
@@ -315,6 +316,8 @@ def test_a_run_is_measured_opened_and_drawn(cli: Cli, tmp_path: Path, capsys: py
     assert cli("draw", "heatmaps", str(run), "--source", "150", "--output", "map.png") == 0
     assert cli("draw", "heatmaps", str(run), "--source", "7", "--output", "map.png") == 2
     assert "'7' is no row to forecast from: rows count from 0, and those from 24" in capsys.readouterr().err
+    assert cli("draw", "heatmaps", str(run), "--source", "150", "--layer", "0", "--output", "map.png") == 2
+    assert "heads are drawn while a model writes what it predicted as a given target" in capsys.readouterr().err
     assert cli("draw", "predictions", str(run), str(control), "--examples", "2", "--output", "forecasts.png") == 0
     assert cli("report", "train") == 0
     for refused in (["probe", str(run)], ["align", str(run), "--files", "report.txt", "report.txt"]):
@@ -386,6 +389,12 @@ def test_the_next_rows_are_forecast_in_the_units_of_the_data(
     capsys.readouterr()
     assert cli("forecast", str(run), "--input", "past.csv") == 0
     expected = ["day,load", "2020-03-01 00:00:00,100", "2020-03-02 00:00:00,107", "2020-03-03 00:00:00,100"]
+    assert capsys.readouterr().out.splitlines() == expected
+    reading, writing = os.pipe()
+    os.write(writing, (tmp_path / "past.csv").read_bytes())
+    os.close(writing)
+    assert cli("forecast", str(run), "--input", f"/dev/fd/{reading}") == 0
+    os.close(reading)
     assert capsys.readouterr().out.splitlines() == expected
     (tmp_path / "gap.csv").write_text("\n".join(["day,load,wind", *(row.rsplit(",", 1)[0] for row in [*rows[:57], rows[59]])]))
     assert cli("forecast", str(run), "--input", "gap.csv") == 0
