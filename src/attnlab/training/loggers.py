@@ -52,7 +52,8 @@ def is_first_process() -> bool:
     return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
 
 
-_, CSV, TENSORBOARD = FOLDERS = "wandb", "csv", "tensorboard"
+CSV, TENSORBOARD = "csv", "tensorboard"
+FOLDERS = ("wandb", CSV, TENSORBOARD)
 """Folders that the loggers write below that of a run."""
 
 PATIENCE = 10.0
