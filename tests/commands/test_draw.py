@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from attnlab.evaluation import plots
+from attnlab.runs.folder import RunFolder
 from commands import TINY, Cli, cli, runs
+from studies.folders import group, write_run
 
 __all__ = ["cli", "runs"]
 
@@ -84,6 +86,28 @@ def test_a_variant_is_drawn_as_the_mean_of_its_seeds(runs: dict[str, Path], cli:
         values = [drawn[name][f"seed={seed}"] for seed in (1, 2)]
         assert [read(point) for point in own] == pytest.approx([(read(a) + read(b)) / 2 for a, b in zip(*values, strict=True)])
     assert cli("draw", "heatmaps", str(variant), "--source", "The old man runs .", "--output", "x.svg") == 0
+
+
+def test_examples_that_are_drawn_in_blocks_have_each_its_own_length(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the questions of a story, and the windows of a series, are."""
+    drawn: list[list[Any]] = []
+    draw = plots.plot_by_length
+
+    def spy(data: Any, *more: str, title: str) -> Any:
+        drawn.extend(data.values())
+        return draw(data, *more, title=title)
+
+    monkeypatch.setattr(plots, "plot_by_length", spy)
+    run = tmp_path / "runs" / "lengths" / "attention=dot" / "seed=1"
+    write_run(run, ["attention=dot"], 1)
+    assert cli("draw", "lengths", str(run), "--output", "x.svg") == 0
+    group(RunFolder(run), "test", [number // 5 for number in range(24)])
+    assert cli("draw", "lengths", str(run), "--output", "x.svg") == 0
+    alone, together = drawn
+    assert len(alone) > 1
+    assert together == alone
 
 
 def test_a_damaged_curve_is_told(runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,11 +14,11 @@ import yaml
 
 from attnlab.config import trust, variant_name
 from attnlab.data.pharaoh import Gold, Links
-from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
+from attnlab.evaluation.evidence import EXAMPLE, Evidence, ForcedDecoding, Prediction
 from attnlab.evaluation.measurement import measure
 from attnlab.evaluation.metric import Metric
 from attnlab.runs.building import load_metrics
-from attnlab.runs.files import write_lines, write_statistics
+from attnlab.runs.files import BESIDE, LENGTHS, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.studies.folder import StudyFolder, StudyPlan
@@ -237,6 +237,14 @@ def _forced(line: str, skill: float, chance: random.Random, attends: bool) -> Fo
 def _links(length: int, skill: float, chance: random.Random) -> tuple[Links, Gold]:
     gold = {(length - 1 - place, place) for place in range(length)}
     return {(source if chance.random() < skill else 0, target) for source, target in gold}, Gold(gold, gold)
+
+
+def group(run: RunFolder, test: str, blocks: Sequence[int]) -> None:
+    """Let the examples of a test set be drawn in blocks."""
+    read = run.read_statistics(test)
+    added = {name: rows for name, rows in read.items() if name not in BESIDE}
+    lengths, numbers = (read[name].astype(int).tolist() for name in (LENGTHS, EXAMPLE))
+    write_statistics(run.statistics_file(test), added, lengths, numbers, blocks)
 
 
 def environment(**other: object) -> dict[str, Any]:

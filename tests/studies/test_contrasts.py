@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 from attnlab.errors import UserError
-from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.evaluation.resampling import sum_blocks
 from attnlab.evaluation.significance import models, seeds
 from attnlab.evaluation.significance.multiplicity import holm
@@ -28,7 +27,7 @@ from attnlab.studies.inference import infer
 from attnlab.studies.page import page
 from attnlab.studies.table import Cell, Comparison
 from commands import Cli, cli
-from studies.folders import write_run, write_study
+from studies.folders import group, write_run, write_study
 
 __all__ = ["cli"]
 
@@ -98,10 +97,7 @@ def test_examples_of_one_block_vary_together(tmp_path: Path) -> None:
     alone = MeasuredVariants(collect(folder), "test", "bleu").of_models("dot", "none")
     for path in folder.glob("*/*/result.json"):
         run = RunFolder(path.parent)
-        read = run.read_statistics("test")
-        places = read[LENGTHS].astype(int).tolist(), read[EXAMPLE].astype(int).tolist()
-        added = {name: rows for name, rows in read.items() if name not in BESIDE}
-        write_statistics(run.statistics_file("test"), added, *places, (read[EXAMPLE] // 5).astype(int).tolist())
+        group(run, "test", [number // 5 for number in range(1, 25)])
         if run.digests_file.is_file():
             run.write_digests()
     study = collect(folder)

@@ -205,7 +205,7 @@ def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: st
     for name, sets in seeds.items():
         by_low: dict[int, list[Bucket]] = {}
         for tested in sets:
-            for bucket in LengthBuckets(tested.lengths).measure(metric, tested.of(metric_name)):
+            for bucket in LengthBuckets(tested.lengths).measure(metric, tested.of_examples(metric_name)):
                 units[tested.unit] = None
                 by_low.setdefault(bucket.low, []).append(bucket)
         buckets[name] = [

@@ -63,10 +63,18 @@ class TestedSet:
         Raises:
             UserError: it was not measured, or an example adds no finite number to it.
         """
+        return sum_blocks(self.of_examples(metric), self.statistics[BLOCK])
+
+    def of_examples(self, metric: str) -> NDArray[np.float64]:
+        """Return what each example adds to a metric, in the order of :attr:`lengths`.
+
+        Raises:
+            UserError: it was not measured, or an example adds no finite number to it.
+        """
         if metric in self.measured and metric not in self.statistics:
             raise UserError(f"{self.run.path}: of {metric}, not every example has a finite value: nothing can be tested by it")
         self.signature(metric)  # tells of one that was not measured
-        return sum_blocks(self.statistics[metric], self.statistics[BLOCK])
+        return self.statistics[metric]
 
     def signature(self, metric: str) -> str:
         """Return the signature of a metric, or ``none``.
