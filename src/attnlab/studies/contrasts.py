@@ -1,5 +1,6 @@
 """Comparing two variants of a study: over their seeds, or as these trained models."""
 
+import hashlib
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -53,7 +54,7 @@ class Contrast:
     pairs_share: Literal["training", "examples"] | None = None
 
 
-Kind = tuple[str, str, tuple[int, ...]]
+Kind = tuple[str, str, str, int]
 
 
 class Measured(NamedTuple):
@@ -62,7 +63,7 @@ class Measured(NamedTuple):
     Attributes:
         run: the run.
         kind: what must be the same for two runs to be compared: the metric's signature, the examples
-            whatever their order, how many blocks they make, and how many numbers each adds.
+            whatever their order, which of them make a block, and how many numbers each adds.
         statistics: what each block of examples adds, in an order that is the same for all runs with these examples.
         value: of the metric.
     """
@@ -272,8 +273,19 @@ def _measure(run: Run, test: str, name: str) -> Measured | None:
     if len(order) != len(statistics):  # whose examples are not known
         return None
     places = list(order)
-    summed = sum_blocks(statistics[places], run.blocks(test)[places])
-    return Measured(run, (run.result.signature(test, name), digest, summed.shape), summed, value)
+    blocks = _number_blocks(run.blocks(test)[places])
+    partition = hashlib.sha256(blocks.tobytes()).hexdigest()
+    kind = (run.result.signature(test, name), digest, partition, statistics.shape[1])
+    return Measured(run, kind, sum_blocks(statistics[places], blocks), value)
+
+
+def _number_blocks(blocks: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Number the blocks of examples by where they first appear, for a run that has the examples in another order may have
+    numbered them otherwise.
+    """
+    _, firsts, own = np.unique(blocks, return_index=True, return_inverse=True)
+    ranks: NDArray[np.intp] = np.argsort(np.argsort(firsts))
+    return ranks[own]
 
 
 CONTRASTS: dict[Significance, Callable[[MeasuredVariants, str, str], Contrast | str]] = {

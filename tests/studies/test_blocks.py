@@ -1,0 +1,63 @@
+"""Examples that are drawn in blocks, as the questions of a story are: which blocks of two runs are one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnlab.runs.files import BESIDE, LENGTHS, write_lines, write_statistics
+from attnlab.runs.folder import RunFolder
+from attnlab.studies.collection import collect
+from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare
+from attnlab.studies.names import Significance
+from studies.folders import group, write_study
+
+SKILLS = {"attention=none": 0.55, "attention=dot": 0.85}
+STORIES = [number // 4 for number in range(24)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A study whose examples are six stories of four questions."""
+    folder = write_study(tmp_path / "stories", skills=SKILLS, seeds=(1, 2), states={}, columns=["bleu"])
+    for path in folder.glob("*/seed=*"):
+        group(RunFolder(path), "test", STORIES)
+    return folder
+
+
+def contrast(folder: Path, significance: Significance) -> Contrast | str:
+    pair = Pair("test", "dot", "none")
+    return compare(significance, {"test": MeasuredVariants(collect(folder), "test", "bleu")}, [pair])[pair]
+
+
+def shuffle(run: RunFolder) -> None:
+    """Write the examples of a run in another order, in which their stories are numbered."""
+    order = np.random.default_rng(1).permutation(24)
+    for path, lines in (
+        (run.sources_file("test"), run.read_sources("test")),
+        (run.references_file("test"), run.read_references("test")),
+    ):
+        write_lines(path, [lines[place] for place in order])
+    read = run.read_statistics("test")
+    stories = list(dict.fromkeys(STORIES[place] for place in order))
+    added = {name: rows[order] for name, rows in read.items() if name not in BESIDE}
+    blocks = [stories.index(STORIES[place]) for place in order]
+    write_statistics(run.statistics_file("test"), added, read[LENGTHS][order].astype(int).tolist(), range(1, 25), blocks)
+
+
+@pytest.mark.parametrize("significance", ["seeds", "models"])
+def test_blocks_are_paired_by_their_examples_wherever_these_stand(folder: Path, significance: Significance) -> None:
+    before = contrast(folder, significance)
+    for seed in (1, 2):
+        shuffle(RunFolder(folder / "attention=dot" / f"seed={seed}"))
+    after = contrast(folder, significance)
+    assert isinstance(before, Contrast)
+    assert isinstance(after, Contrast)
+    assert after.p == pytest.approx(before.p)
+    assert after.difference.interval() == pytest.approx(before.difference.interval())
+
+
+def test_the_same_examples_in_other_blocks_are_no_pairs(folder: Path) -> None:
+    for seed in (1, 2):
+        group(RunFolder(folder / "attention=dot" / f"seed={seed}"), "test", [number % 6 for number in range(24)])
+    assert contrast(folder, "seeds") == contrast(folder, "models") == "not comparable"
