@@ -314,6 +314,33 @@ def test_a_training_that_diverged_is_a_trial_and_the_worst(tuned: Path) -> None:
     assert "expected best val/bleu" in shown
 
 
+def tune_by(folder: Path, metric: str) -> None:
+    plan = StudyFolder(folder).read_plan()
+    assert plan is not None
+    StudyFolder(folder).write_plan(replace(plan, tune={**(plan.tune or {}), "metric": metric}))
+
+
+def test_a_trial_that_never_measured_the_metric_has_not_diverged(tuned: Path) -> None:
+    tune_by(tuned, "perplexity")
+    trial = next(tuned.glob("tuning/*dot,trial=t1/seed=1001"))
+    lines = [json.loads(line) for line in (trial / "metrics.jsonl").read_text().splitlines()]
+    kept = [{name: value for name, value in line.items() if name != "val/perplexity"} for line in lines]
+    (trial / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in kept))
+    selection = read_selection(collect(tuned))
+    assert selection is not None
+    assert [*selection.variants] == ["additive"]
+    place = "attention=dot,trial=t1/seed=1001"
+    assert selection.pending == [f"without val/perplexity, by which it would be judged: {place}"]
+
+
+def test_where_no_trial_declares_the_metric_nothing_is_chosen_and_the_report_is_made(tuned: Path) -> None:
+    tune_by(tuned, "blue")
+    study, comparison = report(tuned)
+    assert read_selection(study) is None
+    assert comparison is not None
+    assert comparison.tuning is None
+
+
 def test_where_every_trial_of_a_variant_diverged_the_study_says_so(tuned: Path) -> None:
     """Also where no trial of any variant has a score."""
     folder, tune = StudyFolder(tuned), read_selection_of(tuned)

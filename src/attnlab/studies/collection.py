@@ -86,11 +86,13 @@ class Study:
         recorded, asked = (run.result.monitor for run in self.finished_runs), (run.config.get("monitor") for run in self.runs)
         return str(next(filter(None, chain(recorded, asked)), ""))
 
-    def find_metric(self, name: str) -> "Metric":
+    def find_metric(self, name: str) -> "Metric | None":
         """Return a metric as the first finished run that declares it does; of many runs, the configs of others are not read.
 
+        Returns:
+            None where no finished run declares it.
+
         Raises:
-            LookupError: no run declares it.
             UserError: it cannot be made.
         """
         from attnlab.runs.building import load_metrics
@@ -98,7 +100,7 @@ class Study:
         for run in self.finished_runs:
             if name in (metrics := run.config.get("metrics") or {}):
                 return load_metrics({name: metrics[name]}, self.folder.path)[name]
-        raise LookupError(f"no run declares the metric {name!r}")
+        return None
 
     @cached_property
     def known_metrics(self) -> "dict[str, Metric]":

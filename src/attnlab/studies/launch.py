@@ -332,14 +332,15 @@ def _in_a_line(study: "Study") -> str:
 
 
 def _best(study: "Study") -> str:
-    """Name the run with the best checkpoint; empty where runs keep none, or do not choose them by one metric."""
+    """Name the run with the best checkpoint; empty where runs keep none, or do not choose them by one metric that is known."""
     scores = [(run.result.best, label, run) for label, runs in study.done().items() for run in runs]
     known = [(value, label, run) for value, label, run in scores if value is not None]
     monitors = {run.result.monitor for _, _, run in known}
     if len(monitors) != 1:
         return ""
     monitor = str(monitors.pop())
-    metric = study.find_metric(metric_name(monitor))
+    if (metric := study.find_metric(metric_name(monitor))) is None:
+        return ""
     value, label, run = (max if metric.higher_is_better else min)(known, key=lambda score: score[0])
     return f"best {monitor} {value:.{metric.digits}f} ({label}, seed {run.seed})"
 

@@ -73,7 +73,7 @@ class Selection:
         seed: of all trials.
         count: of the trials of every variant.
         variants: by label, those with all of their trials, the best first.
-        pending: every trial that is not finished, and how far it is.
+        pending: every trial that decides nothing, and why: one that is not finished, say, and how far it is.
     """
 
     metric: "Metric"
@@ -95,7 +95,7 @@ def collect_selection(
         variants: overrides by label.
 
     Returns:
-        None for a study that tunes nothing, or where none of these trials is finished.
+        None for a study that tunes nothing, or where none of these trials that declares the metric is finished.
 
     Raises:
         UserError: a plan that is damaged.
@@ -105,20 +105,21 @@ def collect_selection(
     labels = {overrides: label for label, overrides in variants.items()}
     found = _collect_trials(folder, labels)
     name = tune["metric"] or metric_name(found.monitor)
-    if not found.finished_runs or not name:
-        return None
     metric, values = found.find_metric(name), tune["trials"]
+    if metric is None:
+        return None
     trials: dict[str, dict[int, Trial]] = {label: {} for label in variants}
     pending = []
     for run in found.runs:
         number, label = find_trial(run.overrides), labels.get(variant_of(run.overrides))
         if number is None or number >= len(values) or label is None or run.seed != tune["seed"]:
             continue  # of what the study was before
-        score = _score(found, run, name)
-        if score is None:
+        if not is_settled(run):
             pending.append(run.pending)
         elif not _has(run.config, values[number]):
             pending.append(f"of other values: {run.folder.place}")
+        elif (score := _score(found, run, name)) is None:
+            pending.append(f"without val/{name}, by which it would be judged: {run.folder.place}")
         else:
             trials[label][number] = Trial(number, values[number], score)
     tuned = {
@@ -204,20 +205,22 @@ def _rank(variant: TunedVariant) -> float:
 
 
 def _score(study: Study, run: Run, name: str) -> float | None:
-    """Return the metric of the checkpoint that a trial chose, on the validation set; None of a trial that is not finished."""
+    """Return the metric of the checkpoint that a settled trial chose, on the validation set; None of one that did not measure
+    it, and NaN of one that diverged.
+    """
     if _has_diverged(run):
         return math.nan
-    if not run.is_done:
-        return None
     monitor, wanted = run.result.monitor, f"val/{name}"
     if monitor == wanted and run.result.best is not None:
         return run.result.best
     lines = [line for line in run.curve if wanted in line and (monitor is None or monitor in line)]
     if not lines:
-        return math.nan
+        return None
     if monitor is None:  # no checkpoint is chosen: the last weights are
         return lines[-1][wanted]
-    sign = -1.0 if study.find_metric(metric_name(monitor)).higher_is_better else 1.0
+    if (chooser := study.find_metric(metric_name(monitor))) is None:
+        return None
+    sign = -1.0 if chooser.higher_is_better else 1.0
 
     def rank(line: Mapping[str, float]) -> tuple[float, float]:  # as BestCheckpoint does, the loss deciding between equal ones
         return sign * line[monitor] if math.isfinite(line[monitor]) else math.inf, line.get("val/loss", math.inf)
