@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from attnlab.evaluation.metric import Metric, Statistics
-from attnlab.evaluation.metrics import ExactMatch, Loss
+from attnlab.evaluation.metrics import ExactMatch, Loss, Perplexity
 from attnlab.evaluation.significance.calibration import calibrate, split_runs
 from attnlab.evaluation.significance.difference import Difference, Part
 from attnlab.evaluation.significance.improvement import (
@@ -192,6 +192,26 @@ def test_where_nothing_varies_nothing_tells_how_far_others_would_lie_apart() -> 
     assert (apart.value, math.isnan(apart.p), math.isnan(apart.interval()[0])) == (100.0, True, True)
     equal = compare_systems(sample_models(ExactMatch(), [right] * 4), range(2), range(2, 4))
     assert (equal.p, equal.interval()) == (1.0, (0.0, 0.0))
+
+
+@pytest.mark.parametrize("loss", [200.0, 450.0, 690.0], ids=["fourth power", "square", "nearly infinite"])
+def test_values_whose_powers_are_too_large_give_no_p(loss: float) -> None:
+    """The perplexity of a training that failed may be huge."""
+    draw = np.random.default_rng(3)
+    some = [np.stack([draw.normal(mean, 0.1, 30), np.ones(30)], axis=1) for mean in (1.0, 1.1, 1.2, loss)]
+    sample = sample_models(Perplexity(), some)
+    with np.errstate(all="raise"):
+        over_seeds = (
+            compare_systems(sample, [0, 1], [2, 3]),
+            compare_uses(sample, [0, 1], [2, 3]),
+            compare_pairs(sample.values[:2], sample.values[2:]),
+        )
+        of_models, of_others = estimate_difference(sample, [0, 1], [2, 3]), estimate_difference(sample, [0], [1])
+    if loss < 300:
+        assert all(0.05 < found.p <= 1 for found in over_seeds)
+    else:
+        assert all(math.isnan(found.p) and math.isnan(found.interval()[0]) for found in (*over_seeds, of_models))
+    assert 0 < of_others.p < 1, "what varies in one model alone is nothing to others"
 
 
 def test_what_varies_by_rounding_alone_does_not_vary() -> None:

@@ -212,8 +212,8 @@ def _refusals(study: Study, inference: Inference) -> Iterator[str]:
         )
     if untold := [f"{label} on {test}" for (test, label), found in made.items() if math.isnan(found.p)]:
         yield (
-            "no p, since too little varies, fewer than two examples add something, or a value is missing where one is left "
-            f"out: {', '.join(untold)}"
+            "no p, since too little varies, fewer than two examples add something, a value is missing where one is left out, "
+            f"or values are too large for a variance: {', '.join(untold)}"
         )
 
 

@@ -18,9 +18,18 @@ LEAST = -230.0
 """Of the logarithm of half a p-value: below e^-250 ``stdtrit`` gives infinities and NaN."""
 
 
+ignore_overflow = np.errstate(over="ignore", invalid="ignore")
+"""Decorates what squares values: a perplexity may be 1e304, and a variance that is infinite then counts as not known."""
+
+
 def find_resolution(values: NDArray[np.float64]) -> float:
-    """Return by how much values of such a size may differ by rounding alone; its square is a variance that says nothing."""
+    """Return by how much values of such a size may differ by rounding alone."""
     return ROUNDING * float(np.abs(values).max())
+
+
+def find_least_variance(resolution: float) -> float:
+    """Return the variance that says nothing of values with a resolution: its square, infinite where that is no number."""
+    return resolution * resolution  # a power would raise
 
 
 def drop_rounding(difference: float, resolution: float) -> float:
@@ -54,7 +63,7 @@ class Difference:
 
     Attributes:
         value: d.
-        parts: V_k and ν_k; a part that cannot be estimated is NaN, as are interval and p then.
+        parts: V_k and ν_k; a part that cannot be estimated is NaN, or infinite, and interval and p are NaN then.
     """
 
     value: float
@@ -64,7 +73,7 @@ class Difference:
     def variance(self) -> float:
         """V; NaN where it is not known."""
         variance = sum(part.variance for part in self.parts)
-        return variance if variance or not self.value else math.nan
+        return variance if math.isfinite(variance) and (variance or not self.value) else math.nan
 
     def interval(self, confidence: float = 1 - LEVEL) -> tuple[float, float]:
         """Return the confidence interval."""

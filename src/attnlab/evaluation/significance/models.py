@@ -13,7 +13,15 @@ from scipy.linalg import block_diag
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.resampling import SEED, exchange
-from attnlab.evaluation.significance.difference import ROUNDING, Difference, Part, drop_rounding, find_resolution
+from attnlab.evaluation.significance.difference import (
+    ROUNDING,
+    Difference,
+    Part,
+    drop_rounding,
+    find_least_variance,
+    find_resolution,
+    ignore_overflow,
+)
 from attnlab.evaluation.significance.multiplicity import holm, holm_factors
 from attnlab.evaluation.significance.sample import Indices, Sample, exact_mean
 
@@ -153,6 +161,7 @@ def _is_known(p: float, factor: int, samples: int) -> bool:
     return error <= max(PRECISION, SHARE * factor * p) or factor * p - 3 * error > 1
 
 
+@ignore_overflow
 def estimate_difference(sample: Sample, one: Indices, other: Indices) -> Difference:
     """Estimate how much better models of one system are than those of another, if the examples alone are drawn.
 
@@ -164,13 +173,12 @@ def estimate_difference(sample: Sample, one: Indices, other: Indices) -> Differe
         other: which are of the second.
     """
     first, second = np.asarray(one), np.asarray(other)
-    weights = np.zeros(len(sample.values))
-    np.add.at(weights, first, 1 / len(first))
-    np.add.at(weights, second, -1 / len(second))
-    variance = float(weights @ sample.covariance @ weights)
     rows = np.concatenate([first, second])
+    weights = np.concatenate([np.full(len(first), 1 / len(first)), np.full(len(second), -1 / len(second))])
+    covariance = sample.covariance[np.ix_(rows, rows)]  # of these alone, for that of another may be infinite
+    variance = float(weights @ covariance @ weights)
     resolution = find_resolution(sample.values[rows])
-    least = max(ROUNDING * float(np.trace(sample.covariance[np.ix_(rows, rows)])), resolution**2)
+    least = max(ROUNDING * float(np.trace(covariance)), find_least_variance(resolution))
     difference = exact_mean(sample.values[first]) - exact_mean(sample.values[second])
     return Difference(
         drop_rounding(difference, resolution),

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.resampling import SEED, bootstrap
+from attnlab.evaluation.significance.difference import ignore_overflow
 
 SAMPLES = 1000
 """Of the examples, with replacement."""
@@ -21,7 +22,7 @@ class Sample:
     Attributes:
         values: (models,) of the metric.
         covariance: (models, models), of the values of two models when other examples are drawn for both; NaN where fewer than
-            two examples add something.
+            two examples add something, and not finite where values are too large for a square.
         examples: how many add something to one of the models at least.
     """
 
@@ -30,6 +31,7 @@ class Sample:
     examples: int
 
 
+@ignore_overflow
 def sample_models(metric: Metric, statistics: Sequence[Statistics]) -> Sample:
     """Measure models, and how their values vary together with the examples, by the jackknife (Efron and Stein 1981).
 

@@ -1,14 +1,24 @@
 """The difference of two systems that were trained with several seeds each: it speaks of the systems, not of these models."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.evaluation.significance.difference import ROUNDING, Difference, Part, drop_rounding, find_resolution
+from attnlab.evaluation.significance.difference import (
+    ROUNDING,
+    Difference,
+    Part,
+    drop_rounding,
+    find_least_variance,
+    find_resolution,
+    ignore_overflow,
+)
 from attnlab.evaluation.significance.sample import Indices, Sample, exact_mean
 
 
+@ignore_overflow
 def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     """Compare two systems by models of each that were trained with seeds of their own, two at least.
 
@@ -48,7 +58,7 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     counted = sum(min(spread, _alone(covariance[group, group])) for spread, group in zip(spreads, groups, strict=True))
     examples = float(weights @ covariance @ weights) - counted
     # Where no example is easier for one of both, this is a difference of equal numbers.
-    least = max(ROUNDING * float(np.trace(covariance)), resolution**2)
+    least = max(ROUNDING * float(np.trace(covariance)), find_least_variance(resolution))
     difference = means[0] - means[1]
     return Difference(
         drop_rounding(difference, resolution),
@@ -56,6 +66,7 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     )
 
 
+@ignore_overflow
 def compare_uses(sample: Sample, one: Indices, other: Indices) -> Difference:
     """Compare two uses of the same trained models, such as two searches: models of one seed are one model, and so a pair.
 
@@ -80,7 +91,7 @@ def compare_uses(sample: Sample, one: Indices, other: Indices) -> Difference:
     resolution = find_resolution(sample.values[rows])
     spread = _spread(apart, resolution)
     examples = float(covariance.mean()) - min(spread, _alone(covariance))
-    least = max(ROUNDING * float(np.trace(whole)), resolution**2)
+    least = max(ROUNDING * float(np.trace(whole)), find_least_variance(resolution))
     parts = Part(spread, len(first) - 1.0), Part(0.0 if examples < least else examples, sample.examples - 1.0)
     difference = exact_mean(apart)
     return Difference(drop_rounding(difference, resolution), parts)
@@ -95,16 +106,19 @@ def _alone(covariance: NDArray[np.float64]) -> float:
 def _spread(values: NDArray[np.float64], resolution: float) -> float:
     """Return the variance of a mean over seeds, S² / n; nothing where values differ by rounding alone."""
     spread = float((values - values[0]).var(ddof=1))
-    return 0.0 if spread <= resolution**2 else spread / len(values)
+    return 0.0 if spread < find_least_variance(resolution) else spread / len(values)
 
 
 def _welch(spreads: Sequence[float], counts: Sequence[int]) -> Part:
     """Return the variance of a difference of means, and its degrees of freedom by Welch (1947), within their limit."""
-    terms = sum(spread**2 / (count - 1) for spread, count in zip(spreads, counts, strict=True))
-    most = 2.0 * (min(counts) - 1)
-    return Part(sum(spreads), min(sum(spreads) ** 2 / terms, most) if terms else most)
+    whole, most = sum(spreads), 2.0 * (min(counts) - 1)
+    if not 0 < whole < math.inf:
+        return Part(whole, most)
+    terms = sum((spread / whole) ** 2 / (count - 1) for spread, count in zip(spreads, counts, strict=True))
+    return Part(whole, min(1 / terms, most))
 
 
+@ignore_overflow
 def compare_pairs(one: NDArray[np.float64], other: NDArray[np.float64]) -> Difference:
     """Compare two systems whose seeds were tested on other examples each, by Student's paired t over seeds.
 
