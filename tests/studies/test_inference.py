@@ -5,8 +5,21 @@ from pathlib import Path
 from attnlab.runs.files import BESIDE, LENGTHS, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import collect
+from attnlab.studies.comparison import compare_variants
 from attnlab.studies.report import report
 from studies.folders import write_study
+
+
+def test_where_nothing_varies_nothing_is_told_of_a_test(tmp_path: Path) -> None:
+    """Every seed of one variant has all right, and none of the other anything."""
+    skills = {"attention=none": 0.0, "attention=dot": 1.0}
+    folder = write_study(tmp_path / "sure", skills=skills, seeds=range(1, 6), states={}, examples=3, columns=["exact"])
+    comparison = compare_variants(collect(folder))
+    assert not any("ε_min" in name or "P(A > B)" in name for name in comparison.header)
+    told = " ".join(comparison.notes)
+    assert "difference to none, which nothing could be tested by" in told
+    assert "no p, since too little varies" in told
+    assert "Tested over" not in told
 
 
 def test_a_perplexity_that_is_huge_leaves_a_report(tmp_path: Path) -> None:

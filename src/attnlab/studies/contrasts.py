@@ -128,8 +128,10 @@ class MeasuredVariants:
         return Contrast(self._estimate(pairs), math.nan, (len(pairs), len(pairs)), scores, "examples")
 
     def order(self, contrast: Contrast, confidence: float) -> float | None:
-        """Return by how much the first variant is not stochastically better than the second; None for too few seeds."""
-        if min(contrast.seeds) < improvement.LEAST_SEEDS:
+        """Return by how much the first variant is not stochastically better than the second; None for too few seeds, or where
+        nothing shows how far the values may be off.
+        """
+        if min(contrast.seeds) < improvement.LEAST_SEEDS or math.isnan(contrast.p):
             return None
         one, other = (self.metric.sign * score for score in contrast.scores)
         return improvement.stochastic_order(one, other, confidence=confidence)

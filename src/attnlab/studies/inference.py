@@ -43,7 +43,7 @@ class Inference:
         against: each other variant against the baseline, or why there is no comparison, by the test set and the variant.
         corrected: p of those after Holm's correction over all of them, on all test sets.
         improvements: P(A > B) of those, over seeds.
-        orders: ε_min of those with enough seeds.
+        orders: ε_min of those with a p and enough seeds.
         clusters: number of the cluster of each variant, by the test set; empty where none were made.
         apart: variants of one cluster that are told apart all the same, the better one first, by the test set.
         pairs: of variants, on all test sets, that were compared for the clusters.
@@ -132,12 +132,13 @@ def difference_title(study: Study) -> str:
 def describe(study: Study, inference: Inference) -> Iterator[Note]:
     """Say in words which test was made, over how many seeds, and what it speaks of."""
     title = difference_title(study)
-    made = [found for found in inference.against.values() if isinstance(found, Contrast)]
-    if made:
-        counts = sorted({count for found in made for count in found.seeds})
+    if tested := with_p(inference.against):
+        counts = sorted({count for found in tested.values() for count in found.seeds})
         seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
         test = TOLD[inference.significance].format(seeds=_plural(seeds, "seed"))
         yield Note(f"{title}: difference to {study.baseline}. {test}", (title,))
+    elif any(isinstance(found, Contrast) for found in inference.against.values()):
+        yield Note(f"{title}: difference to {study.baseline}, which nothing could be tested by", (title,))
     if inference.corrected:
         yield Note(
             f"{title}: [ ] is the 95 % confidence interval of a single difference; p is Holm-corrected over all "
