@@ -7,6 +7,7 @@ import pytest
 
 from attnlab.errors import UserError
 from attnlab.runs.folder import RunFolder
+from attnlab.studies.claims import UNDECIDED
 from attnlab.studies.collection import collect
 from attnlab.studies.launch import describe_progress
 from attnlab.studies.report import report
@@ -55,6 +56,18 @@ def test_a_run_with_a_file_that_it_did_not_write_is_damaged(name: str, tmp_path:
     _, comparison = report(folder)
     assert comparison is not None
     assert comparison.pending == [f"damaged: attention=dot/seed=1 ({path} is not what the run wrote: start the run again)"]
+
+
+def test_a_damaged_run_is_not_to_come(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "claimed", examples=4, states={}, claims=["dot > none on test bleu"])
+    (folder / "attention=dot" / "seed=1" / "result.json").write_text("{")
+    _, comparison = report(folder)
+    assert comparison is not None
+    (verdict,) = comparison.verdicts
+    assert verdict.verdict == UNDECIDED
+    assert verdict.reason.startswith("1 of 6 runs are damaged; without them dot - none")
+    assert "1 of 9 runs are damaged: stars are of the others" in comparison.notes
+    assert not any("to come" in note for note in comparison.notes)
 
 
 def test_a_run_whose_own_files_are_damaged_is_one_that_the_study_makes_again(tmp_path: Path) -> None:

@@ -121,12 +121,15 @@ def doubts(study: Study) -> Iterator[str]:
 
 
 def _of_growth(study: Study, inference: Inference | None = None) -> Iterator[str]:
-    left = sum(run.state not in ("done", "failed") for run in study.runs)
-    if left and study.finished_runs and (inference is None or inference.corrected):
+    if not study.finished_runs or (inference is not None and not inference.corrected):
+        return
+    if left := sum(run.is_to_come for run in study.runs):
         yield (
             f"{left} of {len(study.runs)} runs are to come: stars are of what there is, and whoever looks after each new "
             "seed sees more of them than p says"
         )
+    if damaged := study.count("damaged"):
+        yield f"{damaged} of {len(study.runs)} runs are damaged: stars are of the others"
 
 
 def _of_missing(study: Study) -> Iterator[str]:

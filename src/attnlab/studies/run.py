@@ -48,6 +48,11 @@ class Run:
         """Whether it has a result."""
         return self.state == "done"
 
+    @property
+    def is_to_come(self) -> bool:
+        """Whether nothing is known of it yet, as of one that is running or missing."""
+        return self.state not in ("done", "failed", "damaged")
+
     @cached_property
     def record(self) -> RunRecord | None:
         """What it is; None where this version cannot read that."""

@@ -62,11 +62,14 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
 def _qualify(verdict: Verdict, runs: Sequence[Run]) -> Verdict:
     """Decide nothing while runs are missing that were asked for: whoever looks after each new seed, and stops where he likes
     what he sees, finds differences more often than the level says. Neither while runs have failed: trainings that diverge are a
-    result of their variant, which would look better without them.
+    result of their variant, which would look better without them; nor while runs are damaged, for what they were is not known.
     """
-    left = sum(run.state not in ("done", "failed") for run in runs)
-    failed = sum(run.state == "failed" for run in runs)
-    missing = [f"{count} of {len(runs)} runs {what}" for count, what in ((left, "are to come"), (failed, "failed")) if count]
+    counts = {
+        "are to come": sum(run.is_to_come for run in runs),
+        "failed": sum(run.state == "failed" for run in runs),
+        "are damaged": sum(run.state == "damaged" for run in runs),
+    }
+    missing = [f"{count} of {len(runs)} runs {what}" for what, count in counts.items() if count]
     if not missing:
         return verdict
     return replace(verdict, verdict=UNDECIDED, reason=f"{', '.join(missing)}; without them {verdict.reason}")
