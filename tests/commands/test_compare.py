@@ -1,6 +1,7 @@
 """``attnlab compare``, of runs and of evaluations."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 from statistics import mean
@@ -10,7 +11,10 @@ import pytest
 from attnlab.commands._models import name_runs
 from attnlab.runs.building import load_metrics
 from attnlab.runs.folder import RunFolder
+from attnlab.studies.collection import collect
+from attnlab.studies.contrasts import Contrast, MeasuredVariants
 from commands import Cli, cli, runs
+from studies.folders import write_study
 
 __all__ = ["cli", "runs"]
 
@@ -28,6 +32,31 @@ def test_compare_asks_for_the_same_seeds(runs: dict[str, Path], cli: Cli, capsys
     assert "not comparable" not in shown
     assert cli("compare", str(variant), str(runs["none-1"].parent), "--samples", "100") == 2
     assert "compare the same seeds" in capsys.readouterr().err
+
+
+def test_a_run_without_a_value_is_left_out_as_in_a_table(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    folder = write_study(tmp_path / "holes", skills={"attention=none": 0.6, "attention=dot": 0.9}, states={}, examples=6)
+    one, other = (folder / f"attention={name}" for name in ("none", "dot"))
+    run = RunFolder(other / "seed=2")
+    result = run.read_result()
+    result.tests["test"]["metrics"]["bleu"]["value"] = math.nan
+    run.write_result(result)
+    told = MeasuredVariants(collect(folder), "test", "bleu").over_seeds("dot", "none")
+    assert isinstance(told, Contrast)
+    assert cli("compare", str(one), str(other), "--metric", "bleu") == 0
+    shown = capsys.readouterr().out
+    assert f"{told.difference.value:+.2f}" in shown
+    assert f"{told.p:.4f}" in shown
+    assert f"left out, since their BLEU is no finite number: {run.path}\n" in shown
+    assert cli("compare", str(one), str(other), "--metric", "bleu", "--significance", "models") == 0
+    shown = capsys.readouterr().out
+    assert "means over 2 seeds" in shown
+    assert f"left out, with their seeds in all systems, since their BLEU is no finite number: {run.path}\n" in shown
+    assert cli("compare", str(one / "seed=2"), str(run.path), "--metric", "bleu") == 2
+    assert "bleu is no finite number of any run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("metric", ["bleu", "exact", "loss"])

@@ -1,7 +1,7 @@
 """``attnlab compare``."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -70,19 +70,21 @@ def command(
     from attnlab.studies.calibration import tell_published
     from attnlab.studies.notes import differing_origins, differing_starts
 
-    tested = {folder: [read_tested(run, test, label) for run in finished_runs(folder)] for folder in (baseline, *systems)}
-    name, measure = choose_metric(tested[baseline][0].run, metric, label)
+    read = {folder: [read_tested(run, test, label) for run in finished_runs(folder)] for folder in (baseline, *systems)}
+    name, measure = choose_metric(read[baseline][0].run, metric, label)
+    tested, left_out = _leave_out(read, name)
     _check_comparable(tested, baseline, name)
     alone = [folder for folder, found in tested.items() if len(found) == 1]
     if significance == "seeds" and alone:
         raise UserError(f"{alone[0]} is one run: a test over seeds needs two seeds at least; or --significance models")
     chosen = significance or ("models" if alone else "seeds")
     if chosen == "models":
+        tested = _without_seeds(tested, {run.name for run in left_out})
         _check_seeds(tested, baseline)
         results, told = _compare_models(measure, name, tested, baseline, samples)
     else:
         results, told = _compare_over_seeds(measure, name, tested, baseline)
-    means = {str(folder): mean(float(one.measured[name]["value"]) for one in sets) for folder, sets in tested.items()}
+    means = {str(folder): mean(one.value(name) for one in sets) for folder, sets in tested.items()}
     names = {str(folder): name for name, folder in name_runs([*tested]).items()}
     _show(measure, results, means, names, title=f"{test}, against {baseline}")
     counts = {folder: len(sets) for folder, sets in tested.items()}
@@ -90,6 +92,9 @@ def command(
         one_count = len({*counts.values()}) == 1
         shown = f"{counts[baseline]}" if one_count else ", ".join(f"{count} ({folder})" for folder, count in counts.items())
         print(f"means over {shown} seeds")
+    if left_out:
+        seeds = ", with their seeds in all systems" if chosen == "models" else ""
+        print(f"left out{seeds}, since their {measure.label} is no finite number: {', '.join(map(str, left_out))}")
     every = [one for sets in tested.values() for one in sets]
     for note in (
         *differing_origins([(one.run.read_config, one.origin) for one in every]),
@@ -102,6 +107,24 @@ def command(
     if false := tell_published(chosen):
         print(false)
     return 0
+
+
+def _leave_out(tested: Tested, metric: str) -> tuple[Tested, list[Path]]:
+    """Leave out the runs whose value is no finite number, as the table of a study does, and name them."""
+    known = {folder: [one for one in found if math.isfinite(one.value(metric))] for folder, found in tested.items()}
+    for folder, found in known.items():
+        if not found:
+            raise UserError(f"{folder}: {metric} is no finite number of any run, and nothing can be compared")
+    every = (one for found in tested.values() for one in found)
+    return known, [one.run.path for one in every if not math.isfinite(one.value(metric))]
+
+
+def _without_seeds(tested: Tested, seeds: Collection[str]) -> Tested:
+    """Leave seeds out of all systems, since those of trained models are compared each with its own."""
+    kept = {folder: [one for one in found if one.run.path.name not in seeds] for folder, found in tested.items()}
+    if not all(kept.values()):
+        raise UserError(f"no seed is left without {', '.join(sorted(seeds))}, where a system has no value: leave it out")
+    return kept
 
 
 def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: Path) -> tuple[dict[str, Result], str]:

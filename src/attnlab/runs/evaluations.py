@@ -76,6 +76,15 @@ class TestedSet:
         self.signature(metric)  # tells of one that was not measured
         return self.statistics[metric]
 
+    def value(self, metric: str) -> float:
+        """Return a metric; NaN where it has no value.
+
+        Raises:
+            UserError: it was not measured.
+        """
+        self.signature(metric)
+        return float(self.measured[metric]["value"])
+
     def signature(self, metric: str) -> str:
         """Return the signature of a metric, or ``none``.
 
