@@ -1,5 +1,6 @@
 """Measuring a test set by all metrics: values, intervals, and quality by the length of the source."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -49,7 +50,7 @@ class Bucket(NamedTuple):
         low: length of the shortest source that may be in it.
         high: length of the longest.
         examples: how many there are.
-        value: of the metric.
+        value: of the metric; NaN where it has none.
     """
 
     low: int
@@ -102,7 +103,7 @@ def bootstrap_interval(
     """Return the 95 % confidence interval between percentiles, which never leaves the values that a metric may have.
 
     It is as wide as sacreBLEU's, which is laid around the mean of the samples. One example varies with no other, and several
-    whose samples have no value do not tell: neither has an interval.
+    that have no value, or whose samples have none, do not tell: they have no interval.
 
     Args:
         metric: to be estimated.
@@ -110,7 +111,7 @@ def bootstrap_interval(
         samples: of the bootstrap (Koehn 2004).
         seed: of the bootstrap.
     """
-    if len(statistics) < 2:
+    if len(statistics) < 2 or math.isnan(metric.value(statistics.sum(axis=0))):
         return None, None
     draws = metric.values(bootstrap(statistics, samples, seed))
     draws = np.sort(draws[np.isfinite(draws)])
@@ -152,5 +153,5 @@ class LengthBuckets:
             systems: what each example adds in each of them, (examples, k).
         """
         sums = self._inside @ np.stack(systems)
-        values = np.asarray(metric.values(sums.reshape(-1, sums.shape[2]))).reshape(sums.shape[:2])
+        values = np.asarray(metric.shown_values(sums.reshape(-1, sums.shape[2]))).reshape(sums.shape[:2])
         return [[Bucket(*bounds, float(one)) for bounds, one in zip(self._bounds, row, strict=True)] for row in values]

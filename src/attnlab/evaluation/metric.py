@@ -103,6 +103,13 @@ class Metric(ABC):
         """
         return np.fromiter((self.value(total) for total in totals), dtype=np.float64, count=len(totals))
 
+    def shown_values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the metric of each of several sums that are shown by themselves, NaN where :meth:`value` has none.
+
+        A metric whose :meth:`values` go on there, as those of samples may have to, overrides this too.
+        """
+        return self.values(totals)
+
     def signature(self, facts: Mapping[str, Any]) -> str:
         """Return what must agree for two values to be compared, such as case and tokenizer; empty where all compare."""
         return ""

@@ -12,6 +12,7 @@ from attnlab.data import BatchOptions
 from attnlab.data.symbols import EOS, RESERVED
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, Prediction
+from attnlab.evaluation.measurement import LengthBuckets, measure
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.resampling import bootstrap
 from attnlab.evaluation.significance.sample import sample_models
@@ -74,6 +75,17 @@ def test_the_area_varies_with_the_answers_and_not_with_the_share_from_which_it_i
     assert sample_models(metric, [rows]).covariance == pytest.approx(jackknife, rel=1e-2)
     drawn = metric.values(bootstrap(rows, 500, 1))
     assert np.isfinite(drawn).all()
+
+
+def test_where_too_few_answers_are_valid_there_is_no_interval_and_no_value_by_length() -> None:
+    right, crossed = (SQUARE, "0 1 2 3", "0 1 2 3"), (SQUARE, "0 1 2 3", "0 2 1 3")
+    some = evidence(ConvexHull(), [right] * 6 + [crossed])
+    (found,), (rows,) = (each.values() for each in measure({"area": AreaCovered()}, some, "test", samples=20))
+    assert math.isnan(found.value)
+    assert (found.low, found.high) == (None, None)
+    short, long = LengthBuckets([4] * 5 + [8] * 2).measure(AreaCovered(), rows)
+    assert short.value == pytest.approx(100)
+    assert math.isnan(long.value)
 
 
 def test_tours() -> None:

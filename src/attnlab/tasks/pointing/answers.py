@@ -107,8 +107,7 @@ class MeanOfValid(AnswerMetric):
 
     @override
     def value(self, total: NDArray[np.float64]) -> float:
-        _, valid, every = total.tolist()
-        return float(self.values(total[np.newaxis])[0]) if valid >= self.least_valid * every else float("nan")
+        return float(self.shown_values(total[np.newaxis])[0])
 
     @override
     def values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -118,6 +117,10 @@ class MeanOfValid(AnswerMetric):
         found = np.full(len(totals), np.nan)
         np.divide(self.scale * totals[:, 0], totals[:, 1], out=found, where=totals[:, 1] != 0)
         return found
+
+    @override
+    def shown_values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(totals[:, 1] >= self.least_valid * totals[:, 2], self.values(totals), np.nan)
 
 
 class AreaCovered(MeanOfValid):
