@@ -1,5 +1,6 @@
 """How often a study's own stars are false."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from attnlab.errors import UserError
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.calibration import calibrate_study, tell_published, write_rates
 from attnlab.studies.collection import collect
+from attnlab.studies.folder import StudyFolder
 from commands import Cli, cli
 from studies.folders import write_run, write_study
 
@@ -77,3 +79,30 @@ def test_calibrate_is_a_command(
     ):
         assert cli("calibrate", *arguments) == 2
         assert message in capsys.readouterr().err
+
+
+def test_each_column_is_calibrated_by_itself(
+    tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    columns = {name: {row: f"{name}-{row}" for row in ("weak", "good")} for name in ("first", "second", "third")}
+    skills = {f"variant={name}-{row}": 0.8 for name in ("first", "second") for row in ("weak", "good")}
+    folder = write_study(
+        tmp_path / "both", skills=skills, seeds=range(1, 5), states={}, baseline="weak", columns=None, examples=3
+    )
+    write_run(folder / "variant=third-weak" / "seed=1", ["variant=third-weak"], 1)
+    for path in folder.glob("variant=second-*/seed=*"):
+        run = RunFolder(path)
+        run.write_config({**run.read_config(), "study": {"metrics": ["perplexity"]}})
+    plan = StudyFolder(folder).read_plan()
+    assert plan is not None
+    StudyFolder(folder).write_plan(replace(plan, columns=columns))
+    assert cli("calibrate", str(folder), "--splits", "3", "--seeds", "2", "--output", "rates.json") == 0
+    told = capsys.readouterr()
+    assert "both: first, BLEU: two groups of one variant" in told.out
+    assert "both: second, perplexity: two variants" in told.out
+    assert told.out.count(" good - weak ") == 4, "two columns of two test sets"
+    assert "-weak" not in told.out
+    assert "attnlab: both: third is left out: two groups of 2 runs need 4 seeds of a variant" in told.err
+    written = {path.name: json.loads(path.read_text())["metric"] for path in Path().glob("rates*.json")}
+    assert written == {"rates-first.json": "BLEU", "rates-second.json": "perplexity"}

@@ -1,7 +1,10 @@
 """``attnlab calibrate``."""
 
 import math
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +16,11 @@ from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
 from attnlab.studies.names import Significance
 
+if TYPE_CHECKING:
+    from attnlab.evaluation.metric import Metric
+    from attnlab.studies.calibration import PairRate, Rate
+    from attnlab.studies.collection import Study
+
 MOST = "3,5,10"
 
 
@@ -22,7 +30,12 @@ MOST = "3,5,10"
 @click.option("--seeds", default=MOST, show_default=True, metavar="N,...", help="Seeds of each of two groups.")
 @click.option("--splits", type=click.IntRange(1), default=1000, show_default=True, help="Pairs of groups, at most.")
 @significance_option(default="seeds")
-@click.option("--output", type=FILE, metavar="FILE", help="Write the figures as JSON.")
+@click.option(
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help="Write the figures as JSON, of each column of a study into a file of its own, FILE-COLUMN.",
+)
 @trust_option
 def command(name: str, metric: str | None, seeds: str, splits: int, significance: Significance, output: Path | None) -> int:
     """Compare groups of runs of one and the same variant, as a table compares variants: every star is then a false one.
@@ -31,22 +44,50 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
     random, again and again. The share of splits that get a star is to be 5 %. From the same splits follows the smallest
     difference that gets a star in 80 of 100 cases with so many seeds. Then variants are compared with the baseline by
     some of their seeds, as often: the share of stars is the power of the test over seeds, if these variants differ.
+    Each column of a study of several tasks is calibrated by itself.
     """
     sizes = _sizes(seeds)
     check_output(output)
-    from rich.table import Table
-
-    from attnlab.studies.calibration import calibrate_study, compare_groups, write_rates
     from attnlab.studies.collection import check_files, collect
     from attnlab.studies.folder import find_folder
-    from attnlab.terminal import Terminal
+    from attnlab.studies.matrix import split_columns
 
     study = check_files(collect(find_folder(name)))
+    parts = [*split_columns(study).values()] if study.plan.columns else [study]
+    refused = []
+    for own in parts:
+        file = output.with_stem(f"{output.stem}-{own.column}") if output and own.column else output
+        try:
+            _calibrate(own, metric, sizes, splits, significance, file)
+        except UserError as error:  # of one column nothing may be finished yet, or another metric measured
+            refused.append(error)
+            if len(refused) == len(parts):
+                raise
+            print(f"attnlab: {own.name} is left out: {error}", file=sys.stderr)
+    return 0
+
+
+def _calibrate(
+    study: "Study", metric: str | None, sizes: Sequence[int], splits: int, significance: Significance, output: Path | None
+) -> None:
+    """Show, and write down where that is asked for, how often stars of the variants of one task are false."""
+    from attnlab.studies.calibration import calibrate_study, compare_groups, write_rates
+
     rates = list(calibrate_study(study, metric, sizes, splits, significance))
     pairs = list(compare_groups(study, metric, sizes, splits)) if significance == "seeds" else []
     measure = study.known_metrics[metric] if metric else study.ranking[1]
     if output:
         write_rates(output, study.name, significance, measure.title, rates, pairs)
+    _show_rates(study, measure, rates, significance)
+    if pairs:
+        _show_pairs(study, measure, pairs)
+
+
+def _show_rates(study: "Study", measure: "Metric", rates: Sequence["Rate"], significance: Significance) -> None:
+    from rich.table import Table
+
+    from attnlab.terminal import Terminal
+
     title = f"{study.name}, {measure.title}: two groups of one variant, significance={significance}"
     table = Table(study.axis, "runs", "test", "sd", "seeds", "splits", "false stars", "smallest difference", title=title)
     for rate in rates:
@@ -57,15 +98,20 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
     Terminal().print(table)
     print("smallest difference: of the means over so many seeds, which would get a star in 80 of 100 cases,")
     print("of two variants to which all examples are equally hard. Splits share runs: the rate varies more than as many coins.")
-    if pairs:
-        title = f"{study.name}, {measure.title}: two variants"
-        table = Table("variants", "test", "difference", "seeds", "groups", "stars", title=title)
-        for pair in pairs:
-            apart, share = format(pair.difference, f"+.{measure.digits}f"), f"{100 * pair.rate:.1f} %"
-            table.add_row(f"{pair.one} - {pair.other}", pair.test, apart, str(pair.seeds), str(pair.groups), share)
-        Terminal().print(table)
-        print("stars: before Holm's correction; of two variants that do not differ, 5 % at most.")
-    return 0
+
+
+def _show_pairs(study: "Study", measure: "Metric", pairs: Sequence["PairRate"]) -> None:
+    from rich.table import Table
+
+    from attnlab.terminal import Terminal
+
+    title = f"{study.name}, {measure.title}: two variants"
+    table = Table("variants", "test", "difference", "seeds", "groups", "stars", title=title)
+    for pair in pairs:
+        apart, share = format(pair.difference, f"+.{measure.digits}f"), f"{100 * pair.rate:.1f} %"
+        table.add_row(f"{pair.one} - {pair.other}", pair.test, apart, str(pair.seeds), str(pair.groups), share)
+    Terminal().print(table)
+    print("stars: before Holm's correction; of two variants that do not differ, 5 % at most.")
 
 
 def _sizes(seeds: str) -> list[int]:
