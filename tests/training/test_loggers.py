@@ -34,6 +34,7 @@ def test_tensorboard_has_curves_hyperparameters_and_heatmaps(cli: Cli, tmp_path:
     board = EventAccumulator(str(folder))
     board.Reload()
     assert {"val/loss", "val/bleu"} <= set(board.Tags()["scalars"])
+    assert "test/bleu" in board.Tags()["scalars"], "which comes when Lightning has closed the file"
     assert "hp_metric" not in board.Tags()["scalars"], "which would be no metric of ours"
     (image,) = board.Tags()["images"]
     assert image.startswith("heatmap, val ")

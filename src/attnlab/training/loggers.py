@@ -181,7 +181,10 @@ def tensorboard_logger(run: RunInfo) -> Iterator[Logger]:
         # Lightning writes them only with values of metrics, which would be points of the curves.
         for summary in hparams(dict(_flatten(run.config)), dict.fromkeys(run.higher_is_better)):  # type: ignore[no-untyped-call]
             logger.experiment.file_writer.add_summary(summary)
-    yield logger
+    try:
+        yield logger
+    finally:
+        logger.finalize("success")  # Lightning does when a stage ends, after which the measures of the tests come
 
 
 def _flatten(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str | float]]:
