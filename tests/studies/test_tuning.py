@@ -333,6 +333,17 @@ def test_a_trial_that_never_measured_the_metric_has_not_diverged(tuned: Path) ->
     assert selection.pending == [f"without val/perplexity, by which it would be judged: {place}"]
 
 
+def test_a_trial_is_judged_by_its_own_checkpoint_or_not_at_all(tuned: Path) -> None:
+    """Of several validations in an epoch the curve has the last, and another one may have chosen the checkpoint."""
+    tune_by(tuned, "perplexity")
+    trial = next(tuned.glob("tuning/*dot,trial=t1/seed=1001"))
+    result = json.loads((trial / "result.json").read_text())
+    (trial / "result.json").write_text(json.dumps({**result, "best": result["best"] + 1}))
+    selection = read_selection(collect(tuned))
+    assert selection is not None
+    assert [*selection.variants] == ["additive"]
+
+
 def test_where_no_trial_declares_the_metric_nothing_is_chosen_and_the_report_is_made(tuned: Path) -> None:
     tune_by(tuned, "blue")
     study, comparison = report(tuned)

@@ -210,10 +210,12 @@ def _score(study: Study, run: Run, name: str) -> float | None:
     """
     if _has_diverged(run):
         return math.nan
-    monitor, wanted = run.result.monitor, f"val/{name}"
-    if monitor == wanted and run.result.best is not None:
-        return run.result.best
+    monitor, best, wanted = run.result.monitor, run.result.best, f"val/{name}"
+    if monitor == wanted and best is not None:
+        return best
     lines = [line for line in run.curve if wanted in line and (monitor is None or monitor in line)]
+    if best is not None and math.isfinite(best):  # of several validations in an epoch the curve has the last alone
+        lines = [line for line in lines if line[str(monitor)] == best]
     if not lines:
         return None
     if monitor is None:  # no checkpoint is chosen: the last weights are
