@@ -165,7 +165,7 @@ class RunFolder:
 
     def write_error(self, text: str) -> None:
         """Write down how the run failed; what it had come to before stays."""
-        self.error_file.write_text(text, encoding="utf-8")
+        write_atomically(self.error_file, text)
 
     def hypotheses_file(self, test: str) -> Path:
         """Return the file of the predictions of a test set, a line an example."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from attnlab.studies.collection import Study
     from attnlab.studies.plan import Plan
 
-DONE, CRASHED, MISTAKEN, BUSY, STOPPED = 0, 1, 2, 75, 130
+DONE, CRASHED, MISTAKEN, TOLD, BUSY, STOPPED = 0, 1, 2, 3, 75, 130
 """How a run's process ends."""
 
 
@@ -186,9 +186,9 @@ def run_in_study(
         own += targets(config)
         status = _run_in_process(config, job, owner, base)
     except (UserError, OSError) as error:
-        if not _note(folder, f"{error}\n"):
+        status = MISTAKEN if _note(folder, f"{error}\n") else TOLD
+        if status == TOLD:
             print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
-        status = MISTAKEN
     if status == STOPPED:
         tell(f"attnlab: {folder.place}: stopped, with a checkpoint")
     elif status == BUSY:
@@ -270,13 +270,15 @@ def _work(
     except (StoppedError, KeyboardInterrupt):
         sys.exit(STOPPED)
     except UserError as error:
-        if not _note(folder, f"{error}\n"):
-            print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
-        sys.exit(MISTAKEN)
+        if _note(folder, f"{error}\n"):
+            sys.exit(MISTAKEN)
+        print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
+        sys.exit(TOLD)
     except Exception as error:
-        if not _note(folder, _describe(error)):
-            traceback.print_exception(error)
-        sys.exit(CRASHED)
+        if _note(folder, _describe(error)):
+            sys.exit(CRASHED)
+        traceback.print_exception(error)
+        sys.exit(TOLD)
 
 
 def _follow_parent() -> None:
