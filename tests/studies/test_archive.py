@@ -130,9 +130,10 @@ def tar(files: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> Path:
         ({"small/x": b"", "large/x": b""}, tarfile.REGTYPE, "which attnlab pack does not write: nothing is unpacked"),
         ({"small/a/seed=1/x": bytes(2**26 + 1)}, tarfile.REGTYPE, "which attnlab pack does not write: nothing is unpacked"),
         ({"small/a/seed=1/run.json": b"{", "small/a/seed=1/result.json": b"{}"}, tarfile.REGTYPE, "is not what a run wrote"),
+        ({"small/readme": b""}, tarfile.REGTYPE, "holds no run: name an archive that attnlab pack wrote"),
         ({}, tarfile.REGTYPE, "no archive of attnlab pack or a damaged one"),
     ],
-    ids=["elsewhere", "absolute", "link", "two studies", "bomb", "damaged", "empty"],
+    ids=["elsewhere", "absolute", "link", "two studies", "bomb", "damaged", "no run", "empty"],
 )
 def test_what_pack_did_not_write_is_refused(
     files: dict[str, bytes], kind: bytes, message: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -143,6 +144,12 @@ def test_what_pack_did_not_write_is_refused(
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
     assert [path for path in sorted(tmp_path.rglob("*")) if path not in before] in ([], [tmp_path / "runs"])
+
+
+def test_a_study_whose_name_no_study_can_have_is_not_packed(study: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    study.rename(study.with_name("small (copy)"))
+    assert cli("pack", "runs/small (copy)") == 2
+    assert "'small (copy)' cannot be part of a path" in capsys.readouterr().err
 
 
 def test_what_the_system_refuses_is_no_damage(

@@ -62,6 +62,7 @@ def pack(study: StudyFolder, target: Path) -> Packed:
     Raises:
         UserError: neither a run nor a trial is finished and whole, or the file cannot be written.
     """
+    path_part(study.name)  # by which it is unpacked
     packed = Packed([*filter(_is_whole, study.runs)], [*filter(_is_settled, study.tuning.runs)])
     if not any(packed):
         raise UserError(f"there is nothing to pack: no run in {study.path} is finished and whole")
@@ -122,6 +123,8 @@ def unpack(path: Path, root: Path) -> Unpacked:
                 damaged = [run for run in found.runs if not _is_whole(run)]
                 for run in [*damaged, *(run for run in found.tuning.runs if not _is_settled(run))]:
                     raise UserError(f"{path} is damaged: {run.place} is not what a run wrote")
+                if not (found.runs or found.tuning.runs):
+                    raise UserError(f"{path} holds no run: name an archive that attnlab pack wrote")
                 trials, _ = _move(found.tuning, study.tuning)
                 return Unpacked(study, *_move(found, study), trials)
     except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:
