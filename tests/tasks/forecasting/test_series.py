@@ -192,6 +192,13 @@ def test_times_go_on_by_months_where_they_came_by_months(first: str, second: str
     assert [f"{time:%Y-%m-%d}" for time in next_times(times, 3)] == following
 
 
+@pytest.mark.parametrize("step", [timedelta(days=1), timedelta(days=30)])
+def test_after_the_last_year_there_is_no_time(step: timedelta) -> None:
+    times = [datetime(9999, 12, 31) - step * before for before in (2, 1, 0)]
+    with pytest.raises(UserError, match="the time 9999-12-31 00:00:00 has no time after it"):
+        next_times(times, 1)
+
+
 def test_months_are_counted_by_the_commonest_step(tmp_path: Path) -> None:
     """The first step alone may be another one."""
     begin = datetime(2020, 1, 1)

@@ -157,7 +157,18 @@ def months_between(times: Sequence[datetime]) -> int:
 
 
 def next_times(times: Sequence[datetime], count: int) -> list[datetime]:
-    """Return the times that come after some: as many months apart as these, or else the commonest step."""
+    """Return the times that come after some: as many months apart as these, or else the commonest step.
+
+    Raises:
+        UserError: after the year 9999.
+    """
+    try:
+        return _continue(times, count)
+    except (OverflowError, ValueError) as error:
+        raise UserError(f"the time {times[-1]} has no time after it, the last year being 9999: leave that row out") from error
+
+
+def _continue(times: Sequence[datetime], count: int) -> list[datetime]:
     months, last = months_between(times), times[-1]
     if not months:
         return [last + step_between(times) * ahead for ahead in range(1, count + 1)]
