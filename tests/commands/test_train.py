@@ -201,6 +201,16 @@ def test_a_folder_that_is_no_runs_is_not_emptied(cli: Cli, tmp_path: Path, capsy
     assert {path.name for path in folder.iterdir()} - {"run.log", ".hydra", ".lock"} == {"chapters", "draft.tmp", "thesis.tex"}
 
 
+@pytest.mark.parametrize("mistake", ["name=a/b", "hydra.run.dir=${nope}"])
+def test_a_folder_that_cannot_be_named_is_told_of_once(
+    mistake: str, cli: Cli, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    assert cli("train", mistake) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("attnlab: ")
+    assert not [warning for warning in recwarn if "Callback" in str(warning.message)]
+
+
 @pytest.mark.exhaustive
 def test_a_mistake_does_not_spoil_a_run_that_is_done(cli: Cli, tmp_path: Path) -> None:
     command = ["train", "trainer=debug", "logger=none", *TINY]

@@ -16,6 +16,7 @@ from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback as HydraCallback
 from hydra.plugins.completion_plugin import DefaultCompletionPlugin
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 from typing_extensions import override
 
 from attnlab.config.composition import CONF, MAIN, VERSION, Place, hydra_errors, search_path
@@ -61,7 +62,9 @@ class NewFolder(HydraCallback):
         own, before = HydraConfig.instance(), HydraConfig.instance().cfg
         own.set_config(config)  # which the folder's name refers to
         try:
-            folder = Path(str(OmegaConf.select(config, "hydra.run.dir"))).absolute()
+            folder = Path(os.path.abspath(str(OmegaConf.select(config, "hydra.run.dir"))))
+        except OmegaConfBaseException:  # which Hydra tells of as soon as it makes the folder
+            return
         finally:
             own.cfg = before
         NewFolder.path = next((path for path in reversed((folder, *folder.parents)) if not path.exists()), None)
