@@ -20,6 +20,7 @@ from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.page import page
 from attnlab.studies.report import report
+from attnlab.studies.sweep import _report_trials
 from attnlab.studies.tuning.search import keep_numbers, parse_tuning
 from attnlab.studies.tuning.selection import _score, check_divergence
 from attnlab.studies.tuning.summary import read_selection, tabulate
@@ -331,6 +332,18 @@ def test_a_trial_that_never_measured_the_metric_has_not_diverged(tuned: Path) ->
     assert [*selection.variants] == ["additive"]
     place = "attention=dot,trial=t1/seed=1001"
     assert selection.pending == [f"without val/perplexity, by which it would be judged: {place}"]
+
+
+def test_a_study_says_why_it_does_not_go_on_when_all_trials_are_finished(tuned: Path) -> None:
+    tune_by(tuned, "perplexity")
+    for curve in tuned.glob("tuning/*dot*/seed=1001/metrics.jsonl"):
+        curve.write_text("")
+    own = StudyFolder(tuned).tuning
+    trials = SimpleNamespace(folder=own, runs=[SimpleNamespace(folder=run.place) for run in own.runs])
+    planned = SimpleNamespace(folder=StudyFolder(tuned), targets=lambda: [])
+    results = _report_trials(planned, trials, lambda results: None)  # type: ignore[arg-type]
+    (told,) = results.warnings
+    assert told.startswith("no run is begun, since trials have not measured what study.tune.metric names: name another")
 
 
 def test_a_trial_is_judged_by_its_own_checkpoint_or_not_at_all(tuned: Path) -> None:

@@ -198,8 +198,15 @@ def _report_trials(planned: Plan, trials: Plan, show: Callable[[Results], None])
         results = report_folder(planned.folder.path)
         show(results)
     asked = {run.folder for run in trials.runs}
-    left = [run for run in collect(trials.folder.path).runs if run.folder.place in asked and not is_settled(run)]
-    return replace(results, asked=left, untuned=f"{len(left)} of {len(asked)} trials are not finished, so no run is begun")
+    own = [run for run in collect(trials.folder.path).runs if run.folder.place in asked]
+    left = [run for run in own if not is_settled(run)]
+    told = f"{len(left)} of {len(asked)} trials are not finished, so no run is begun"
+    if not left:
+        told = (
+            f"no run is begun, since trials have not measured what study.tune.metric names: name another, or delete "
+            f"{trials.folder.path}, to have them made again"
+        )
+    return replace(results, asked=left, untuned=told)
 
 
 def report_folder(folder: Path, select: Callable[[list[Run]], list[Run]] = list) -> Results:
