@@ -8,6 +8,7 @@ from attnlab.data.replacement import LEFTOVER, replacement
 from attnlab.errors import BusyError, UserError
 from attnlab.runs.clearing import REPLACED, check_folder, find_foreign_files, remove_leftovers, remove_unused, set_aside
 from attnlab.runs.folder import RunFolder
+from attnlab.studies import launch
 from attnlab.training.loggers import FOLDERS
 from runs.test_folder import RECORD
 
@@ -51,6 +52,13 @@ def test_a_folder_with_the_record_of_another_tool_is_left_alone(folder: RunFolde
     with pytest.raises(UserError, match=r"no folder of a run, and holds data, notes\.md"):
         set_aside(folder, None)
     assert entries(folder.path) == {"run.json", "notes.md", "data"}
+
+
+def test_nothing_is_noted_in_a_folder_of_something_else(folder: RunFolder) -> None:
+    (folder.path / "error.txt").write_text("mine")
+    (folder.path / "notes.md").write_text("mine too")
+    assert not launch._note(folder, "a mistake")
+    assert (folder.path / "error.txt").read_text() == "mine"
 
 
 def test_a_record_that_cannot_be_read_is_kept(folder: RunFolder) -> None:

@@ -49,7 +49,7 @@ def run_single(job: HydraJob) -> "RunResult":
         StoppedError: it was asked to stop.
     """
     choose_wait_policy()
-    from attnlab.runs.clearing import find_foreign_files, remove_unused
+    from attnlab.runs.clearing import remove_unused
     from attnlab.runs.execution import execute  # torch and Lightning: seconds
 
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
@@ -66,8 +66,7 @@ def run_single(job: HydraJob) -> "RunResult":
             is_unused = remove_unused(folder, job.made)
         except (OSError, UserError, BusyError):
             is_unused = False
-        # Of a finished run it says nothing that the command was mistaken, and in a folder of something else there is no run.
-        if not (is_unused or folder.is_finished or find_foreign_files(folder)):
+        if not (is_unused or folder.is_finished):  # of a finished run it says nothing that the command was mistaken
             _note(folder, f"{error}\n")
         raise
     except Exception as error:
@@ -91,9 +90,11 @@ def _describe(error: Exception) -> str:
 
 
 def _note(folder: RunFolder, text: str) -> bool:
-    """Write down how a run failed, if there is a place for it and no other process works on the run."""
+    """Write down how a run failed, where there is a folder of it, and no other process works on it."""
+    from attnlab.runs.clearing import find_foreign_files
+
     try:
-        if folder.is_locked:
+        if folder.is_locked or find_foreign_files(folder):
             return False
         folder.write_error(text)
     except OSError:
