@@ -57,6 +57,12 @@ def test_a_run_without_a_value_is_left_out_as_in_a_table(
     assert f"left out, with their seeds in all systems, since their BLEU is no finite number: {run.path}\n" in shown
     assert cli("compare", str(one / "seed=2"), str(run.path), "--metric", "bleu") == 2
     assert "bleu is no finite number of any run" in capsys.readouterr().err
+    third = RunFolder(other / "seed=3")
+    result = third.read_result()
+    result.tests["test"]["metrics"]["bleu"]["value"] = math.nan
+    third.write_result(result)
+    assert cli("compare", str(one), str(other), "--metric", "bleu") == 2, "and no other test is made in silence"
+    assert f"only one run of {other} has a value of BLEU" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("metric", ["bleu", "exact", "loss"])

@@ -74,7 +74,7 @@ def command(
     name, measure = choose_metric(read[baseline][0].run, metric, label)
     tested, left_out = _leave_out(read, name)
     _check_comparable(tested, baseline, name)
-    alone = [folder for folder, found in tested.items() if len(found) == 1]
+    alone = [folder for folder, found in read.items() if len(found) == 1]
     if significance == "seeds" and alone:
         raise UserError(f"{alone[0]} is one run: a test over seeds needs two seeds at least; or --significance models")
     chosen = significance or ("models" if alone else "seeds")
@@ -83,6 +83,11 @@ def command(
         _check_seeds(tested, baseline)
         results, told = _compare_models(measure, name, tested, baseline, samples)
     else:
+        if single := [folder for folder, found in tested.items() if len(found) == 1]:
+            raise UserError(
+                f"only one run of {single[0]} has a value of {measure.label}, and a test over seeds needs two: --significance "
+                "models compares these trained models"
+            )
         results, told = _compare_over_seeds(measure, name, tested, baseline)
     means = {str(folder): mean(one.value(name) for one in sets) for folder, sets in tested.items()}
     names = {str(folder): name for name, folder in name_runs([*tested]).items()}
