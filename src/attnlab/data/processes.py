@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+REFUSALS = (OSError, RuntimeError)
+"""What a system raises that starts no more processes, or no more threads."""
+
 PATIENCE = 5.0
 """Seconds of work from which on it pays to start processes."""
 
@@ -83,7 +86,7 @@ def _map_in_processes(function: Callable[[Item], Result], items: Sequence[Item],
                 working.popleft()
                 yield result
     except BrokenProcessPool as error:
-        refused = f"no others can be started ({error.__cause__})" if isinstance(error.__cause__, OSError) else ""
+        refused = f"no others can be started ({error.__cause__})" if isinstance(error.__cause__, REFUSALS) else ""
         log.warning("going on in one process: %s", refused or "those that were started to help have ended")
         yield from map(function, [*(item for item, _ in working), *waiting])
 
@@ -93,7 +96,9 @@ def _starting() -> Iterator[None]:
     """Tell what the system refuses to start from what the work itself raises."""
     try:
         yield
-    except OSError as error:
+    except BrokenProcessPool:
+        raise
+    except REFUSALS as error:
         raise BrokenProcessPool from error
 
 
