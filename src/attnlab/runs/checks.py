@@ -140,10 +140,10 @@ def _check_interval(trainer: Mapping[str, Any], module: SequenceModule) -> None:
 
 def _check_precision(config: Mapping[str, Any], model: Seq2Seq) -> None:
     """Refuse a precision that the model's numbers or the optimizer do not bear."""
-    precision, settings = str(config["trainer"].get("precision")), config["trainer"]
+    settings = config["trainer"]
+    precision = str(settings.get("precision") or "32-true")  # Lightning's own default
     if model.source_frontend.reads_numbers and not precision.startswith("32"):
-        lack = "too coarse" if "16" in precision else "another than theirs"
-        raise UserError(f"the model reads numbers, for which trainer.precision={precision} is {lack}: set it to 32-true")
+        raise UserError(f"the model reads numbers of single precision, and trainer.precision={precision}: set it to 32-true")
     if precision in ("16", "16-mixed") and settings.get("gradient_clip_val") and config["optimizer"].get("fused"):
         raise UserError(
             f"trainer.precision={precision} scales gradients, which are not clipped before a fused optimizer: add "

@@ -201,7 +201,10 @@ def test_content_knows_the_options_of_problems_of_ones_own() -> None:
             "head: a Location score does not look at keys, but positions to point at need",
         ),
         (["task=pointing", "objective.label_smoothing=0.1"], "label smoothing"),
-        (["task=pointing", "trainer.precision=64-true"], "trainer.precision=64-true is another than theirs: set it to 32-true"),
+        (
+            ["task=pointing", "trainer.precision=64-true"],
+            "and trainer.precision=64-true: set it to 32-true",
+        ),
         (["task=pointing", "model.tied_embeddings=target"], "leave them untied"),
         (["task=pointing", "data.min_length=9"], "min_length <= max_length"),
         (["task=pointing", "data.train_size=0"], "data.train_size must be a whole number, 1 or more, not 0"),
