@@ -30,6 +30,6 @@ def test_an_evaluation_without_the_training_set_leaves_out_what_an_aligner_would
     results = [ExampleResult(prediction, ForcedDecoding(target, [-1.0] * 3, [True] * 3, weights, source))]
     found = evaluate(task, examples, results, occasion="evaluation")
     assert (found.hypotheses, found.shift) == (["Der Hund"], None)
-    assert "is not measured: no file corpus/train.en; put the training set there" in caplog.text
+    assert "is not measured: no file corpus/train.en; mend that" in caplog.text
     with pytest.raises(UserError, match="no file"):
         evaluate(task, examples, results, occasion="test")

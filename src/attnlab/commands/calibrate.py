@@ -47,23 +47,25 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
     Each column of a study of several tasks is calibrated by itself.
     """
     sizes = _sizes(seeds)
-    check_output(output)
     from attnlab.studies.collection import check_files, collect
     from attnlab.studies.folder import find_folder
     from attnlab.studies.matrix import split_columns
 
     study = check_files(collect(find_folder(name)))
     parts = [*split_columns(study).values()] if study.plan.columns else [study]
-    refused = []
-    for own in parts:
-        file = output.with_stem(f"{output.stem}-{own.column}") if output and own.column else output
+    files = [output.with_stem(f"{output.stem}-{own.column}") if output and own.column else output for own in parts]
+    for file in files:
+        check_output(file)
+    refused = {}
+    for own, file in zip(parts, files, strict=True):
         try:
             _calibrate(own, metric, sizes, splits, significance, file)
         except UserError as error:  # of one column nothing may be finished yet, or another metric measured
-            refused.append(error)
-            if len(refused) == len(parts):
-                raise
-            print(f"attnlab: {own.name} is left out: {error}", file=sys.stderr)
+            refused[own.name] = error
+    if len(refused) == len(parts):
+        raise next(iter(refused.values()))
+    for left_out, reason in refused.items():
+        print(f"attnlab: {left_out} is left out: {reason}", file=sys.stderr)
     return 0
 
 

@@ -90,7 +90,7 @@ def command(
             found[name] = evaluate(task, sets[name], own, occasion="evaluation", shift=shift, samples=bootstrap)
     measured = {name for evaluation in found.values() for name in evaluation.measurements}
     if missing := [task.metrics[name].label for name in chosen if name not in measured]:
-        told = f"not measured, since these examples do not have what it takes: {', '.join(missing)}"
+        told = f"not measured, since what it takes is not there: {', '.join(missing)}"
         print(f"attnlab: {told}", file=sys.stderr)
     _show(task.metrics, _monitored(folder), found)
     write_tests(folder, label, settings, found, sets, paths)

@@ -156,10 +156,10 @@ def _check_keys(node: Mapping[Any, Any], hint: Any, path: str) -> None:
     """Refuse a key that YAML reads as a number, or as true, where text belongs."""
     odd = next((key for key in node if not isinstance(key, str)), None)
     if odd is not None and not fits(node, hint) and fits({str(key): item for key, item in node.items()}, hint):
-        raise UserError(
-            f"{path}: the key {odd!r} is no text: choose a name that begins with a letter, or write '{odd}' in a file, with "
-            "quotation marks"
-        )
+        remedy = f"choose a name that begins with a letter, or write '{odd}' in a file, with quotation marks"
+        if isinstance(odd, bool):  # on and yes are so too
+            remedy = "put quotation marks around it in the file, without which YAML reads a truth value"
+        raise UserError(f"{path}: the key {odd!r} is no text: {remedy}")
 
 
 def _known_keys(node: Mapping[str, Any], hint: Any, path: str) -> Mapping[str, Any] | None:

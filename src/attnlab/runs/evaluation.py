@@ -184,7 +184,7 @@ def _look_up(links: Callable[[], T | None], occasion: Occasion) -> T | None:
     except UserError as error:
         if occasion != "evaluation":
             raise
-        told = "put the training set there, and evaluate again under another --label, to have it measured"
+        told = "mend that, and evaluate again under another --label, to have it measured"
         log.warning("what is compared with the links of an aligner is not measured: %s; %s", error, told)
         return None
 
