@@ -214,8 +214,9 @@ def _score(study: Study, run: Run, name: str) -> float | None:
     if monitor == wanted and best is not None:
         return best
     lines = [line for line in run.curve if wanted in line and (monitor is None or monitor in line)]
-    if best is not None and math.isfinite(best):  # of several validations in an epoch the curve has the last alone
-        lines = [line for line in lines if line[str(monitor)] == best]
+    if monitor is not None and best is not None and math.isfinite(best):
+        # Of several validations in an epoch the curve has the last alone, and another one may have chosen the checkpoint.
+        lines = [line for line in lines if line[monitor] == best]
     if not lines:
         return None
     if monitor is None:  # no checkpoint is chosen: the last weights are
