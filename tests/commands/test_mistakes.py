@@ -131,7 +131,10 @@ MISTAKES = {
     "another variable": (["optimizer.lr=${oc.env:NOPE}"], "elsewhere: Environment variable 'NOPE' not found"),
     "no option": (["attention=null"], "for nothing, choose none"),
     "an unknown column": (["study.metrics=[nonsense]"], "study.metrics: there is no 'nonsense', there is accuracy, "),
-    "numbers in bfloat16": (["task=pointing", "trainer.precision=bf16-mixed"], "trainer.precision=bf16-mixed: set it to 32-true"),
+    "numbers in bfloat16": (
+        ["task=pointing", "trainer.precision=bf16-mixed"],
+        "trainer.precision=bf16-mixed: set it to 32-true",
+    ),
     "first batches alone": (
         ["+trainer.overfit_batches=1"],
         "overfit_batches has no place here: set trainer.limit_train_batches",

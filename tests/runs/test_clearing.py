@@ -6,7 +6,15 @@ import pytest
 
 from attnlab.data.replacement import LEFTOVER, replacement
 from attnlab.errors import BusyError, UserError
-from attnlab.runs.clearing import REPLACED, check_folder, find_foreign_files, remove_leftovers, remove_unused, set_aside
+from attnlab.runs.clearing import (
+    REPLACED,
+    check_folder,
+    find_foreign_files,
+    is_unused,
+    remove_leftovers,
+    remove_unused,
+    set_aside,
+)
 from attnlab.runs.folder import RunFolder
 from attnlab.studies import launch
 from attnlab.training.loggers import FOLDERS
@@ -92,13 +100,12 @@ def test_a_folder_in_which_another_process_begins_a_run_is_not_removed(folder: R
         with pytest.raises(BusyError):
             remove_unused(RunFolder(folder.path), folder.study)
         assert folder.lock_file.is_file()
-    assert remove_unused(RunFolder(folder.path), folder.study)
+    remove_unused(RunFolder(folder.path), folder.study)
     assert not folder.study.exists()
     assert folder.study.parent.is_dir(), "it was there before"
 
 
-def test_a_folder_that_was_there_before_is_not_removed(folder: RunFolder) -> None:
-    assert remove_unused(folder, None)
-    assert folder.path.is_dir()
+def test_a_folder_with_something_of_the_user_is_not_unused(folder: RunFolder) -> None:
+    assert is_unused(folder)
     (folder.path / "notes.md").touch()
-    assert not remove_unused(folder, folder.path)
+    assert not is_unused(folder)

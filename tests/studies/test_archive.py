@@ -97,6 +97,16 @@ def test_a_stop_while_runs_are_unpacked_loses_none(call: int, study: Path, cli: 
     assert check_files(collect(study)).count("done") == 8
 
 
+def test_a_run_that_another_process_works_on_is_left_to_it(study: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("pack", "small") == 0
+    study.rename("here")
+    at_work = RunFolder(study / "attention=none" / "seed=1")
+    with at_work.lock():
+        assert cli("unpack", "small.tar.xz") == 0
+        assert not at_work.record_file.exists()
+    assert "runs/small: 7, there before: 1" in capsys.readouterr().out
+
+
 def test_what_is_not_finished_and_whole_stays(study: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     run = RunFolder(study / "attention=none" / "seed=1")
     run.hypotheses_file("test").write_text("another\n")

@@ -64,30 +64,27 @@ def remove_leftovers(folder: RunFolder) -> None:
             path.unlink(missing_ok=True)
 
 
-def remove_unused(folder: RunFolder, made: Path | None) -> bool:
-    """Remove the folder if no run was ever begun here, and those above it that are empty then, as far as the command made them.
+def is_unused(folder: RunFolder) -> bool:
+    """Tell whether no run was ever begun in the folder that a command was to begin one in."""
+    return {path.name for path in folder.path.iterdir()} <= set(folder.files_to_keep)
+
+
+def remove_unused(folder: RunFolder, made: Path) -> None:
+    """Remove a folder in which no run was begun, and those above it that are empty then, as far as the command made them.
 
     Args:
-        folder: that the command was to begin a run in.
-        made: the outermost folder that the command made; None is none, since the run's own was there before.
-
-    Returns:
-        Whether no run was begun here.
+        folder: of the run.
+        made: the outermost folder that the command made.
 
     Raises:
         BusyError: another process begins a run here.
     """
-    if not {path.name for path in folder.path.iterdir()} <= set(folder.files_to_keep):
-        return False
-    if made is None:
-        return True
     with folder.lock():
         shutil.rmtree(folder.path)
     for parent in folder.path.absolute().parents:
         if not parent.is_relative_to(made) or any(parent.iterdir()):
             break
         parent.rmdir()
-    return True
 
 
 def set_aside(folder: RunFolder, previous: RunRecord | None) -> Path | None:

@@ -325,15 +325,19 @@ class RunFolder:
         """How far the run is, by what its folder holds."""
         if self.is_locked:
             return "running"
-        try:
-            if self.result_file.is_file():
-                self.read_result()
-                return "done"
-        except UserError:  # damaged: the study makes it again
-            pass
+        if self.has_result:
+            return "done"
         if self.error_file.is_file():
             return "failed"
         return "interrupted" if self.record_file.is_file() else "missing"
+
+    @property
+    def has_result(self) -> bool:
+        """Whether there is a result that can be read; of one that is damaged the study makes the run again."""
+        try:
+            return self.result_file.is_file() and bool(self.read_result())
+        except UserError:
+            return False
 
     @property
     def is_exported(self) -> bool:

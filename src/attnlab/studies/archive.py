@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from attnlab.config import path_part
 from attnlab.data.replacement import replacement
-from attnlab.errors import UserError, brief, refusal
+from attnlab.errors import BusyError, UserError, brief, refusal
 from attnlab.runs.clearing import set_aside
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.folder import TUNING, StudyFolder
@@ -148,6 +148,15 @@ def _check_members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.Tar
         yield member
 
 
+def _fill(own: RunFolder, run: RunFolder) -> None:
+    """Move what an archive has of a run into its folder, which is locked."""
+    set_aside(own, own.read_record())
+    # Whatever is moved when this is stopped is an interrupted run's, which the next one sets aside.
+    last = {run.result_file, run.error_file}
+    for path in sorted(run.path.iterdir(), key=lambda path: (path in last, path != run.record_file)):
+        shutil.move(path, own.path / path.name)  # the study's folder may be a link to another disk
+
+
 def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list[RunFolder]]:
     """Move runs to their study, and return those that were moved, and those that are done or at work there already; what was
     interrupted or has failed there is set aside.
@@ -155,17 +164,14 @@ def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list
     added, known = [], []
     for run in found.runs:
         own = study.run(run.place)
-        if own.state in ("done", "running"):
-            known.append(own)
-            continue
-        if own.path.exists():
-            set_aside(own, own.read_record())
-        own.path.mkdir(parents=True, exist_ok=True)
-        # Whatever is moved when this is stopped is an interrupted run's, which the next one sets aside.
-        last = {run.result_file, run.error_file}
-        for path in sorted(run.path.iterdir(), key=lambda path: (path in last, path != run.record_file)):
-            shutil.move(path, own.path / path.name)  # the study's folder may be a link to another disk
-        added.append(own)
+        try:
+            with own.lock():
+                is_new = not own.has_result
+                if is_new:
+                    _fill(own, run)
+        except BusyError:
+            is_new = False
+        (added if is_new else known).append(own)
     plan = found.read_plan()
     if plan and not study.plan_file.exists():
         study.write_plan(plan)

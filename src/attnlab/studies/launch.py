@@ -49,7 +49,7 @@ def run_single(job: HydraJob) -> "RunResult":
         StoppedError: it was asked to stop.
     """
     choose_wait_policy()
-    from attnlab.runs.clearing import remove_unused
+    from attnlab.runs.clearing import is_unused, remove_unused
     from attnlab.runs.execution import execute  # torch and Lightning: seconds
 
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
@@ -63,10 +63,12 @@ def run_single(job: HydraJob) -> "RunResult":
     except UserError as error:
         folder = RunFolder(job.folder)
         try:
-            is_unused = remove_unused(folder, job.made)
+            not_begun = is_unused(folder)
+            if not_begun and job.made:
+                remove_unused(folder, job.made)
         except (OSError, UserError, BusyError):
-            is_unused = False
-        if not (is_unused or folder.is_finished):  # of a finished run it says nothing that the command was mistaken
+            not_begun = False
+        if not (not_begun or folder.is_finished):  # of a finished run it says nothing that the command was mistaken
             _note(folder, f"{error}\n")
         raise
     except Exception as error:
