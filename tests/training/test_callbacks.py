@@ -15,10 +15,11 @@ from lightning.pytorch.callbacks import RichProgressBar
 from attnlab.data.batches import Batch
 from attnlab.runs import execution
 from attnlab.runs.record import RunResult
-from attnlab.training.callbacks import MetricsRecorder, ProgressBar, Throughput
+from attnlab.training.callbacks import MetricsRecorder, ProgressBar, Samples, Throughput
 from attnlab.training.finite import describe_origin
 from commands import TINY, Cli, cli
 from composing import model, sentences
+from runs.test_resume import Stop
 from saboteur import SABOTEUR
 
 __all__ = ["cli"]
@@ -40,7 +41,7 @@ def test_the_time_of_a_run_is_at_most_what_elapsed(cli: Cli, tmp_path: Path, mon
     command = ["train", *TINY, "logger=none", SABOTEUR, "batches.size=16", "trainer.max_epochs=2"]
     assert cli(*command, "name=once") == 0
     monkeypatch.setenv("SABOTAGE", "seed=1=interrupt@8")
-    assert cli(*command, "name=stopped") == 130
+    assert cli(*command, "name=stopped") == 130  # stopped
     monkeypatch.delenv("SABOTAGE")
     (checkpoint,) = tmp_path.glob("runs/stopped/*/*/last.ckpt")
     kept = torch.load(checkpoint, weights_only=True)["callbacks"]
@@ -144,10 +145,11 @@ def test_the_progress_bar_reads_the_loss_a_few_times_a_second(monkeypatch: pytes
     assert seen == [0, 3, 5]
 
 
-def test_of_an_empty_source_no_sample_is_shown(cli: Cli, tmp_path: Path) -> None:
+def write_corpus(folder: Path) -> list[str]:
+    """Write a small corpus, whose first validation source is empty, and return overrides of a short training on it."""
     for split, lines in (("train", ["a b c", "b c", "c a b"] * 8), ("val", ["", "a b", "b a"]), ("test", ["a c"])):
         for language in ("en", "de"):
-            (tmp_path / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
+            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
     data = ["data=text", "data.source=en", "data.target=de", "data.train=train", "data.val=val", "data.tests={test: test}"]
     small = ["model.embedding_size=4", "encoder.hidden_size=2", "decoder.hidden_size=4", "tokenizer=whitespace", "logger=none"]
     quiet = [
@@ -156,5 +158,25 @@ def test_of_an_empty_source_no_sample_is_shown(cli: Cli, tmp_path: Path) -> None
         "trainer.enable_progress_bar=false",
         "callbacks.samples.heatmaps=2",
     ]
-    assert cli("train", *data, *small, *quiet) == 0
+    return [*data, *small, *quiet]
+
+
+def test_of_an_empty_source_no_sample_is_shown(cli: Cli, tmp_path: Path) -> None:
+    assert cli("train", *write_corpus(tmp_path)) == 0
     assert sorted(path.name for path in tmp_path.glob("runs/**/heatmaps/*")) == ["val-2.png", "val-3.png"]
+
+
+def test_a_training_that_was_stopped_after_its_last_epoch_draws_the_same_heatmaps(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overrides = [*write_corpus(tmp_path), "model.dropout=0.5"]
+    assert cli("train", *overrides, "hydra.run.dir=whole") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Samples, "_show", Stop(Samples._show, 1))
+        assert cli("train", *overrides, "hydra.run.dir=again") == 130  # stopped
+    assert not list(tmp_path.glob("again/heatmaps/*"))
+    assert cli("train", *overrides, "hydra.run.dir=again") == 0
+    names = ["val-2.png", "val-3.png"]
+    assert [(tmp_path / "again/heatmaps" / name).read_bytes() for name in names] == [
+        (tmp_path / "whole/heatmaps" / name).read_bytes() for name in names
+    ]

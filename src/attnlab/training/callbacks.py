@@ -20,6 +20,7 @@ from lightning.pytorch.utilities.types import STEP_OUTPUT
 from rich.table import Table
 from typing_extensions import override
 
+from attnlab.attention.trial import aside
 from attnlab.data.batches import Batch
 from attnlab.data.replacement import write_atomically
 from attnlab.evaluation.evidence import EXAMPLE, Prediction
@@ -273,18 +274,23 @@ class Samples(Callback):
         self.examples = examples
         self.heatmaps = heatmaps
         self.last: list[Prediction] = []
+        self.is_stale = examples > 0  # for all processes, of which one alone predicts
 
     @override
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Predict, and log the table."""
         if trainer.sanity_checking or not self.examples:
             return
+        self._predict(trainer, pl_module)
+
+    def _predict(self, trainer: Trainer, pl_module: LightningModule) -> None:
         assert isinstance(pl_module, SequenceModule)
+        self.is_stale = False
         with whole_parameters(trainer):
             if trainer.is_global_zero:
-                self._predict(trainer, pl_module)
+                self._predict_here(trainer, pl_module)
 
-    def _predict(self, trainer: Trainer, pl_module: SequenceModule) -> None:
+    def _predict_here(self, trainer: Trainer, pl_module: SequenceModule) -> None:
         examples = pl_module.data.examples("val")
         divisions = list(pl_module.task.divisions("val").values()) or [range(len(examples))]
         lengths = examples.source.lengths  # of an empty source nothing is predicted
@@ -297,9 +303,15 @@ class Samples(Callback):
                 logger.log_table("samples", columns=["epoch", *COLUMNS], data=rows)
 
     @override
-    @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Draw the attention, and print the predictions."""
+        if self.is_stale:  # a training that was stopped between its last validation and here
+            with aside(pl_module):
+                self._predict(trainer, pl_module)
+        self._show(trainer, pl_module)
+
+    @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
+    def _show(self, trainer: Trainer, pl_module: LightningModule) -> None:
         assert isinstance(pl_module, SequenceModule)
         if not self.last:
             return
