@@ -161,7 +161,8 @@ def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list
     """Move runs to their study, and return those that were moved, and those that are done or at work there already; what was
     interrupted or has failed there is set aside.
     """
-    added, known = [], []
+    added: list[RunFolder] = []
+    known: list[RunFolder] = []
     for run in found.runs:
         own = study.run(run.place)
         try:
