@@ -1,4 +1,4 @@
-"""Numbers in single precision at least."""
+"""Types of numbers: in single precision at least, or as mixed precision has them."""
 
 import torch
 from torch import Tensor
@@ -7,6 +7,17 @@ from torch import Tensor
 def wide_type(numbers: Tensor) -> torch.dtype:
     """Return the type of numbers, or single precision in the place of half."""
     return torch.promote_types(numbers.dtype, torch.float32)
+
+
+def product_type(numbers: Tensor) -> torch.dtype:
+    """Return the type of products of numbers: in mixed precision half, unless they are in double, and otherwise their own."""
+    device = numbers.device.type
+    return torch.get_autocast_dtype(device) if is_mixed(device) and numbers.dtype != torch.float64 else numbers.dtype
+
+
+def is_mixed(device: str) -> bool:
+    """Tell whether a type of device, such as cuda, now computes in mixed precision."""
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def widen(numbers: Tensor) -> Tensor:

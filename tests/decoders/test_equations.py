@@ -298,6 +298,20 @@ def test_last_state_is_copied_and_sizes_are_checked() -> None:
 
 
 @pytest.mark.few(6)
+@pytest.mark.parametrize("cell", options("decoder/cell"))
+@pytest.mark.parametrize("initial", options("decoder/initial_state"))
+def test_in_mixed_precision_a_state_has_one_type_at_every_step(initial: str, cell: str) -> None:
+    made = model(
+        f"decoder/initial_state={initial}", f"decoder/cell={cell}", "encoder.bidirectional=false", "encoder.hidden_size=8"
+    )
+    made.float()
+    source, lengths = sentences([5, 3])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        memory, start = made.encode(source, lengths)
+        _, _, after = made.step(source[:, 0], memory, start)
+    assert {part.dtype for part in (*start.hidden, *after.hidden)} == {torch.bfloat16}
+
+
 @pytest.mark.parametrize("initial", options("decoder/initial_state"))
 @pytest.mark.parametrize("cell", exhaustive_but(["lstm"], options("decoder/cell")))
 @pytest.mark.parametrize("encoder", options("encoder"))

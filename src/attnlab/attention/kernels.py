@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError
+from attnlab.precision import product_type
 
 KernelName = Literal["auto", "eager", "sdpa", "flex"]
 
@@ -139,9 +140,7 @@ class Flex(Kernel):
 
         rows, target_len = asked.query.shape[:2]
         blocks = create_block_mask(is_allowed, rows, None, target_len, mask.shape[1], device=device)
-        mixed = torch.is_autocast_enabled(device.type)
-        dtype = torch.get_autocast_dtype(device.type) if mixed else asked.query.dtype
-        tensors = (tensor.to(dtype).unsqueeze(1) for tensor in (asked.query, asked.keys, asked.values))
+        tensors = (tensor.to(product_type(asked.query)).unsqueeze(1) for tensor in (asked.query, asked.keys, asked.values))
         plain = device.type == "cpu" or torch.compiler.is_compiling()
         run = flex_attention if plain else _compile_flex_attention()
         scale = asked.scale / asked.temperature

@@ -10,6 +10,7 @@ from typing_extensions import override
 from attnlab.encoders import Encoder, EncoderOutput
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import RecurrentState, StateSizes
+from attnlab.precision import product_type
 
 
 class InitialState(nn.Module, ABC):
@@ -126,7 +127,8 @@ class LastState(InitialState):
 
     @override
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
-        parts = [part.flatten(2) for part in encoded.final[: self.state_parts]]
+        dtype = product_type(encoded.states)  # of the states of later steps
+        parts = [part.flatten(2).to(dtype) for part in encoded.final[: self.state_parts]]
         parts += [torch.zeros_like(parts[0])] * (self.state_parts - len(parts))
         return tuple(parts)
 
@@ -138,5 +140,6 @@ class Zeros(InitialState):
 
     @override
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
-        zeros: Tensor = encoded.states.new_zeros(len(encoded.states), self.num_layers, self.hidden_size)
+        shape = len(encoded.states), self.num_layers, self.hidden_size
+        zeros: Tensor = encoded.states.new_zeros(shape, dtype=product_type(encoded.states))
         return (zeros,) * self.state_parts

@@ -8,6 +8,8 @@ from torch.nn.functional import dropout, linear
 from torch.nn.utils.rnn import PackedSequence
 from typing_extensions import override
 
+from attnlab.precision import is_mixed
+
 CPU_HAS_BFLOAT16: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
 """Whether oneDNN has products in bfloat16 for this CPU: it needs AVX-512."""
 
@@ -63,8 +65,7 @@ class _Network(nn.RNNBase):
     def forward(self, input: Any, hx: Any = None) -> Any:
         weight: Any = self.weight_hh_l0
         device = weight.device.type
-        is_mixed = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
-        if not is_mixed or self._can_be_cast(device):
+        if not is_mixed(device) or self._can_be_cast(device):
             return self._run(input, hx)
         with torch.autocast(device, enabled=False):
             dtype = weight.dtype  # float32, unless FSDP has cast the parameters
