@@ -17,7 +17,7 @@ from attnlab.attention.noise import draw_normal
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.training import module
 from attnlab.training.callbacks import LossGuard
-from attnlab.training.process import share_threads
+from attnlab.training.process import is_time_to_ask, share_threads
 from attnlab.training.resumption import GRADIENTS, Resumption
 from commands import TINY
 from composing import settled
@@ -79,6 +79,15 @@ def test_a_loss_that_another_process_finds_to_be_no_number_ends_this_one_too() -
     trainer: Any = SimpleNamespace(strategy=strategy, global_step=7)
     with pytest.raises(FloatingPointError, match="train/loss of another process is not finite at step 7"):
         LossGuard()._refuse("train/loss", torch.tensor(1.0), trainer, Mock(spec=module.SequenceModule))
+
+
+def test_processes_ask_each_other_now_and_then_and_one_alone_after_every_batch() -> None:
+    def asked(world_size: int) -> list[int]:
+        trainers = ((number, SimpleNamespace(world_size=world_size, is_last_batch=number == 44)) for number in range(45))
+        return [number for number, trainer in trainers if is_time_to_ask(trainer, number)]  # type: ignore[arg-type]
+
+    assert asked(2) == [0, 20, 40, 44]
+    assert asked(1) == [*range(45)]
 
 
 def test_processes_that_go_on_draw_numbers_of_their_own(tmp_path: Path) -> None:

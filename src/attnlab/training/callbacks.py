@@ -30,6 +30,7 @@ from attnlab.hints import Range
 from attnlab.terminal import Terminal
 from attnlab.training.finite import describe_origin
 from attnlab.training.module import SequenceModule
+from attnlab.training.process import INTERVAL
 from attnlab.training.sharding import whole_parameters
 
 log = logging.getLogger(__name__)
@@ -195,7 +196,7 @@ class LossGuard(Callback):
         FloatingPointError: it is; the message says which parameters, or which module, are not finite.
     """
 
-    def __init__(self, every: int = 20) -> None:
+    def __init__(self, every: int = INTERVAL) -> None:
         self.every = every
         self._loss = torch.zeros(())
         self._batch: Batch | None = None

@@ -22,6 +22,7 @@ from attnlab.data.replacement import replacement
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.training.callbacks import RunContext
+from attnlab.training.process import is_time_to_ask
 
 LOSS = "val/loss"
 """What decides between equal values of what is monitored."""
@@ -133,7 +134,8 @@ class LastCheckpoint(Checkpoint):
         """Write it, if it is time, but before no validation: one who goes on from there would not make it up."""
         done, every = (batch_idx + 1, trainer.fit_loop.total_batch_idx + 1), trainer.val_check_batch or math.inf
         is_due = trainer.is_last_batch or any(number % every == 0 for number in done)
-        if trainer.strategy.broadcast(time.monotonic() - self._written >= self.seconds and not is_due):
+        is_old = time.monotonic() - self._written >= self.seconds
+        if is_time_to_ask(trainer, batch_idx) and trainer.strategy.broadcast(is_old and not is_due):
             self._write(trainer)
 
     @override

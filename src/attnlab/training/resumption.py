@@ -18,6 +18,7 @@ from lightning.pytorch.utilities.types import STEP_OUTPUT
 from attnlab.attention.noise import NOISE
 from attnlab.data.batches import Batch
 from attnlab.seeding import derive_seed
+from attnlab.training.process import is_time_to_ask
 
 GRADIENTS = "gradients"
 """Of a step of the optimizer that is not complete, in a checkpoint."""
@@ -42,10 +43,10 @@ class Resumption(Callback):
 
     Random numbers of an epoch, those of attentions in a stream of their own, start from (seed, epoch, process); a checkpoint in
     the midst of an epoch holds where they were.
-    Ctrl-C, SIGTERM, or SIGHUP unless it is ignored as under nohup, lets the current batch end, and a validation that has begun,
-    writes a checkpoint and stops; asked twice, the run stops at once. Between two steps of the optimizer a checkpoint holds the
-    gradients of the batches since the last one; of several processes that each have the whole model their mean, which the
-    next step would have come to.
+    Ctrl-C, SIGTERM, or SIGHUP unless it is ignored as under nohup, lets the current batch end, of several processes a few more,
+    and a validation that has begun, writes a checkpoint and stops; asked twice, the run stops at once. Between two steps of the
+    optimizer a checkpoint holds the gradients of the batches since the last one; of several processes that each have the whole
+    model their mean, which the next step would have come to.
 
     Args:
         checkpoint: the file to be written when the run is asked to stop.
@@ -149,7 +150,7 @@ class Resumption(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
     ) -> None:
         """Stop where all processes stand at the same place, if any of them was asked to."""
-        if trainer.world_size > 1:
+        if trainer.world_size > 1 and is_time_to_ask(trainer, batch_idx):
             asked = torch.tensor(float(self.asked), device=pl_module.device)
             if float(trainer.strategy.reduce(asked, reduce_op="sum")):
                 raise SIGTERMException
