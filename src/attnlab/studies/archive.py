@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from attnlab.config import path_part
+from attnlab.data.progress import progress
 from attnlab.data.replacement import replacement
 from attnlab.errors import BusyError, UserError, brief, refusal
 from attnlab.runs.clearing import set_aside
@@ -76,9 +77,14 @@ def pack(study: StudyFolder, target: Path) -> Packed:
                 other.write_plan(plan)
         files = [path for path in copy.path.rglob("*") if path.is_file()]
         try:
-            with replacement(target) as temporary, tarfile.open(temporary, "w:xz") as archive:
+            with (
+                replacement(target) as temporary,
+                tarfile.open(temporary, "w:xz") as archive,
+                progress("packing", len(files)) as advance,
+            ):
                 for path in sorted(files, key=lambda path: (path.name, path)):  # what is alike in all runs stands together
                     archive.add(path, path.relative_to(scratch).as_posix(), filter=_without_origin)
+                    advance(1)
         except OSError as error:
             raise UserError(f"cannot write {target}: {error.strerror}") from error
     return packed
