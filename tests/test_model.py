@@ -79,7 +79,7 @@ def test_compositions_are_many() -> None:
     assert len(compositions()) > 300
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(20)
 @pytest.mark.parametrize("overrides", compositions(), ids=",".join)
 def test_properties(overrides: tuple[str, str]) -> None:
     """Padding and company change nothing, stepping equals the parallel path, states reorder, everything learns.

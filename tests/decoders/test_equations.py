@@ -312,6 +312,7 @@ def test_in_mixed_precision_a_state_has_one_type_at_every_step(initial: str, cel
     assert {part.dtype for part in (*start.hidden, *after.hidden)} == {torch.bfloat16}
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("initial", options("decoder/initial_state"))
 @pytest.mark.parametrize("cell", exhaustive_but(["lstm"], options("decoder/cell")))
 @pytest.mark.parametrize("encoder", options("encoder"))

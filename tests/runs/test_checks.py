@@ -136,6 +136,7 @@ def test_what_a_library_lacks_is_told(
     assert message in line
 
 
+@pytest.mark.exhaustive
 def test_an_accelerator_may_be_left_out_or_be_an_object(cli: Cli) -> None:
     tiny = [setting for setting in TINY if not setting.startswith("trainer.accelerator=")]
     assert cli("train", *tiny, "logger=none", "~trainer.accelerator") == 0

@@ -83,7 +83,7 @@ def test_probes_and_evaluations_are_carried_too(study: Path, cli: Cli) -> None:
     assert run.evaluation_hypotheses_file("wide", "test").read_text() == "ein Satz\n"
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("call", range(1, 14))
 def test_a_stop_while_runs_are_unpacked_loses_none(call: int, study: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli("pack", "small") == 0

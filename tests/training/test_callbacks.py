@@ -166,6 +166,7 @@ def test_of_an_empty_source_no_sample_is_shown(cli: Cli, tmp_path: Path) -> None
     assert sorted(path.name for path in tmp_path.glob("runs/**/heatmaps/*")) == ["val-2.png", "val-3.png"]
 
 
+@pytest.mark.exhaustive
 def test_a_training_that_was_stopped_after_its_last_epoch_draws_the_same_heatmaps(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
