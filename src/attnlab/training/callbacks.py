@@ -288,16 +288,14 @@ class Samples(Callback):
         assert isinstance(pl_module, SequenceModule)
         self.is_stale = False
         with whole_parameters(trainer):
-            if trainer.is_global_zero:
-                self._predict_here(trainer, pl_module)
-
-    def _predict_here(self, trainer: Trainer, pl_module: SequenceModule) -> None:
-        examples = pl_module.data.examples("val")
-        divisions = list(pl_module.task.divisions("val").values()) or [range(len(examples))]
-        lengths = examples.source.lengths  # of an empty source nothing is predicted
-        in_turn = (index for row in zip_longest(*divisions) for index in row if index is not None and lengths[index] > 1)
-        batch = examples[list(islice(in_turn, self.examples))].to(pl_module.device)
-        self.last = pl_module.predictor.search_batch(batch, examples)
+            if not trainer.is_global_zero:
+                return
+            examples = pl_module.data.examples("val")
+            divisions = list(pl_module.task.divisions("val").values()) or [range(len(examples))]
+            lengths = examples.source.lengths  # of an empty source nothing is predicted
+            in_turn = (index for row in zip_longest(*divisions) for index in row if index is not None and lengths[index] > 1)
+            batch = examples[list(islice(in_turn, self.examples))].to(pl_module.device)
+            self.last = pl_module.predictor.search_batch(batch, examples)
         rows = [[trainer.current_epoch, *row] for row in self._rows(pl_module)]
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
