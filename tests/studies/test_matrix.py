@@ -3,6 +3,7 @@
 import csv
 import io
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -190,6 +191,26 @@ def planned(folder: Path, study: str, *overrides: str) -> Plan:
     return plan(folder, "mine", overrides, [CONF], command=["attnlab", "study", "mine"])
 
 
+@pytest.mark.parametrize(
+    ("variant", "claim", "told"),
+    [
+        ("lags-none", "copying-additive > copying-none on test exact", ""),
+        ("lags-none", "lags-additive < lags-none on test mse", ""),
+        ("copying-none", "copying-additive < copying-none on test mse", "no metric 'mse'"),
+    ],
+    ids=["other column", "other variant", "not measured"],
+)
+def test_a_part_of_a_study_keeps_claims_about_the_rest(
+    variant: str, claim: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    columns = "columns: {copying: [task=diagnostics], lags: [task=forecasting]}"
+    variants = "variants: {none: [attention=none], additive: [attention=additive]}"
+    study = planned(tmp_path, f"{columns}, {variants}, claims: ['{claim}']", f"variant={variant}")
+    with pytest.raises(UserError, match=told) if told else nullcontext():
+        check_plan(study)
+
+
 def test_every_variant_is_planned_in_every_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     controls = "controls: {copy: {slow: [attention=dot, optimizer.lr=1e-4]}}"
@@ -229,7 +250,7 @@ def test_every_variant_is_planned_in_every_column(tmp_path: Path, monkeypatch: p
             r"study\.tune\.metric is one task's, .* by the metric that its task monitors",
         ),
         (f"{TASKS}, variants: {{a: []}}, metrics: [loss]", r"study\.metrics .* study\.columns"),
-        (f"{TASKS}, variants: {{a: []}}, claims: [copy-a < text-a on test mse]", "no metric 'mse'"),
+        (f"{TASKS}, variants: {{a: []}}, claims: [copy-a < text-a on test mse]", "are two columns, which are not compared"),
         ("columns: {a: [], a-b: []}, variants: {b-c: [], c: []}", "two variants would have one name"),
         (f"{TASKS}, variants: {{a: []}}, controls: {{copy: {{a: [attention=none]}}}}", "copy: a is a variant of all columns"),
     ],

@@ -94,7 +94,7 @@ def _parse(text: str) -> Claim:
 
 def check_claims(
     claims: Sequence[Claim],
-    metrics: Collection[str],
+    metrics: Collection[str] | None,
     find: Callable[[str], str | None],
     labels: Collection[str],
     columns: Mapping[str, Mapping[str, str]] | None = None,
@@ -103,7 +103,7 @@ def check_claims(
 
     Args:
         claims: of the study.
-        metrics: names of those that are measured.
+        metrics: names of those that are measured; None where each column has its own, of which :func:`check_measures` knows.
         find: finds the label of a variant; None where there is no such variant.
         labels: of all variants; empty where they are not known, or are not all there on purpose.
         columns: of a study of several tasks, the variants of each by their rows.
@@ -113,7 +113,7 @@ def check_claims(
     """
     column = {label: name for name, rows in (columns or {}).items() for label in rows.values()}
     for claim in claims:
-        if claim.metric not in metrics:
+        if metrics is not None and claim.metric not in metrics:
             raise UserError(f"study.claims: {claim.text!r}: no metric {claim.metric!r}: {nearest(claim.metric, metrics)}")
         for label in claim.labels if labels else ():
             if find(label) is None:

@@ -386,11 +386,8 @@ def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
 def _check_claims(planned: Plan, metrics: Iterable[str], labels: Mapping[tuple[str, ...], str]) -> None:
     from attnlab.studies.collection import find_variant
 
-    claims = parse_claims(planned.settings["claims"])
-    if claims and planned.settings["columns"]:
-        first = {run.variant: run for run in reversed(planned.runs)}
-        metrics = {name for run in first.values() for name in planned.config(run)["metrics"]}
-    check_claims(claims, [*metrics], lambda one: find_variant(one, labels), [*labels.values()], planned.settings["columns"])
+    claims, columns = parse_claims(planned.settings["claims"]), planned.settings["columns"]
+    check_claims(claims, None if columns else [*metrics], lambda one: find_variant(one, labels), [*labels.values()], columns)
 
 
 def _labels(planned: Plan) -> dict[tuple[str, ...], str]:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -173,10 +173,18 @@ def _check_claims(plan: Plan, tasks: TaskStore) -> None:
         return
     runs = dict(zip(reversed(plan.labels), reversed(plan.runs), strict=True))
     known = {tuple(variant_overrides(run.overrides)): label for label, run in runs.items()}
+    columns = [rows.values() for rows in (plan.settings["columns"] or {}).values()]
     for claim in claims:
-        label = find_variant(claim.one, known)  # one that was left out on the command line is measured as the first is
-        task = tasks.find(plan.config(runs[label] if label else plan.runs[0]))
-        check_measures(claim, task.measured_tests, task.metrics)
+        label = find_variant(claim.one, known) or _neighbour(claim.one, runs, columns)
+        if label is not None:
+            task = tasks.find(plan.config(runs[label]))
+            check_measures(claim, task.measured_tests, task.metrics)
+
+
+def _neighbour(left_out: str, labels: Iterable[str], columns: Iterable[Collection[str]]) -> str | None:
+    """Return a variant of the same task as one that the command line left out, or None if it left out the whole column."""
+    column = next((column for column in columns if {*column} & {*left_out.split()}), None)
+    return next((label for label in labels if column is None or {*column} & {*label.split()}), None)
 
 
 def _describe(folder: RunFolder, config: Mapping[str, Any], record: RunRecord) -> str:
