@@ -57,6 +57,17 @@ def test_blocks_are_paired_by_their_examples_wherever_these_stand(folder: Path, 
     assert after.difference.interval() == pytest.approx(before.difference.interval())
 
 
+@pytest.mark.parametrize("length", [1, 3, 5])
+def test_windows_of_another_length_are_drawn_in_the_longest_blocks(folder: Path, length: int) -> None:
+    for seed in (1, 2):
+        group(RunFolder(folder / "attention=dot" / f"seed={seed}"), "test", [number // length for number in range(24)])
+    mixed = [repr(contrast(folder, significance)) for significance in ("seeds", "models")]
+    assert "not comparable" not in mixed
+    for run in folder.glob("*/seed=*"):
+        group(RunFolder(run), "test", [number // max(length, 4) for number in range(24)])
+    assert mixed == [repr(contrast(folder, significance)) for significance in ("seeds", "models")]
+
+
 def test_the_same_examples_in_other_blocks_are_no_pairs(folder: Path) -> None:
     for seed in (1, 2):
         group(RunFolder(folder / "attention=dot" / f"seed={seed}"), "test", [number % 6 for number in range(24)])

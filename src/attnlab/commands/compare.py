@@ -17,7 +17,7 @@ from attnlab.errors import UserError
 from attnlab.studies.names import Significance
 
 if TYPE_CHECKING:
-    from attnlab.evaluation.metric import Metric
+    from attnlab.evaluation.metric import Metric, Statistics
     from attnlab.evaluation.significance.difference import Difference
     from attnlab.runs.evaluations import TestedSet
     from attnlab.runs.folder import RunFolder
@@ -137,7 +137,7 @@ def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: P
     from attnlab.evaluation.significance.sample import sample_models
     from attnlab.studies.contrasts import Use, contrast_systems, find_improvement
 
-    rows, sample = _rows(tested), sample_models(metric, [one.of(name) for sets in tested.values() for one in sets])
+    rows, sample = _rows(tested), sample_models(metric, _statistics(tested, name))
     uses = {
         folder: [Use(row, *_identify(one.run)) for row, one in zip(rows[folder], found, strict=True)]
         for folder, found in tested.items()
@@ -170,8 +170,9 @@ def _compare_models(metric: "Metric", name: str, tested: Tested, baseline: Path,
     from attnlab.evaluation.significance.models import Contest, compare_models, estimate_difference
     from attnlab.evaluation.significance.sample import sample_models
 
-    rows, sample = _rows(tested), sample_models(metric, [one.of(name) for sets in tested.values() for one in sets])
-    models = {folder: [one.of(name) for one in found] for folder, found in tested.items()}
+    rows, statistics = _rows(tested), _statistics(tested, name)
+    sample = sample_models(metric, statistics)
+    models = {folder: [statistics[row] for row in own] for folder, own in rows.items()}
     others = [folder for folder in tested if folder != baseline] or [baseline]
     found = compare_models(
         [Contest(metric, models[baseline], {str(folder): models[folder] for folder in others})], samples=samples
@@ -197,6 +198,13 @@ def _rows(tested: Tested) -> dict[Path, list[int]]:
     return {folder: [next(places) for _ in found] for folder, found in tested.items()}
 
 
+def _statistics(tested: Tested, metric: str) -> "list[Statistics]":
+    """Return what each block of examples adds in each run, in the order of :func:`_rows`."""
+    from attnlab.runs.evaluations import sum_alike
+
+    return sum_alike([one for sets in tested.values() for one in sets], metric)
+
+
 def _check_seeds(tested: Tested, baseline: Path) -> None:
     """Refuse variants that have not the same seeds, each of which is compared with its own."""
     own = [one.run.path.name for one in tested[baseline]]
@@ -219,14 +227,7 @@ def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
                     f"{other.run.path} was tested against other references than {first.run.path}: compare one test set, or let "
                     "attnlab report pair the seeds of a study each of which has data of its own"
                 )
-    every = [one for sets in tested.values() for one in sets]
-    check_metric(every, metric)
-    unlike = next((one for one in every if one.of(metric).shape != first.of(metric).shape), None)
-    if unlike is not None:
-        raise UserError(
-            f"{unlike.run.path} and {first.run.path} were tested by versions that draw examples in other ways: evaluate both "
-            "again (attnlab evaluate, and --label here)"
-        )
+    check_metric([one for sets in tested.values() for one in sets], metric)
 
 
 def _show(

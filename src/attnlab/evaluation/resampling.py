@@ -36,6 +36,31 @@ def sum_blocks(statistics: Statistics, blocks: Sequence[int] | NDArray[Any] | No
     return sums
 
 
+def number_blocks(blocks: NDArray[Any]) -> NDArray[np.intp]:
+    """Number the blocks of examples by where they first appear, so that the same blocks have the same numbers."""
+    _, firsts, own = np.unique(blocks, return_index=True, return_inverse=True)
+    ranks: NDArray[np.intp] = np.argsort(np.argsort(firsts))
+    return ranks[own]
+
+
+def common_blocks(systems: Sequence[NDArray[np.intp]]) -> NDArray[np.intp] | None:
+    """Return blocks of the same examples that are large enough for all systems; None where there are none.
+
+    Windows of another length are drawn in longer or shorter blocks: the longest do for all. They are those of one system, such
+    that every block of another is no larger, and lies in one of them or in two that are neighbours.
+
+    Args:
+        systems: the block of each example (examples,) in each of them, by :func:`number_blocks`.
+    """
+    largest = [np.bincount(own).max(initial=0) for own in systems]
+    chosen = systems[int(np.argmax(largest))]
+    for own in systems:
+        within = np.unique(np.stack([own, chosen]), axis=1)[0]
+        if np.bincount(within).max(initial=0) > 2:
+            return None
+    return chosen
+
+
 def bootstrap(statistics: Statistics, samples: int, seed: int) -> NDArray[np.float64]:
     """Sum what as many examples add, drawn with replacement (Koehn 2004).
 

@@ -1,16 +1,16 @@
 """Comparing two variants of a study: over their seeds, or as these trained models."""
 
-import hashlib
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.metric import Metric, Statistics
-from attnlab.evaluation.resampling import sum_blocks
+from attnlab.evaluation.resampling import common_blocks, number_blocks, sum_blocks
 from attnlab.evaluation.significance import improvement, models, seeds
 from attnlab.evaluation.significance.difference import LEVEL, Difference
 from attnlab.evaluation.significance.improvement import Probability
@@ -54,7 +54,7 @@ class Contrast:
     pairs_share: Literal["training", "examples"] | None = None
 
 
-Kind = tuple[str, str, str, int]
+Kind = tuple[str, str, bytes, int]
 
 
 class Measured(NamedTuple):
@@ -87,8 +87,13 @@ class MeasuredVariants:
 
     def __init__(self, study: Study, test: str, name: str) -> None:
         self.metric: Metric = study.known_metrics[name]
-        measured = {label: [_measure(run, test, name) for run in runs] for label, runs in study.done().items()}
-        self.runs = {label: known for label, runs in measured.items() if (known := [run for run in runs if run is not None])}
+        read = {label: [_read(run, test, name) for run in runs] for label, runs in study.done().items()}
+        known = {label: found for label, runs in read.items() if (found := [run for run in runs if run is not None])}
+        partitions: dict[str, list[NDArray[np.intp]]] = {}
+        for one in chain.from_iterable(known.values()):
+            partitions.setdefault(one.digest, []).append(one.blocks)
+        common = {digest: common_blocks(blocks) for digest, blocks in partitions.items()}
+        self.runs = {label: [_measure(one, common[one.digest]) for one in found] for label, found in known.items()}
         self._samples: dict[Kind, tuple[Sample, dict[int, int]]] = {}
 
     def over_seeds(self, one: str, other: str) -> Contrast | str:
@@ -267,7 +272,18 @@ def _scores(pairs: Collection[tuple[Measured, Measured]]) -> tuple[NDArray[np.fl
     return np.array([one.value for one, _ in pairs]), np.array([other.value for _, other in pairs])
 
 
-def _measure(run: Run, test: str, name: str) -> Measured | None:
+class _Read(NamedTuple):
+    """What a run has of each example of a test set: the block of it, and what it adds to a metric."""
+
+    run: Run
+    signature: str
+    digest: str
+    blocks: NDArray[np.intp]
+    statistics: Statistics
+    value: float
+
+
+def _read(run: Run, test: str, name: str) -> _Read | None:
     value, statistics = run.value(test, name), run.statistics(test, name)
     if value is None or statistics is None:
         return None
@@ -275,19 +291,14 @@ def _measure(run: Run, test: str, name: str) -> Measured | None:
     if len(order) != len(statistics):  # whose examples are not known
         return None
     places = list(order)
-    blocks = _number_blocks(run.blocks(test)[places])
-    partition = hashlib.sha256(blocks.tobytes()).hexdigest()
-    kind = (run.result.signature(test, name), digest, partition, statistics.shape[1])
-    return Measured(run, kind, sum_blocks(statistics[places], blocks), value)
+    blocks = number_blocks(run.blocks(test)[places])
+    return _Read(run, run.result.signature(test, name), digest, blocks, statistics[places], value)
 
 
-def _number_blocks(blocks: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Number the blocks of examples by where they first appear, for a run that has the examples in another order may have
-    numbered them otherwise.
-    """
-    _, firsts, own = np.unique(blocks, return_index=True, return_inverse=True)
-    ranks: NDArray[np.intp] = np.argsort(np.argsort(firsts))
-    return ranks[own]
+def _measure(read: _Read, common: NDArray[np.intp] | None) -> Measured:
+    blocks = read.blocks if common is None else common
+    kind = (read.signature, read.digest, blocks.tobytes(), read.statistics.shape[1])
+    return Measured(read.run, kind, sum_blocks(read.statistics, blocks), read.value)
 
 
 CONTRASTS: dict[Significance, Callable[[MeasuredVariants, str, str], Contrast | str]] = {

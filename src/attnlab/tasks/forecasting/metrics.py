@@ -17,7 +17,7 @@ from attnlab.tasks.forecasting.forecaster import Forecast
 class ForecastMetric(Ratio):
     """A mean over all windows, all steps of the horizon and all series, each model being fed its own values.
 
-    Values are comparable where look-back, horizon and series are the same.
+    Values are comparable where horizon and series are the same, and the windows that are forecast.
     """
 
     higher_is_better: bool | None = False
