@@ -46,7 +46,7 @@ def test_intervals_are_as_wide_as_sacrebleus() -> None:
 def test_intervals_of_scores_of_which_some_are_nothing() -> None:
     """Samples without any match, or without any reference, are what sacreBLEU's own mean stumbles over."""
     hypotheses = ["ein Mann", "ein xyz", "qq"]
-    for references in (["ein Mann", "ooo", "ppp"], ["", "", "q"]):
+    for references in (["ein Mann", "ooo", "ppp"], ["", "x", "q"]):
         for measured in measure(METRICS, evidence(hypotheses, references), "evaluation", samples=200)[0].values():
             assert {type(measured.value), type(measured.low), type(measured.high)} == {float}
             assert measured.low <= measured.high  # type: ignore[operator]
@@ -76,6 +76,14 @@ def test_one_example_has_a_value_and_no_interval() -> None:
     )
 
 
+def test_one_example_that_adds_anything_has_no_interval() -> None:
+    statistics = np.zeros((100, 2))
+    statistics[3] = 5, 7
+    assert bootstrap_interval(ExactMatch(), statistics, 50) == (None, None)
+    statistics[4] = 1, 7
+    assert None not in bootstrap_interval(ExactMatch(), statistics, 50)
+
+
 def test_what_has_no_value_has_no_interval() -> None:
     found = evidence(alignments=[({(0, 0)}, Gold(set(), set()))] * 3)
     measured = measure(METRICS, found, "test", samples=10)[0]["aer"]
@@ -89,3 +97,9 @@ def test_quality_by_length_is_that_of_the_examples_in_each_bucket() -> None:
     assert found == [Bucket(1, 5, 2, 50.0), Bucket(6, 10, 1, 100.0), Bucket(61, 70, 1, 100.0)]
     assert LengthBuckets([0]).measure(ExactMatch(), statistics[:1]) == []
     assert math.isnan(LengthBuckets([1]).measure(ExactMatch(), np.zeros((1, 2)))[0].value)
+
+
+def test_an_infinite_example_spoils_its_own_bucket_alone() -> None:
+    short, middle, long = LengthBuckets([2, 8, 20]).measure(Loss(), np.array([[1.0, 1.0], [math.inf, 1.0], [2.0, 1.0]]))
+    assert (short.value, long.value) == (1.0, 2.0)
+    assert not math.isfinite(middle.value)

@@ -102,8 +102,8 @@ def bootstrap_interval(
 ) -> tuple[float | None, float | None]:
     """Return the 95 % confidence interval between percentiles, which never leaves the values that a metric may have.
 
-    It is as wide as sacreBLEU's, which is laid around the mean of the samples. One example varies with no other, and several
-    that have no value, or whose samples have none, do not tell: they have no interval.
+    It is as wide as sacreBLEU's, which is laid around the mean of the samples. Where one example alone adds anything, it varies
+    with no other; several that have no value, or whose samples have none, do not tell: there is no interval.
 
     Args:
         metric: to be estimated.
@@ -111,7 +111,7 @@ def bootstrap_interval(
         samples: of the bootstrap (Koehn 2004).
         seed: of the bootstrap.
     """
-    if len(statistics) < 2 or math.isnan(metric.value(statistics.sum(axis=0))):
+    if np.count_nonzero(statistics.any(axis=1)) < 2 or math.isnan(metric.value(statistics.sum(axis=0))):
         return None, None
     draws = metric.values(bootstrap(statistics, samples, seed))
     draws = np.sort(draws[np.isfinite(draws)])
@@ -132,7 +132,7 @@ class LengthBuckets:
         known, ends = np.asarray(lengths), np.array([*EDGES[1:], 10**9])
         inside = (np.array(EDGES)[:, None] <= known) & (known < ends[:, None])
         some = np.flatnonzero(inside.any(axis=1))
-        self._inside = inside[some].astype(np.float64)
+        self._inside = inside[some]
         highs = np.minimum(ends[some] - 1, known.max(initial=0))
         self._bounds = [(EDGES[place], int(high), int(inside[place].sum())) for place, high in zip(some, highs, strict=True)]
 
@@ -152,6 +152,9 @@ class LengthBuckets:
             metric: to be shown.
             systems: what each example adds in each of them, (examples, k).
         """
-        sums = self._inside @ np.stack(systems)
+        if not self._bounds:
+            return [[] for _ in systems]
+        together = np.stack(systems)
+        sums = np.stack([together[:, inside].sum(axis=1) for inside in self._inside], axis=1)
         values = np.asarray(metric.shown_values(sums.reshape(-1, sums.shape[2]))).reshape(sums.shape[:2])
         return [[Bucket(*bounds, float(one)) for bounds, one in zip(self._bounds, row, strict=True)] for row in values]
