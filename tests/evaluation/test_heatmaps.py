@@ -1,6 +1,15 @@
 import torch
 
 from attnlab.evaluation.heatmaps import heatmap
+from attnlab.evaluation.plots import plot_side_by_side
+
+
+def test_negative_weights_are_seen() -> None:
+    positive, negative = torch.tensor([[0.9, 0.1]]), torch.tensor([[1.1, -0.1]])
+    figure = plot_side_by_side({name: (one, ["a", "b"], ["c"]) for name, one in (("n", negative), ("p", positive))})
+    first, second, scale = figure.axes
+    assert (first.images[0].get_clim(), second.images[0].get_clim()) == ((-1.0, 1.0), (0.0, 1.0))
+    assert scale.get_ylim() == (-1.0, 1.0)
 
 
 def test_tokens_label_the_axes_and_gold_links_are_marked() -> None:

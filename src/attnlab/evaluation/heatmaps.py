@@ -34,7 +34,8 @@ def heatmap(
     """Draw attention weights: a row for each token written, a column for each source token.
 
     Args:
-        weights: (hypothesis length, source length), from 0 to 1.
+        weights: (hypothesis length, source length), from 0 to 1; from -1 in red where any is negative, as of a differential
+            attention.
         source: source tokens, the labels of the columns.
         hypothesis: tokens written, the labels of the rows.
         title: above the picture.
@@ -62,7 +63,9 @@ def draw(
 ) -> AxesImage:
     """Draw one heatmap into axes; see :func:`heatmap`."""
     rows, columns = len(hypothesis), len(source)
-    image = axes.imshow(np.asarray(weights.float())[:rows, :columns], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    shown = np.asarray(weights.float())[:rows, :columns]
+    colours, lowest = ("RdBu", -1.0) if (shown < 0).any() else ("Blues", 0.0)
+    image = axes.imshow(shown, cmap=colours, vmin=lowest, vmax=1.0, aspect="auto")
     # A token with two dollar signs is no formula, and a control character in it is none that an SVG may hold.
     axes.set_xticks(range(columns), map(printable, source), rotation=90, parse_math=False)
     axes.set_yticks(range(rows), map(printable, hypothesis), parse_math=False)

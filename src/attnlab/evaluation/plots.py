@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 
 from attnlab.errors import UserError
@@ -170,10 +171,12 @@ def plot_side_by_side(
     height = 2.0 + 0.27 * max(rows, LEAST_ROWS) + max(label_height(source) for _, source, _ in maps.values())
     figure = Figure(figsize=(width, height), layout="constrained")
     panels = figure.subplots(1, len(maps), squeeze=False)[0]
+    images: list[AxesImage] = []
     for axes, (name, (weights, source, hypothesis)) in zip(panels, maps.items(), strict=True):
-        image = draw(axes, weights, source, hypothesis, gold=gold)
+        images.append(draw(axes, weights, source, hypothesis, gold=gold))
         axes.set_title(name, fontsize="medium", parse_math=False)
-    figure.colorbar(image, ax=list(panels), label="attention weight", shrink=0.8)
+    widest = min(images, key=lambda image: image.get_clim()[0])  # of weights some of which are negative, if there are any
+    figure.colorbar(widest, ax=list(panels), label="attention weight", shrink=0.8)
     if title:
         figure.suptitle(title, parse_math=False)
     return figure

@@ -197,7 +197,7 @@ function picture(weights, columns) {
   const canvas = make("canvas", { width: columns, height: weights.length });
   const context = canvas.getContext("2d");
   weights.forEach((row, y) => row.slice(0, columns).forEach((weight, x) => {
-    context.fillStyle = `rgba(${token("--cell")}, ${Math.min(1, Math.max(0, weight))})`;
+    context.fillStyle = `rgba(${token(weight < 0 ? "--below" : "--cell")}, ${Math.min(1, Math.abs(weight))})`;
     context.fillRect(x, y, 1, 1);
   }));
   return canvas.toDataURL();
@@ -239,6 +239,8 @@ function drawMaps() {
   const place = document.getElementById("choose-example")?.value ?? 0;
   const maps = examples[place]?.maps ?? [];
   document.querySelector(".maps")?.replaceChildren(...maps.filter(({ variant }) => !hidden.has(variant)).map(drawMap));
+  const below = document.querySelector(".scale .below");
+  if (below) below.hidden = !maps.some(({ weights }) => weights.some((row) => row.some((weight) => weight < 0)));
   if (maps.length) drawKey(document.getElementById("attention"), maps, false);
 }
 
