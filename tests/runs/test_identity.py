@@ -122,9 +122,9 @@ def test_of_these_rooms_all_else_counts() -> None:
     }
     idle = modules - {name.removeprefix("attnlab.") for name in identity.run_modules()}
     assert {name for name in idle if not name.startswith("evaluation.significance")} == {
-        *("attention.interventions", "attention.trial", "evaluation.heatmaps", "evaluation.plots"),
+        *("attention.interventions", "attention.trial", "evaluation.fonts", "evaluation.heatmaps", "evaluation.plots"),
         *(f"{room}.validation" for room in ("attention", "encoders", "decoders", "heads")),
-        *("data.replacement", "training.loggers", "training.placement"),
+        *("data.progress", "data.replacement", "training.loggers", "training.placement"),
     }
 
 

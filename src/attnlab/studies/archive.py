@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from filelock import FileLock
+
 from attnlab.config import path_part
 from attnlab.data.progress import progress
 from attnlab.data.replacement import replacement
@@ -179,7 +181,8 @@ def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list
         except BusyError:
             is_new = False
         (added if is_new else known).append(own)
-    plan = found.read_plan()
-    if plan and not study.plan_file.exists():
-        study.write_plan(plan)
+    with FileLock(study.lock_file):  # a sweep may be planning just now
+        plan = found.read_plan()
+        if plan and not study.plan_file.exists():
+            study.write_plan(plan)
     return added, known

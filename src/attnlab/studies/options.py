@@ -19,7 +19,7 @@ ROOT = "study_with_variants"
 
 
 def write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Place], folder: Path) -> None:
-    """Write each variant of a study as an option.
+    """Write each variant of a study as an option; those of an earlier plan stay, which a sweep may still be composing from.
 
     Args:
         variants: overrides by name.
@@ -29,7 +29,6 @@ def write_variants(variants: Mapping[str, Sequence[str]], places: Sequence[Place
     Raises:
         UserError: what no variant can hold.
     """
-    _remove_others(variants, folder)
     for name, overrides in variants.items():
         choices: list[Any] = []
         keys: dict[str, Any] = {}
@@ -71,7 +70,6 @@ def write_trials(trials: Sequence[Mapping[str, Any]], folder: Path) -> None:
         folder: of the group.
     """
     names = name_trials(len(trials))
-    _remove_others(names, folder)
     for name, values in zip(names, trials, strict=True):
         keys: dict[str, Any] = {"test": False}
         for key, value in values.items():
@@ -94,15 +92,8 @@ def find_trial(overrides: Iterable[str]) -> int | None:
     return next((int(found[1]) for found in map(TRIAL.match, overrides) if found), None)
 
 
-def _remove_others(names: Iterable[str], folder: Path) -> None:
-    kept = {*names}
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.yaml"):  # of a variant that the study no longer has
-        if path.stem not in kept:
-            path.unlink()
-
-
 def _write(path: Path, content: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, f"# @package _global_\n{yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True)}")
 
 
