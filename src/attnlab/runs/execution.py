@@ -188,7 +188,7 @@ def _train_and_test(config: Mapping[str, Any], record: RunRecord, module: Sequen
             module = _bring_together(config, module, checkpoint or folder.last_checkpoint)
         if not config["trainer"].get("placement"):  # the parts of such a model may have no place on one device
             module.to(trainer.strategy.root_device)  # Lightning has brought it to the CPU
-        tests = _evaluate(module, folder, write=trainer.is_global_zero)
+        tests = _evaluate(module, folder) if trainer.is_global_zero else {}
         module.cpu()
         if trainer.is_global_zero:
             write_weights(folder.weights_file, module.model)
@@ -324,21 +324,20 @@ def _locate(checkpoint: Path, folder: RunFolder) -> str:
     return str(path.relative_to(own) if path.is_relative_to(own) else path)
 
 
-def _evaluate(module: SequenceModule, folder: RunFolder, *, write: bool) -> dict[str, TestEvaluation]:
-    """Measure every test set and, in the first of several processes, write down what was found."""
+def _evaluate(module: SequenceModule, folder: RunFolder) -> dict[str, TestEvaluation]:
+    """Measure every test set and write down what was found: a deed of the first of several processes, which has all results."""
     task, predictor = module.task, module.predictor
     module.eval()
     attends = bool(module.model.decoder.attention.context_size)
-    shifts = choose_shifts(predictor) if attends and write and task.test_names else {}
+    shifts = choose_shifts(predictor) if attends and task.test_names else {}
     tests = {}
     measured = {name: own for test, results in module.results.items() for name, own in divide(task, test, results).items()}
     for name, results in measured.items():
         examples = task.examples(name)
         shift = shifts.get(REPORTED)
         tests[name] = evaluate(task, examples, results, occasion="test", shift=shift)
-        if write:
-            write_test(folder, name, examples, tests[name])
-    if write and attends and task.test_names:
+        write_test(folder, name, examples, tests[name])
+    if attends and task.test_names:
         folder.write_attention(map_attention(predictor, task.test_names[0]))
     return tests
 

@@ -187,6 +187,16 @@ def test_what_is_forced_is_minus_the_loss_of_each_step() -> None:
     torch.testing.assert_close(torch.tensor(forced), expected)
 
 
+def test_what_one_process_sends_to_others_holds_no_batch() -> None:
+    task, forecaster = made("data.train_size=20", "data.val_size=3", "data.test_size=3")
+    examples = task.examples("test")
+    batch = examples[[0, 1, 2]]
+    forced = forecaster.force_batch(batch, examples, heads=True)
+    parts = [part for one in forced for part in one.heads.values()]
+    for weights in [one.weights for one in [*forecasts(task, forecaster), *forced]] + parts:
+        assert weights.untyped_storage().nbytes() == weights.numel() * weights.element_size()
+
+
 def test_models_that_forecast_in_other_ways_make_no_ensemble() -> None:
     small = ["data.train_size=20", "data.val_size=3", "data.test_size=3"]
     (task, one), (_, other) = made(*small), made(*small, "head/criterion=quantiles")

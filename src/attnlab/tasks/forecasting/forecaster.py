@@ -95,7 +95,7 @@ class Forecaster(Predictor):
                 write_values(point[row]),
                 examples.target_tokens(index),
                 examples.source_tokens(index),
-                weights[row],
+                weights[row].clone(),  # no view, with which a process would send the whole batch to the others
                 0.0,
                 0.0,
                 point[row],
@@ -127,9 +127,9 @@ class Forecaster(Predictor):
                 examples.target_tokens(index),
                 (-losses[row]).tolist(),
                 [False] * losses.shape[1],
-                weights[row],
+                weights[row].clone(),
                 examples.source_tokens(index),
-                {name: part[row] for name, part in by_head.items()},
+                {name: part[row].clone() for name, part in by_head.items()},
                 sums_to_one=self.sums_to_one,
                 attends=self.attends,
             )
