@@ -50,6 +50,6 @@ def command(runs: tuple[Path, ...], source: Path | None, output: Path | None, ch
         writer.writerow([*([] if table.times is None else [table.clock]), *columns])
         for step in range(window.horizon):
             time = [] if table.times is None else [str(table.times[window.look_back + step].replace(tzinfo=table.offset))]
-            numbers = [f"{own[step, place]:.6g}" for place in range(len(names)) for own in by_level]
+            numbers = [f"{own[step, place]:.8g}" for place in range(len(names)) for own in by_level]
             writer.writerow([*time, *numbers])
     return 0

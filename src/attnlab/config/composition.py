@@ -30,8 +30,8 @@ from yaml import MarkedYAMLError
 from attnlab.config.reading import keep_files
 from attnlab.config.variants import path_part, variant_name, without_keys
 from attnlab.errors import UserError, brief, nearest, unknown_key
+from attnlab.source import PACKAGE
 
-PACKAGE = Path(__file__).resolve().parents[1]
 CONF = next(path for path in (PACKAGE / "conf", PACKAGE.parents[1] / "conf") if path.is_dir())
 """The config groups: inside the package when installed from a wheel, beside ``src`` in a checkout."""
 EXPERIMENTS = (Path("experiments"), CONF.with_name("experiments"))

@@ -25,6 +25,8 @@ PERCENT = (0.0, 100.0)
 NOT_NEGATIVE = (0.0, math.inf)
 """Limits of a share in percent, and of what has none above."""
 
+VALIDATION_LOSS = "val/loss"
+"""What decides between equal values of what is monitored."""
 OCCASIONS: tuple[Occasion, ...] = ("epoch", "test", "evaluation")
 """Each measures what those before it measure, and more."""
 

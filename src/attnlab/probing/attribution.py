@@ -124,7 +124,7 @@ def add_correlations(tally: Tally, model: Seq2Seq, batch: Batch) -> None:
         own = {name: found[row, :target_len, : length - 1] for name, found in importances.items()}
         if not model.target_frontend.reads_source:
             own["leave-one-out"] = _leave_one_out(model, batch, row)
-        arrays = {name: found.double().cpu().numpy() for name, found in own.items()}
+        arrays = {name: found.cpu().double().numpy() for name, found in own.items()}
         for pair in PAIRS:
             if all(name in arrays for name in pair):
                 one, other = (arrays[name] for name in pair)

@@ -22,10 +22,10 @@ def label_log_probabilities(forced: Forced, batch: Batch) -> Tensor:
 
 def sum_by_example(values: Tensor, batch: Batch) -> NDArray[np.float64]:
     """Return (batch, 2): the sum over the real labels of each example of values (labels,), and their number."""
-    real = batch.labels != PAD
+    real = batch.labels.cpu() != PAD
     rows = real.nonzero()[:, 0]
-    sums = torch.zeros(len(real), dtype=torch.float64, device=values.device).index_add_(0, rows, values.double())
-    return torch.stack([sums, real.sum(dim=1).double()], dim=1).cpu().numpy()
+    sums = torch.zeros(len(real), dtype=torch.float64).index_add_(0, rows, values.cpu().double())
+    return torch.stack([sums, real.sum(dim=1).double()], dim=1).numpy()
 
 
 def draw_examples(examples: Examples, count: int, seed: int) -> list[int]:

@@ -57,8 +57,8 @@ def add_interventions(tally: Tally, model: Seq2Seq, batch: Batch, seeds: Sequenc
     labels = batch.labels[batch.labels != PAD]
     for name, interventions in conditions.items():
         found = [force_with(model, batch, one) if one.reads else own for one in interventions]
-        log_probabilities = torch.stack([label_log_probabilities(one, batch).double() for one in found]).mean(dim=0)
-        right = torch.stack([(one.log_probabilities.argmax(-1) == labels).double() for one in found]).mean(dim=0)
+        log_probabilities = torch.stack([label_log_probabilities(one, batch).cpu().double() for one in found]).mean(dim=0)
+        right = torch.stack([(one.log_probabilities.argmax(-1) == labels).cpu().double() for one in found]).mean(dim=0)
         subject = f"{name} weights"
         tally.add(f"{name}_loss", subject, LOSS, sum_by_example(-log_probabilities, batch))
         tally.add(f"{name}_accuracy", subject, ACCURACY, sum_by_example(right, batch))

@@ -36,7 +36,7 @@ class RunLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether a process works on the run."""
+        """Whether a process works on the run. One of another host is known by its clock, which is taken to agree with ours."""
         try:
             with self.path.open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that those who look do not see each other

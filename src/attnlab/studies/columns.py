@@ -10,7 +10,6 @@ from attnlab.studies.names import nearest_variant
 
 NAME = re.compile(r"(?!(?:true|false|null|nan|inf)$)[A-Za-z][\w.+-]{0,99}", re.ASCII | re.IGNORECASE)
 """What Hydra takes for the name of an option, and every file system for that of a folder."""
-Overrides = Mapping[str, list[str]]
 
 
 def check_variants(node: object, key: str) -> dict[str, list[str]]:

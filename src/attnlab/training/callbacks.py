@@ -25,6 +25,7 @@ from attnlab.data.batches import Batch
 from attnlab.data.replacement import write_atomically
 from attnlab.evaluation.evidence import EXAMPLE, Prediction
 from attnlab.evaluation.heatmaps import heatmap
+from attnlab.evaluation.metric import VALIDATION_LOSS
 from attnlab.evaluation.plots import save
 from attnlab.hints import Range
 from attnlab.terminal import Terminal
@@ -217,7 +218,7 @@ class LossGuard(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look at the metrics of the validation set."""
         for name, value in trainer.callback_metrics.items():
-            if name == "val/loss" or (name.startswith("val/") and bool(value.isinf())):
+            if name == VALIDATION_LOSS or (name.startswith("val/") and bool(value.isinf())):
                 self._refuse(name, value, trainer, pl_module)
 
     def _refuse(self, name: str, value: torch.Tensor, trainer: Trainer, module: LightningModule) -> None:

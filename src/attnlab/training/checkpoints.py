@@ -20,12 +20,10 @@ from typing_extensions import override
 from attnlab.data.batches import Batch
 from attnlab.data.replacement import replacement
 from attnlab.errors import UserError
+from attnlab.evaluation.metric import VALIDATION_LOSS
 from attnlab.hints import Range
 from attnlab.training.callbacks import RunContext
 from attnlab.training.process import is_time_to_ask
-
-LOSS = "val/loss"
-"""What decides between equal values of what is monitored."""
 
 
 class BestCheckpoint(ModelCheckpoint):
@@ -211,4 +209,4 @@ def is_whole(path: Path) -> bool:
 
 
 def _loss(metrics: Mapping[str, Tensor]) -> float:
-    return float(metrics.get(LOSS, float("inf")))
+    return float(metrics.get(VALIDATION_LOSS, float("inf")))

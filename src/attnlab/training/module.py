@@ -357,4 +357,4 @@ def _gather(own: Shared) -> list[Shared]:
 
 def _total(rows: Tensor | list[Tensor]) -> Any:
     together = rows if isinstance(rows, Tensor) else torch.cat(rows)
-    return together.double().sum(0).cpu().numpy()
+    return together.cpu().double().sum(0).numpy()  # not every device has double precision

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from attnlab.errors import UserError
+from attnlab.evaluation.metric import VALIDATION_LOSS
 from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study, check_files, collect
 from attnlab.studies.folder import StudyFolder
@@ -226,7 +227,7 @@ def _score(study: Study, run: Run, name: str) -> float | None:
     sign = -1.0 if chooser.higher_is_better else 1.0
 
     def rank(line: Mapping[str, float]) -> tuple[float, float]:  # as BestCheckpoint does, the loss deciding between equal ones
-        return sign * line[monitor] if math.isfinite(line[monitor]) else math.inf, line.get("val/loss", math.inf)
+        return sign * line[monitor] if math.isfinite(line[monitor]) else math.inf, line.get(VALIDATION_LOSS, math.inf)
 
     return min(lines, key=rank)[wanted]
 

@@ -178,6 +178,7 @@ def enclose(ids: NDArray[np.int32], lengths: NDArray[np.int64], *, starts: bool)
     Args:
         ids: one sequence after another.
         lengths: of each.
+        starts: whether the start symbol stands before each.
 
     Returns:
         The longer sequences, and their lengths.
