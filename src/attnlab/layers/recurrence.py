@@ -94,7 +94,8 @@ class Recurrence(nn.Module, ABC):
         parts = tuple(part.transpose(0, 1).contiguous() for part in state)
         outputs, final = self.network(inputs, parts if self.state_parts > 1 else parts[0])
         final = final if isinstance(final, tuple) else (final,)
-        return outputs, tuple(part.transpose(0, 1) for part in final)
+        # A network that mixed precision leaves in float32 takes a state of half precision, and shall not return another type.
+        return outputs, tuple(part.transpose(0, 1).to(before.dtype) for part, before in zip(final, state, strict=True))
 
     def stepper(self, inputs: Tensor) -> Stepper:
         """Prepare to step over inputs (batch, target_len, input_size).
