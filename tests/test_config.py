@@ -131,7 +131,8 @@ def test_what_is_wrong_with_a_class_of_the_users_own_is_told_in_one_line_with_it
     with pytest.raises(UserError, match=r"^score: AttributeError: cannot assign .* \(test_config.py, line \d+\)$"):
         build(node("forgetful"), "score")(3)
     with pytest.raises(
-        UserError, match="missing 1 required positional argument: 'size': add _partial_: true beside its _target_"
+        UserError,
+        match="missing 1 required positional argument: 'size': give it a value, or add _partial_: true beside",
     ):
         build(node("forgetful", partial=False), "score")
 

@@ -160,6 +160,7 @@ def test_a_claim_is_about_one_column(tmp_path: Path) -> None:
         (["threads=1"], "study.baseline: no variant 'additve': did you mean 'additive'?"),
         (["threads=1", "study.baseline=additive", "study.claims=['dto > additive on test bleu']"], "no variant 'dto'"),
         (["attention=dot"], "study.baseline: no variant 'additve'"),
+        (["attention=dto,additive"], "no option 'dto' of attention: did you mean 'dot'?"),
         (["attention=dot", "study.baseline=additive"], ""),
         (["study.baseline=0.5"], "study.baseline: no variant 0.5: the variants are additive, dot"),
         (["study.baseline=true"], "study.baseline: no variant True: the variants are additive, dot"),

@@ -11,7 +11,10 @@ from attnlab.studies.claims import UNDECIDED
 from attnlab.studies.collection import collect
 from attnlab.studies.launch import describe_progress
 from attnlab.studies.report import report
+from commands import Cli, cli
 from studies.folders import write_study
+
+__all__ = ["cli"]
 
 
 @pytest.mark.few(2)
@@ -56,6 +59,16 @@ def test_a_run_with_a_file_that_it_did_not_write_is_damaged(name: str, tmp_path:
     _, comparison = report(folder)
     assert comparison is not None
     assert comparison.pending == [f"damaged: attention=dot/seed=1 ({path} is not what the run wrote: start the run again)"]
+
+
+def test_a_study_whose_runs_are_all_damaged_says_what_of_them_is(
+    tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_study(tmp_path / "runs" / "spoilt", seeds=(1,), states={})
+    for path in folder.glob("*/seed=*/result.json"):
+        path.write_text("{")
+    assert cli("report", "spoilt") == 0
+    assert capsys.readouterr().err.count("result.json is damaged") == len(list(folder.glob("*/seed=*")))
 
 
 def test_a_damaged_run_is_not_to_come(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_loss_begins_after_its_share_of_the_training_and_grows(cli: Cli, tmp_p
     stop = "{_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss, divergence_threshold: 0.0}"
     assert cli("train", *budget, *loss, "name=never", f"+callbacks.stop={stop}") == 0
     (log,) = tmp_path.glob("runs/never/*/*/run.log")
-    assert "the auxiliary loss coverage begins after 0.5 of " in log.read_text()
+    assert "the auxiliary loss coverage begins after a share of 0.5 of " in log.read_text()
 
 
 @pytest.mark.few(2)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionOutput, Memory, Part, Query
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 GROUPS = ("keys", "window", "normalizer", "history")
 """The parts, but for the score, which is tried by itself."""
-PartKind = TypeVar("PartKind", bound=Part)
+PartKind = TypeVar("PartKind", bound=nn.Module)
 QUERIES, POSITIONS = 3, 4
 
 
@@ -36,7 +36,8 @@ def as_part(made: PartKind, kind: type) -> PartKind:
         UserError: it is not.
     """
     if not isinstance(made, kind):
-        raise UserError(f"{type(made).__name__} is no {kind.__name__.lower()}: let its class inherit from {kind.__name__}")
+        name = kind.__name__.removesuffix("Mechanism").lower()
+        raise UserError(f"{type(made).__name__} is no {name}: let its class inherit from {kind.__name__}")
     if "_modules" not in vars(made):
         raise UserError(f"{type(made).__name__} is not prepared: call super().__init__ with its sizes first in its own")
     return made

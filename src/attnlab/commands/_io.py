@@ -1,5 +1,6 @@
 """Lines of text in and out: files and standard streams, whatever a terminal or a file system is set to."""
 
+import gzip
 import io
 import os
 import sys
@@ -69,7 +70,7 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[str]]:
-    """Open a file to write to, or standard output where there is none, in UTF-8.
+    """Open a file to write to, compressed where its name ends in .gz, or standard output where there is none, in UTF-8.
 
     Raises:
         UserError: it cannot be written to.
@@ -82,7 +83,7 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
         yield sys.stdout
         return
     try:
-        with path.open("w", encoding="utf-8") as file:
+        with gzip.open(path, "wt", encoding="utf-8") if path.suffix == ".gz" else path.open("w", encoding="utf-8") as file:
             yield file
     except OSError as error:
         raise UserError(f"--output {path}: {error.strerror}") from error

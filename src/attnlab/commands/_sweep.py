@@ -165,6 +165,9 @@ def show_results(results: "Results") -> None:
         untested = results.study.count("done")
         told = f"{untested} runs are trained and none is tested (test=false)" if untested else "no run is finished"
         console.print(f"{told}; what there is: {results.page}", soft_wrap=True, highlight=False)
+        for run in results.study.runs:
+            if run.state == "damaged":
+                print(f"attnlab: {run.folder.path}: {run.damage}", file=sys.stderr)
         return
     console.print(comparison.rich(console.width))
     table = results.study.folder.table_file("md").name

@@ -82,7 +82,8 @@ def build(node: Any, path: str, kind: type = object) -> Any:
                 raise cause from None
             told = " ".join(str(cause or error).split())
             lacks = "positional argument" in told and "missing" in told
-            raise UserError(f"{told}{': add _partial_: true beside its _target_' if lacks else ''}") from error
+            remedy = ": give it a value, or add _partial_: true beside its _target_ if it follows from other parts"
+            raise UserError(f"{told}{remedy if lacks else ''}") from error
     validate_kind(made, path, kind)
     return made
 

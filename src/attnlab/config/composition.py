@@ -364,6 +364,8 @@ def _one_line(error: BaseException) -> str:
         elif reason.startswith("LexerNoViableAltException"):
             reason = "a sign that needs quotation marks around it"
         return f"{error.override!r} is no KEY=VALUE that Hydra reads: {reason}"
+    if again := re.match(r"Multiple values for (\S+?)\. ", told):
+        return f"{again[1]} has an option already, which is replaced without the +: {again[1]}=OPTION"
     if several := re.match(r"Ambiguous value for argument '(.+?)'", told):
         return f"{several[1]} has several values: add -m to train with each of them"
     if twice := re.match(r"(\S+) appears more than once in the final defaults list", told):

@@ -4,14 +4,20 @@ import inspect
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
+from torch import nn
 
+from attnlab.attention.mechanism import AttentionMechanism
+from attnlab.attention.validation import as_part
 from attnlab.config import Factory, build, component_errors, library_errors, validate_kind
 from attnlab.data.batches import memory_errors
+from attnlab.decoders.decoder import Decoder
+from attnlab.encoders.encoder import Encoder
 from attnlab.errors import UserError
+from attnlab.heads.head import Head
 from attnlab.model import Seq2Seq
 from attnlab.search import Search
 from attnlab.tasks.task import Task
@@ -22,6 +28,8 @@ from attnlab.training.objective import Objective
 
 log = logging.getLogger(__name__)
 
+PARTS: dict[str, type[nn.Module]] = {"encoder": Encoder, "attention": AttentionMechanism, "decoder": Decoder, "head": Head}
+"""The parts of a model, which are configured one by one."""
 SAMPLE = 64
 """Examples by which it is told whether targets have several tokens."""
 
@@ -82,11 +90,22 @@ def build_model(config: Mapping[str, Any], task: Task) -> Seq2Seq:
     Raises:
         UserError: components that do not go together, or more parameters than there is memory for.
     """
-    parts = {part: build(config[part], part) for part in ("encoder", "attention", "decoder", "head")}
+    parts = {part: _checked(build(config[part], part), part, kind) for part, kind in PARTS.items()}
     make = build(config["model"], "model")
     with memory_errors(lambda: "the parameters of this model", "lower the sizes of its parts"):
         model: Seq2Seq = make(task.source_frontend, task.target_frontend, task.targets, config["seed"], **parts)
     return model
+
+
+def _checked(make: Callable[..., Any], path: str, kind: type[nn.Module]) -> Callable[..., Any]:
+    """Return a factory that refuses what it made if that is of another class."""
+
+    def made(*args: Any, **keywords: Any) -> Any:
+        part = make(*args, **keywords)
+        with component_errors(path):
+            return as_part(part, kind)
+
+    return made
 
 
 def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> SequenceModule:

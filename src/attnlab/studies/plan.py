@@ -400,6 +400,6 @@ def _check_baseline(planned: Plan, labels: Mapping[tuple[str, ...], str]) -> Non
 
     baseline = planned.settings["baseline"]
     if planned.settings["columns"] is None and baseline is not None and labels and find_variant(baseline, labels) is None:
-        for run in planned.runs[:1]:
-            planned.config(run)  # an axis that is no key makes other labels, and is told so
+        for run in {run.variant: run for run in planned.runs}.values():
+            planned.config(run)  # an axis that is no key, or a misspelt option of one, makes other labels, and is told so
         raise UserError(f"study.baseline: no variant {baseline!r}: {nearest_variant(baseline, labels.values())}")

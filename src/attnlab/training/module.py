@@ -150,7 +150,8 @@ class SequenceModule(LightningModule):
         for name, loss in self.objective.auxiliary.items():
             if self.global_step - 1 < loss.start * self.total_steps:
                 log.warning(
-                    "the auxiliary loss %s begins after %g of %d steps, and the training ended after %d: it never counted",
+                    "the auxiliary loss %s begins after a share of %g of %d steps, and the training ended after %d: it "
+                    "never counted",
                     name,
                     loss.start,
                     self.total_steps,
