@@ -93,8 +93,8 @@ class Translation(Task):
         self.target_language = None if self.is_multilingual else data.languages[1]
         self.test_names = data.test_names
         self.tokenizers = tuple(map(tokenizer, data.languages))
-        if other := next((one for one in self.tokenizers if not isinstance(one, Tokenizer)), None):
-            raise UserError(f"{type(other).__name__} is no tokenizer: let its class inherit from Tokenizer")
+        if others := [one for one in self.tokenizers if not isinstance(one, Tokenizer)]:
+            raise UserError(f"{type(others[0]).__name__} is no tokenizer: let its class inherit from Tokenizer")
         self.vocabulary_options = vocabulary
         self.cache_dir = cache_folder(cache_dir)
         self.replace_unknown = replace_unknown
