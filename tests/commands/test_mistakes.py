@@ -198,6 +198,8 @@ MISTAKES = {
     ),
     "another encoder": (["encoder._target_=torch.nn.Identity"], "encoder: Identity is no encoder: let its class inherit from"),
     "another attention": (["attention._target_=torch.nn.Identity"], "attention: Identity is no attention: let its class"),
+    "key of another class": (["encoder._target_=torch.nn.LSTM"], "encoder: LSTM takes no network: leave it out, or name"),
+    "partial": (["attention.score._partial_=maybe"], "attention.score._partial_ is true or false, not 'maybe'"),
     "another tokenizer": (["tokenizer._target_=torch.nn.Identity"], "Identity is no tokenizer: let its class inherit from"),
     "added option": (["+attention=dot"], "attention has an option already, which is replaced without the +: attention=OPTION"),
     "batch": (["batches.size=0"], "batches.size must be 1 or more"),

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +56,11 @@ class Factory:
                 raise
             except Exception as error:
                 if not is_users_own(self.func):
-                    raise
+                    unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+                    if not unknown or self.func.__module__.startswith("attnlab."):
+                        raise
+                    told = f"{self.func.__name__} takes no {unknown[1]}: leave it out, or name another class"
+                    raise UserError(told) from error
                 raise UserError(locate(error, self.func)) from error
 
 
@@ -71,6 +75,7 @@ def build(node: Any, path: str, kind: type = object) -> Any:
     Raises:
         UserError: whatever a component refuses, in its own words after the path of its node, or an object of another class.
     """
+    _check_partial(node, path)
     try:
         made = _with_path(instantiate(node, _convert_="object"), path)
     except InstantiationException as error:
@@ -86,6 +91,14 @@ def build(node: Any, path: str, kind: type = object) -> Any:
             raise UserError(f"{told}{remedy if lacks else ''}") from error
     validate_kind(made, path, kind)
     return made
+
+
+def _check_partial(node: Any, path: str) -> None:
+    if isinstance(node, Mapping):
+        if not isinstance(node.get("_partial_", False), bool):
+            raise ComponentError(f"{path}._partial_ is true or false, not {node['_partial_']!r}")
+        for key, item in node.items():
+            _check_partial(item, f"{path}.{key}")
 
 
 def validate_kind(made: Any, path: str, kind: type) -> None:
