@@ -66,6 +66,7 @@ def test_the_card_says_what_the_result_says(runs: dict[str, Path], tmp_path: Pat
         assert one["dataset"]["args"]["fingerprint"] == result["data"]
         told = result["tests"][one["dataset"]["split"]]["metrics"]
         assert {"bleu", "loss"} <= {figure["type"] for figure in one["metrics"]}
+        assert {"bleu", "loss"} <= {figure["type"] for figure in one["metrics"] if "low" in figure["args"]}
         for figure in one["metrics"]:
             assert figure["value"] == told[figure["type"]]["value"]
             assert figure["args"].get("signature", "") == told[figure["type"]]["signature"]
