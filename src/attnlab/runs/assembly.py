@@ -5,6 +5,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -90,22 +91,18 @@ def build_model(config: Mapping[str, Any], task: Task) -> Seq2Seq:
     Raises:
         UserError: components that do not go together, or more parameters than there is memory for.
     """
-    parts = {part: _checked(build(config[part], part), part, kind) for part, kind in PARTS.items()}
+    parts = {part: partial(_make_part, build(config[part], part), part, kind) for part, kind in PARTS.items()}
     make = build(config["model"], "model")
     with memory_errors(lambda: "the parameters of this model", "lower the sizes of its parts"):
         model: Seq2Seq = make(task.source_frontend, task.target_frontend, task.targets, config["seed"], **parts)
     return model
 
 
-def _checked(make: Callable[..., Any], path: str, kind: type[nn.Module]) -> Callable[..., Any]:
-    """Return a factory that refuses what it made if that is of another class."""
-
-    def made(*args: Any, **keywords: Any) -> Any:
-        part = make(*args, **keywords)
-        with component_errors(path):
-            return as_part(part, kind)
-
-    return made
+def _make_part(make: Callable[..., nn.Module], path: str, kind: type[nn.Module], *args: Any, **keywords: Any) -> nn.Module:
+    """Make a part of the model, and refuse what is of another class."""
+    part = make(*args, **keywords)
+    with component_errors(path):
+        return as_part(part, kind)
 
 
 def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> SequenceModule:
