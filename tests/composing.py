@@ -17,7 +17,7 @@ from conftest import CONF, options
 
 VOCABULARY = 11
 PADDING, UNKNOWN, START, END = range(4)
-WORDS = TargetSpace(VOCABULARY, PADDING, UNKNOWN, END)
+WORDS = TargetSpace(VOCABULARY, PADDING, UNKNOWN, END, tells_language=True)  # so that any attention may ask for it
 RESERVED = TargetSpace(END + 1, PADDING, UNKNOWN, END)
 """What may be written where the rest are positions of the source."""
 NUMBERS = TargetSpace(END + 1, PADDING, UNKNOWN, END, numbers=VOCABULARY)

@@ -122,7 +122,13 @@ class Seq2Seq(nn.Module):
             )
 
     def _check_language(self) -> None:
-        if self.source_frontend.tells_attention_alone and not self.decoder.attention.asks_language:
+        asks = self.decoder.attention.asks_language
+        if asks and not (self.source_frontend.tells_language or self.targets.tells_language):
+            raise UserError(
+                "the query of the attention is made of the target language, and there is one language, which nothing tells: "
+                "leave it out of the query"
+            )
+        if self.source_frontend.tells_attention_alone and not asks:
             raise UserError(
                 "the target language is told to the query of the attention alone, and this attention does not ask with it: let "
                 "its query be made of state and language, or tell the language in another way"

@@ -273,6 +273,7 @@ MISTAKES: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], str]] = {
     "other queries": (lambda q, k: products(q, k) + products(q, k).mean(1, keepdim=True), "changes with the other queries"),
     "other keys": (lambda q, k: products(q, k).log_softmax(-1), "changes with the other keys"),
     "the batch": (lambda q, k: products(q, k) - products(q, k).amax(0, keepdim=True), "changes with the other examples"),
+    "nothing": (lambda q, k: None, "the score Wrong gives NoneType: forward returns one tensor, the logits"),  # type: ignore[dict-item,return-value]
     "a crash": (lambda q, k: q @ k, r"cannot score queries \(2, 3, 6\): RuntimeError: .* \(test_scores.py, line \d+\)"),
 }
 
@@ -284,6 +285,14 @@ def test_a_score_that_sees_what_it_must_not_is_refused_before_it_is_trained(name
         validate_score(Wrong(mistake))
     with pytest.raises(UserError, match=told):
         attention(6, 6, score=lambda query_size, memory_size: Wrong(mistake, query_size, memory_size))
+
+
+@pytest.mark.parametrize("size", [-1, "many"])
+def test_a_size_of_pairs_that_is_none_is_refused(size: object) -> None:
+    made = Dot(4, 4)
+    made.pair_size = size  # type: ignore[assignment]
+    with pytest.raises(UserError, match=rf"the score Dot has a pair_size of {size!r}: it is a whole number"):
+        validate_score(made)
 
 
 class Stuck(Score):

@@ -186,6 +186,10 @@ MISTAKES = {
     "search's class left out": (["~search._target_"], "search has no _target_"),
     "metric's class left out": (["~metrics.bleu._target_"], "metrics.bleu has no _target_"),
     "class of an option left out": (["~objective.teacher_forcing._target_"], "objective.teacher_forcing has no _target_"),
+    "callback of nothing": (
+        ["+callbacks.x._target_=lightning.pytorch.callbacks.EarlyStopping", "+callbacks.x.monitor=val_loss"],
+        "callbacks: EarlyStopping monitors 'val_loss': did you mean 'val/loss'?",
+    ),
     "callback without a class": (["+callbacks.mine.a=1"], "callbacks.mine has no _target_"),
     "loss without a class": (["+auxiliary.mine.a=1"], "auxiliary.mine has no _target_"),
     "decoder": (["decoder=plain", "attention=additive"], "decoder: "),

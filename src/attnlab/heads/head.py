@@ -23,6 +23,8 @@ class TargetSpace(NamedTuple):
     end_id: int
     numbers: int = 0
     """How many numbers an element of a target has; 0 where it is an id."""
+    tells_language: bool = False
+    """Whether a target begins with the symbol of its language, one of several."""
 
 
 class Head(nn.Module, ABC):

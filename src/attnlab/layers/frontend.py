@@ -36,12 +36,14 @@ class SourceFrontend(Frontend):
     """Makes the vectors that an encoder reads.
 
     Attributes:
-        tells_attention_alone: whether a source tells the target language where nothing but an attention can read it.
+        tells_language: whether a source tells the target language, one of several.
+        tells_attention_alone: whether it tells the language where nothing but an attention can read it.
         entities: elements that every source begins with, the same in all of them.
         joins_words: whether an element may be several words at once.
     """
 
     joins_words: ClassVar[bool] = False
+    tells_language: bool = False
     tells_attention_alone: bool = False
     entities: int = 0
 

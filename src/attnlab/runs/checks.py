@@ -4,7 +4,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,16 +13,17 @@ from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from lightning.pytorch.accelerators import AcceleratorRegistry, CPUAccelerator
-from lightning.pytorch.callbacks import Timer
+from lightning.pytorch.callbacks import Callback, Timer
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from torch import nn
 
 from attnlab.config import build, library_errors
 from attnlab.errors import UserError, nearest
 from attnlab.model import Seq2Seq
+from attnlab.source import is_users_own
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
-from attnlab.training.module import monitored_metric
+from attnlab.training.module import TRAIN_LOSS, monitored_metric
 
 
 def check_settings(config: Mapping[str, Any], task: Task) -> None:
@@ -55,6 +56,20 @@ def check_module(config: Mapping[str, Any], module: SequenceModule) -> None:
     _check_interval(config["trainer"], module)
     _check_precision(config, module.model)
     _check_registration(module.model)
+
+
+def check_callbacks(callbacks: Sequence[Callback], module: SequenceModule) -> None:
+    """Refuse a callback that waits for a value which nobody logs; a callback of the user's own may log any.
+
+    Raises:
+        UserError: there is one.
+    """
+    known = {TRAIN_LOSS, *module.statistics}
+    for callback in callbacks:
+        name = getattr(callback, "monitor", None)
+        is_known = not isinstance(name, str) or name in known or name.startswith("train/")
+        if not is_known and not any(is_users_own(type(other)) for other in callbacks):
+            raise UserError(f"callbacks: {type(callback).__name__} monitors {name!r}: {nearest(name, known)}")
 
 
 def _check_registration(model: Seq2Seq) -> None:

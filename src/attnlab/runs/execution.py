@@ -22,6 +22,7 @@ from attnlab.data.batches import memory_errors
 from attnlab.errors import StoppedError, UserError, refusal
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.runs.checks import (
+    check_callbacks,
     check_module,
     check_settings,
     check_trainer,
@@ -106,7 +107,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         module = build_module(config, task, model)
         check_module(config, module)
         folder = RunFolder(path)
-        build_callbacks(config, folder, task)  # whose mistakes are told before there is a folder
+        check_callbacks(build_callbacks(config, folder, task), module)  # before there is a folder
         record = make_record(config, task, overrides, base)
         # The other processes of a distributed run come here when the first has made the folder and holds its lock.
         if not is_first_process():

@@ -278,6 +278,11 @@ def test_a_query_alone_knows_the_language(parts: tuple[str, ...], folder: Path) 
         assert not torch.allclose(first.weights[one], first.weights[other])
 
 
+def test_a_query_asks_for_no_language_where_there_is_one(folder: Path) -> None:
+    with pytest.raises(UserError, match="there is one language, which nothing tells: leave it out"):
+        model(prepared(translation(folder, data=corpus(folder, "de"), tokenizer=SpacyTokenizer)), QUERY)
+
+
 @pytest.mark.parametrize("control", ["attention=uniform", "attention/score=linear"])
 def test_a_query_that_nobody_reads_tells_no_language(control: str, folder: Path) -> None:
     with pytest.raises(UserError, match="this attention does not ask with it"):

@@ -61,6 +61,8 @@ def validate_score(score: Score) -> None:
         UserError: it does not keep its promise.
     """
     name = type(score).__name__
+    if not isinstance(score.pair_size, int) or score.pair_size < 0:
+        raise UserError(f"the score {name} has a pair_size of {score.pair_size!r}: it is a whole number, 0 or above")
     draw = torch.Generator().manual_seed(0)
     query = torch.randn(2, 3, score.query_size, generator=draw)
     positions = min(4, score.max_length or 4)
@@ -69,6 +71,8 @@ def validate_score(score: Score) -> None:
     try:
         with torch.enable_grad(), torch.random.fork_rng(devices=[]):
             trained = score.train()(query, score.project_keys(states))
+            if not isinstance(trained, Tensor):
+                raise UserError(f"the score {name} gives {type(trained).__name__}: forward returns one tensor, the logits")
             unused = unlearned(score, trained)
         score.eval()
         with torch.no_grad():
@@ -80,6 +84,8 @@ def validate_score(score: Score) -> None:
                 "examples of the batch": (score(query[:1], keys[:1]), logits[:1]),
             }
             means = score.project_keys(states.mean(0, keepdim=True)), keys.mean(0, keepdim=True)
+    except UserError:
+        raise
     except (Exception, SystemExit) as error:
         raise UserError(f"the score {name} cannot score queries (2, 3, {score.query_size}): {locate(error, score)}") from error
     score.train(mode)

@@ -26,6 +26,7 @@ class LanguageFrontend(TokenFrontend):
 
     def __init__(self, token: LanguageToken, input_size: int, padding_id: int, size: int, *, shared: bool = True) -> None:
         super().__init__(input_size, padding_id, size, shared=shared)
+        self.tells_language = True
         self.tells_attention_alone = token == "query"
 
     @override

@@ -285,7 +285,8 @@ class Translation(Task):
     @property
     @override
     def targets(self) -> TargetSpace:
-        return TargetSpace(len(self.vocabularies[1]), PAD, UNK, EOS)
+        begins = self.is_multilingual and self.corpus.language_token == "target"
+        return TargetSpace(len(self.vocabularies[1]), PAD, UNK, EOS, tells_language=begins)
 
     @override
     def source_frontend(self, size: int) -> SourceFrontend:
