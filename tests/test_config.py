@@ -236,7 +236,10 @@ def settled(**changes: Any) -> dict[str, Any]:
         ({"vocabulary": node("Options", max_size=0)}, "vocabulary.max_size must be 1 or more, not 0"),
         ({"model": {"size": 3}}, "model has no _target_: name its class there"),
         ({"metrics": {"bleu": {}}}, "metrics.bleu has no _target_: name its class there"),
-        ({"metrics": {"bleu": 3}}, "metrics.bleu is a component and not a value, as 3 is: choose an option of its group"),
+        (
+            {"metrics": {"bleu": 3}},
+            "metrics.bleu is a component and not a value, as 3 is: name its class by metrics.bleu",
+        ),
         ({"vocabulary": {"max_size": 3}}, "vocabulary has no _target_: name its class there"),
         ({"model": node("anything", size="${nothing}")}, "nothing"),
         ({"model": node("anything", size="${name}", heads=0)}, "model.heads must be 1 or more"),

@@ -91,15 +91,16 @@ def nearest(name: object, known: Iterable[object], intro: str = "there is") -> s
 
 
 def missing_module(told: str) -> str:
-    """Return what helps where an error says that there is no module or, in one, no such name, after a colon; else nothing."""
-    if within := re.search(r"No module named '([\w.]+)'; '([\w.]+)' is not a package", told):
-        module = sys.modules.get(within[2])
-        known = [name for name, value in vars(module).items() if inspect.isclass(value)] if module else []
-        return f": {nearest(within[1].removeprefix(f'{within[2]}.'), known)}"
-    found = re.search(r"No module named '(\w+)", told)
+    """Return what helps where an error says that there is no module or, in one, no such class, after a colon; else nothing."""
+    found = re.search(r"No module named '([\w.]+)'", told)
     if found is None:
         return ""
-    here = Path(f"{found[1]}.py").is_file() or Path(found[1]).is_dir()
+    owner, _, missing = found[1].rpartition(".")
+    if module := sys.modules.get(owner):
+        told = nearest(missing, [name for name, value in vars(module).items() if inspect.isclass(value)])
+        return f": {told}" if len(told) <= LONGEST else ""
+    top = found[1].partition(".")[0]
+    here = Path(f"{top}.py").is_file() or Path(top).is_dir()
     return f": write PYTHONPATH={'.' if here else 'FOLDER'} before the command{'' if here else ', FOLDER being where it lies'}"
 
 

@@ -75,7 +75,7 @@ def in_words(hint: Any) -> str:
     if origin in (Union, UnionType):
         told = [in_words(option) for option in arguments if not _is_tensor(option)]
         joint = ", or " if any(get_origin(option) is Annotated for option in arguments) else " or "
-        return joint.join(dict.fromkeys(word for words in told for word in words.split(joint)))
+        return joint.join(dict.fromkeys(word for said in told for word in ([said] if ", each " in said else said.split(joint))))
     if origin is Literal:
         return " or ".join(map(str, arguments))
     if origin in (Sequence, list, tuple):

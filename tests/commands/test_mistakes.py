@@ -87,6 +87,12 @@ MISTAKES = {
         "data: train is empty: name what its files have in common before their languages",
     ),
     "folder of a corpus": (["data=tatoeba", "data.path=."], "data: . is no file: get deu-eng.zip"),
+    "no class of a library": (
+        ["optimizer._target_=torch.optim.Adamm"],
+        "optimizer._target_: cannot import 'torch.optim.Adamm' (ModuleNotFoundError: No module named 'torch.optim.Adamm'): did "
+        "you mean 'Adam'?",
+    ),
+    "test set of one's own": (["data.tests={mine: test}"], "no key 'mine' in 'data.tests'"),
     "absent part": (
         ["attention=none", "attention/score=dot"],
         "there is no attention/score to choose in the attention",

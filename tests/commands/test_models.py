@@ -131,7 +131,7 @@ def test_foreign_runs_are_refused_in_one_line(runs: dict[str, Path], tmp_path: P
     with pytest.raises(UserError, match=r"weights.safetensors is damaged, or no weights of attnlab"):
         attnlab.load(cut)
     (cut / "weights.safetensors").unlink()
-    with pytest.raises(UserError, match=r"holds no weights.safetensors: add --checkpoint best.ckpt"):
+    with pytest.raises(UserError, match=r"holds no weights.safetensors: choose the checkpoint best.ckpt"):
         attnlab.load(cut)
 
     foreign = copy(runs["plain-1"], tmp_path / "foreign")

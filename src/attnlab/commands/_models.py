@@ -11,7 +11,7 @@ import click
 from attnlab.commands._complete import complete_run_or_search
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
-from attnlab.runs.names import BEST, LAST, PRECISIONS, SHAPE, WEIGHTS
+from attnlab.runs.names import BEST, BOOTSTRAP_SAMPLES, LAST, PRECISIONS, SHAPE, WEIGHTS
 from attnlab.runs.waiting import choose_wait_policy
 
 if TYPE_CHECKING:
@@ -140,7 +140,11 @@ batch_size_option = click.option(
 )
 
 bootstrap_option = click.option(
-    "--bootstrap", type=click.IntRange(1), default=1000, show_default=True, help="Samples for confidence intervals."
+    "--bootstrap",
+    type=click.IntRange(1),
+    default=BOOTSTRAP_SAMPLES,
+    show_default=True,
+    help="Samples for confidence intervals.",
 )
 
 checkpoint_option = click.option(

@@ -24,7 +24,7 @@ def print_tests(
     """
     from rich.table import Table
 
-    from attnlab.evaluation.measurement import INTERVAL, write_estimate
+    from attnlab.evaluation.measurement import INTERVAL_NOTE, write_estimate
     from attnlab.terminal import Terminal
 
     table = Table("", *measured)
@@ -47,4 +47,4 @@ def print_tests(
         if signature:
             console.print(f"{', '.join(labels)}: {signature}", soft_wrap=True, highlight=False)
     if any(one.low is not None for own in measured.values() for one in own.values()):
-        console.print(INTERVAL, highlight=False)
+        console.print(INTERVAL_NOTE, highlight=False)

@@ -74,7 +74,7 @@ def command(
 def _show(found: "Mapping[str, ProbeRecord]") -> None:
     from rich.table import Table
 
-    from attnlab.evaluation.measurement import INTERVAL, write_estimate
+    from attnlab.evaluation.measurement import INTERVAL_NOTE, write_estimate
     from attnlab.terminal import Terminal
 
     console, table = Terminal(), Table("", *found)
@@ -86,4 +86,4 @@ def _show(found: "Mapping[str, ProbeRecord]") -> None:
     console.print(table)
     for told in dict.fromkeys(record.signature for record in found.values()):
         console.print(told, soft_wrap=True, highlight=False)
-    console.print(INTERVAL, highlight=False)
+    console.print(INTERVAL_NOTE, highlight=False)

@@ -134,12 +134,15 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
         return
     if _is_component(hint) and not (value is None and NoneType in get_args(hint)):
         raise UserError(
-            f"{path} is a component and not a value, as {value!r} is: choose an option of its group, such as by "
-            f"{path.replace('.', '/')}=OPTION, or name its class by {path}._target_"
+            f"{path} is a component and not a value, as {value!r} is: name its class by {path}._target_, or choose "
+            f"an option by {path.replace('.', '/')}=OPTION where it has a group"
         )
     if not fits(value, hint) or (isinstance(value, float) and not math.isfinite(value)):
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and fits(str(value), hint)
-        remedy = f""": a number that is meant as text has two kinds of quotation marks, '"{value}"'""" if is_number else ""
+        numbers = value if isinstance(value, list) else [value]
+        texts = [str(item) if _is_number(item) else item for item in numbers]
+        is_number = any(map(_is_number, numbers)) and fits(texts if value is numbers else texts[0], hint)
+        example = next((f"""'"{item}"'""" for item in numbers if _is_number(item)), "")
+        remedy = f": a number that is meant as text has two kinds of quotation marks, {example}" if is_number else ""
         for written, meant in ((f"[{value}]", [value]), (f"{{NAME: {value}}}", {"NAME": value})):
             if not isinstance(value, list | None) and fits(meant, hint):
                 remedy = f": write '{path}={written}'"
@@ -150,6 +153,10 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
             raise UserError(f"{path} must be {numbers}, not {value}")
     for index, item in enumerate(value if isinstance(value, list) else ()):
         check(item, path=f"{path}.{index}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_keys(node: Mapping[Any, Any], hint: Any, path: str) -> None:
@@ -192,12 +199,17 @@ def _parameters(target: str, path: str) -> dict[str, Any] | None:
     """Return the names that a target takes and the types it says they have, or None if it takes any."""
     try:
         made = get_object(target)
-        parameters = dict(inspect.signature(made).parameters)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         told = str(error.__cause__ or error).partition(") Are you sure that")[0]
         raise UserError(
             f"{path}._target_: cannot import {target!r} ({brief(ImportError(told))}){missing_module(told)}"
         ) from error
+    try:
+        parameters = dict(inspect.signature(made).parameters)
+    except TypeError as error:
+        raise UserError(f"{path}._target_: {target} is no class or function") from error
+    except ValueError:  # a function that is not written in Python
+        return None
     trainer = next((base for base in _bases(made) if (base.__module__, base.__qualname__) == TRAINER_CLASS), None)
     hints = _hints(made)
     if trainer is not None:  # a subclass passes on to it what it does not name itself

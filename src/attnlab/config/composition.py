@@ -313,7 +313,9 @@ def _tell_unknown(key: str, node: DictConfig, where: str) -> str:
     walk(OmegaConf.to_container(node, resolve=False), f"{where}." if where else "")
     near = [key] if key in paths else difflib.get_close_matches(key, paths, n=1, cutoff=0.7)
     start, has_no_near, _ = told.partition(": there is ")
-    return f"{start}: did you mean {paths[near[0]]!r}?" if has_no_near and near else told
+    if has_no_near and near:
+        return f"{start}: did you mean {paths[near[0]]!r}?"
+    return f"{told}, and +{where}.{key}=VALUE adds one" if has_no_near and where and "_target_" not in node else told
 
 
 @contextmanager

@@ -122,14 +122,15 @@ def _begin(function: Callable[[Any], Any]) -> None:
     _function = function
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # every core has a process already
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=follow_parent, args=(lambda: os._exit(1),), daemon=True).start()
 
 
-def _follow_parent() -> None:
+def follow_parent(end: Callable[[], object]) -> None:
+    """Wait for the process that started this one to die, and call what ends this one then."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])
-    os._exit(1)
+    end()
 
 
 def _work(item: Any) -> Any:

@@ -33,7 +33,7 @@ class Measurement:
     high: float | None = None
 
 
-INTERVAL = "[ ] is the 95 % confidence interval by bootstrap"
+INTERVAL_NOTE = "[ ] is the 95 % confidence interval by bootstrap"
 """What tables say of what :func:`write_estimate` writes."""
 
 

@@ -84,7 +84,9 @@ class Perplexity(Loss):
 
 
 class TokenAccuracy(ForcedDecodingRatio):
-    """Share of the tokens of the references that the model finds the most probable, teacher-forced."""
+    """Share of the tokens of the references that the model finds the most probable, teacher-forced; among all tokens, those
+    included that a search never writes.
+    """
 
     label = "token accuracy"
     unit = "%"

@@ -107,7 +107,7 @@ def _find_device(name: str | torch.device) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device).cpu()  # some, such as meta, hold no numbers
     except (RuntimeError, AssertionError, ImportError) as error:
-        raise UserError(f"device {name}: {str(error).splitlines()[0]}") from error
+        raise UserError(f"device {name}: {str(error).splitlines()[0]}: choose one that is here, such as cpu") from error
     return device
 
 
@@ -136,7 +136,8 @@ def load_task(folder: RunFolder, **options: Any) -> Task:
 
 def _require(folder: RunFolder, checkpoint: str) -> None:
     if not folder.path.is_dir():
-        raise UserError(f"there is no folder {folder.path}: name the folder of a finished run, {SHAPE}")
+        what = f"{folder.path} is a file" if folder.path.exists() else f"there is no folder {folder.path}"
+        raise UserError(f"{what}: name the folder of a finished run, {SHAPE}")
     if not checkpoint or Path(checkpoint).name != checkpoint:
         raise UserError(f"a checkpoint is a file in the folder of the run, such as {BEST}, and not {checkpoint!r}")
     for path in (folder.config_file, folder.task_file, folder.path / checkpoint):
@@ -149,7 +150,7 @@ def _require(folder: RunFolder, checkpoint: str) -> None:
                     "folder from where it was trained, or train it anew with resume=false"
                 )
             chosen = path == folder.path / checkpoint and there
-            hint = f"add --checkpoint {there[0]}" if chosen else f"name the folder of a finished run, {SHAPE}"
+            hint = f"choose the checkpoint {there[0]}" if chosen else f"name the folder of a finished run, {SHAPE}"
             raise UserError(f"{folder.path} holds no {path.name}: {hint}")
 
 

@@ -9,6 +9,8 @@ LAST = "last.ckpt"
 WEIGHTS = "weights.safetensors"
 PRECISIONS = ("float32", "bfloat16")
 """What a trained model may be used in, as torch names them."""
+BOOTSTRAP_SAMPLES = 1000
+"""For confidence intervals, unless the user says another number."""
 
 DIVERGED = FloatingPointError.__name__
 """What ends a training whose loss is no number any more: what it came to, and no accident, since it would diverge again."""

@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from multiprocessing.connection import wait
 from pathlib import Path
 from statistics import mean
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from filelock import FileLock
 
 from attnlab.config import ComposedConfig, HydraJob, resolve, run_hydra, settle, targets, trust, with_values
+from attnlab.data.processes import follow_parent
 from attnlab.errors import BusyError, StoppedError, UserError, escape_output, printable
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.names import DIVERGED
@@ -260,7 +260,7 @@ def _work(
     escape_output()
     logging.config.dictConfig(logs)
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=follow_parent, args=(_stop,), daemon=True).start()
     from attnlab.runs.execution import execute
 
     folder = RunFolder(path)
@@ -284,11 +284,8 @@ def _work(
         sys.exit(TOLD)
 
 
-def _follow_parent() -> None:
-    """Stop as if asked to when the study's process dies, lest the next one finds a run that nobody waits for."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
+def _stop() -> None:
+    """Stop as if asked to: a run that nobody waits for would be in the way of the next command."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 

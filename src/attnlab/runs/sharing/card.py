@@ -19,11 +19,10 @@ from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.resampling import sum_blocks
 from attnlab.runs.files import BLOCK
 from attnlab.runs.folder import RunFolder
+from attnlab.runs.names import BOOTSTRAP_SAMPLES
 from attnlab.runs.record import RunResult, batch_limits
 from attnlab.tasks.predictor import Predictor
 
-SAMPLES = 1000
-"""Of the bootstrap for confidence intervals, as ``attnlab evaluate`` draws by default."""
 MODEL = ("model", "encoder", "attention", "decoder", "head")
 """Nodes of a config that make a model; what others name made its data or trained it."""
 
@@ -55,8 +54,7 @@ def write_card(
     """
     task, result = predictor.task, folder.read_result()
     measured = _measure(folder, task.metrics, result)
-    state = folder.read_task()["state"]
-    languages = [str(code) for code in state.get("languages", ())]
+    languages = list(task.languages)
     metadata = _metadata(config, predictor, result, measured, name=name, licence=licence, languages=languages)
     starts = folder.read_starts()
     nodes = {key: node for key, node in config.items() if isinstance(node, Mapping) and "_target_" in node and key != "data"}
@@ -77,7 +75,7 @@ def write_card(
         licence=licence,
         task=task.name,
         purpose=(inspect.getdoc(type(task)) or "").partition("\n\n")[0].replace("\n", " "),
-        forecasts=hasattr(predictor, "forecast"),
+        forecasts=bool(task.targets.numbers),
         languages=languages,
         config=config,
         model={key: node for key, node in nodes.items() if key in MODEL},
@@ -92,7 +90,7 @@ def write_card(
         signatures=_signatures(task.metrics, measured),
         start=starts[-1] if starts else {},
         versions=_versions(starts[-1].get("packages", {})) if starts else {},
-        samples=SAMPLES,
+        samples=BOOTSTRAP_SAMPLES,
     )
 
 
@@ -164,7 +162,7 @@ def _measure(folder: RunFolder, metrics: Mapping[str, Metric], result: RunResult
         found[test] = {key: one for key, one in own.items() if math.isfinite(one.value)}
         for key, one in found[test].items():
             if one.low is None and key in statistics and metrics[key].higher_is_better is not None:
-                low, high = bootstrap_interval(metrics[key], sum_blocks(statistics[key], statistics[BLOCK]), SAMPLES)
+                low, high = bootstrap_interval(metrics[key], sum_blocks(statistics[key], statistics[BLOCK]), BOOTSTRAP_SAMPLES)
                 found[test][key] = replace(one, low=low, high=high)
     return found
 

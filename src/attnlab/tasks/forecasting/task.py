@@ -171,7 +171,7 @@ class Forecasting(Task):
             if not re.fullmatch(r"\s*\d{1,9}\s*", line, re.ASCII) or not look_back <= int(line) <= last:
                 raise UserError(
                     f"source {number}: {line.strip()!r} is no row to forecast from: rows count from 0, and those from "
-                    f"{look_back} to {last} have enough rows before and after them"
+                    f"{look_back} to {last} have enough rows before and after them; attnlab forecast continues a series"
                 )
         return self._windows(np.array([int(line) for line in sources], dtype=np.int64))
 

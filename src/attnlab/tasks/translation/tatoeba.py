@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
+from scipy.cluster.hierarchy import DisjointSet
 from typing_extensions import override
 
 from attnlab.data.files import decode_lines, expand_home, read_bytes, read_unpacked
@@ -127,23 +128,12 @@ class Tatoeba(Corpus):
 
 def _groups(pairs: list[tuple[str, str]]) -> list[list[int]]:
     """Return the positions of pairs that are linked by a shared sentence, group by group, in the order of the pairs."""
-    parent = list(range(len(pairs)))
-
-    def find(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
+    groups = DisjointSet(range(len(pairs)))
     first: dict[tuple[int, str], int] = {}
     for index, pair in enumerate(pairs):
         for side, sentence in enumerate(pair):
-            key = (side, " ".join(sentence.casefold().split()))
-            parent[find(index)] = find(first.setdefault(key, index))
-    groups: dict[int, list[int]] = {}
-    for index in range(len(pairs)):
-        groups.setdefault(find(index), []).append(index)
-    return list(groups.values())
+            groups.merge(index, first.setdefault((side, " ".join(sentence.casefold().split())), index))
+    return [sorted(group) for group in groups.subsets()]
 
 
 def _take(groups: list[list[int]], size: int) -> tuple[list[int], list[list[int]]]:
