@@ -76,7 +76,9 @@ def test_a_study_logs_its_comparison_beside_its_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_run_that_goes_on_is_the_same_run_there(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_goes_on_is_the_same_run_there_and_one_trained_anew_another(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = ["train", *TINY, SABOTEUR, "trainer.max_epochs=2", "batches.size=16"]
     monkeypatch.setenv("SABOTAGE", "seed=1=interrupt@8")
     assert cli(*command) == 130
@@ -85,6 +87,8 @@ def test_a_run_that_goes_on_is_the_same_run_there(cli: Cli, tmp_path: Path, monk
     first, second = inspected(tmp_path)
     assert first["run_id"] == second["run_id"]
     assert "test/bleu" in second["summary"]
+    assert cli(*command, "resume=false") == 0
+    assert len({run["run_id"] for run in inspected(tmp_path)}) == 2
 
 
 @pytest.mark.parametrize("listens", [False, True])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 import torch
 from lightning import Callback, Trainer, seed_everything
@@ -165,6 +166,7 @@ def make_record(config: Mapping[str, Any], task: Task, overrides: Sequence[str],
         overrides=variant_overrides(overrides),
         seed=config["seed"],
         base=base,
+        logged_as=uuid4().hex[:16],
     )
 
 
@@ -219,7 +221,9 @@ def _open_logger(
         if metric.is_due("epoch") and metric.higher_is_better is not None
     }
     settings = {**config, "variant": record.variant}
-    info = RunInfo(record.id, record.name, f"{record.variant}/s{record.seed}", folder.path, settings, better)
+    info = RunInfo(
+        record.logged_as or record.id, record.name, f"{record.variant}/s{record.seed}", folder.path, settings, better
+    )
     made = build(config["logger"], "logger")
     if isinstance(made, Logger):
         return plain_logger(made, info)

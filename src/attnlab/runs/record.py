@@ -86,6 +86,7 @@ class RunRecord(Schema):
         fit: once it is trained, what the training came to; only the tests are left then.
         accepted_code: hashes of later code for which its results were kept on request.
         base: hash of the config that all runs of its study shared when it was asked for last; None of a run by itself.
+        logged_as: its id at Weights & Biases, another one for each training; None of a run that was begun without one.
     """
 
     id: str
@@ -103,6 +104,7 @@ class RunRecord(Schema):
     fit: dict[str, Any] = field(default_factory=dict)
     accepted_code: list[str] = field(default_factory=list)
     base: str | None = None
+    logged_as: str | None = None
 
 
 @dataclass(frozen=True)

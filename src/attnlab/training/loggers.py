@@ -28,7 +28,7 @@ class RunInfo:
     """What a logger needs to know of a run; one whose config says ``_partial_`` is given it.
 
     Attributes:
-        id: the run's identity, a hash.
+        id: what names it and no other training, the same when it goes on.
         group: what it is compared within.
         name: what it is called there.
         folder: where it writes.
