@@ -89,10 +89,12 @@ MISTAKES = {
     "folder of a corpus": (["data=tatoeba", "data.path=."], "data: . is no file: get deu-eng.zip"),
     "no class of a library": (
         ["optimizer._target_=torch.optim.Adamm"],
-        "optimizer._target_: cannot import 'torch.optim.Adamm' (ModuleNotFoundError: No module named 'torch.optim.Adamm'): did "
-        "you mean 'Adam'?",
+        "optimizer._target_: cannot import 'torch.optim.Adamm' (No module named 'torch.optim.Adamm'): did you mean 'Adam'?",
     ),
-    "test set of one's own": (["data.tests={mine: test}"], "no key 'mine' in 'data.tests'"),
+    "test set beside others": (
+        [*TEXT, "data.tests={mine: test}"],
+        "no key 'mine' in 'data.tests': there is test, and +data.tests.mine=VALUE adds one",
+    ),
     "absent part": (
         ["attention=none", "attention/score=dot"],
         "there is no attention/score to choose in the attention",

@@ -315,7 +315,8 @@ def _tell_unknown(key: str, node: DictConfig, where: str) -> str:
     start, has_no_near, _ = told.partition(": there is ")
     if has_no_near and near:
         return f"{start}: did you mean {paths[near[0]]!r}?"
-    return f"{told}, and +{where}.{key}=VALUE adds one" if has_no_near and where and "_target_" not in node else told
+    is_open = where and "_target_" not in node and not where.startswith(("study", "hydra"))  # names there are the user's own
+    return f"{told}, and +{where}.{key}=VALUE adds one" if has_no_near and is_open else told
 
 
 @contextmanager
