@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -17,6 +17,7 @@ from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.search import BeamSearch
 from attnlab.studies.plan import Plan, plan
 from attnlab.tasks.task import Task
+from attnlab.tasks.translation.languages import LanguageToken
 from commands import OF_ANY_TASK, TINY, Cli, cli
 from composing import composed, settled
 from conftest import CONF, ROOT, exhaustive_but, options
@@ -159,13 +160,21 @@ def test_a_class_has_the_defaults_that_conf_gives_it() -> None:
 
 
 @pytest.fixture(scope="module")
-def tasks_of_translation(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Task]:
-    """A little of the grammar, for studies of any corpus, with a vocabulary a side or a shared one.
+def tasks_of_translation(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[bool, str | None], Task]:
+    """A little of the grammar, for studies of any corpus: with a vocabulary a side or a shared one, and how a language is told.
 
     What is built on it does not ask where it is from.
     """
-    cache = f"cache_dir={tmp_path_factory.getbasetemp() / 'cache'}"
-    made = {shared: build_task(settled(*CORPUS, cache, f"vocabulary.shared={shared}")) for shared in (False, True)}
+    folder = tmp_path_factory.mktemp("languages")
+    (folder / "pairs.en").write_text("the dog sleeps .\n" * 9)
+    (folder / "pairs.de").write_text("der Hund schläft .\n" * 9, encoding="utf-8")
+    (folder / "pairs.fr").write_text("le chien dort .\n" * 9)
+    parts = [*(f"data.{split}={folder / 'pairs'}" for split in ("train", "val")), f"data.tests={{test: {folder / 'pairs'}}}"]
+    several = ["data=text", "data.source=en", "data.target=[de,fr]", *parts]
+    cache = f"cache_dir={folder / 'cache'}"
+    one = {(shared, None): [*CORPUS, f"vocabulary.shared={shared}"] for shared in (False, True)}
+    many = {(False, token): [*several, f"data.language_token={token}"] for token in get_args(LanguageToken)}
+    made = {key: build_task(settled(cache, *overrides)) for key, overrides in (one | many).items()}
     for task in made.values():
         task.prepare()
     return made
@@ -190,7 +199,7 @@ def planned(path: Path) -> Plan:
 
 @pytest.mark.parametrize("path", exhaustive_but([EXPERIMENTS / "demo.yaml"], STUDIES), ids=study_name)
 def test_every_variant_of_every_study_is_built(
-    path: Path, cli: Cli, tasks_of_translation: dict[bool, Task], series: Task, points: Task
+    path: Path, cli: Cli, tasks_of_translation: dict[tuple[bool, str | None], Task], series: Task, points: Task
 ) -> None:
     study = planned(path)
     own_data = {"Forecasting": series, "Pointing": points}
@@ -202,7 +211,8 @@ def test_every_variant_of_every_study_is_built(
         assert set(study.settings["metrics"] or ()) <= set(config["metrics"])
         build(config["data"], "data")
         shared = bool((config.get("vocabulary") or {}).get("shared"))
-        own = own_data.get(config["task"]["_target_"].rpartition(".")[2], tasks_of_translation[shared])
+        token = config["data"]["language_token"] if isinstance(config["data"].get("target"), list) else None
+        own = own_data.get(config["task"]["_target_"].rpartition(".")[2]) or tasks_of_translation[shared, token]
         build_module(config, own, build_model(config, own))
     _, names = variant_labels(list(variants))
     assert study.settings["question"]

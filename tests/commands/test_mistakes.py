@@ -189,7 +189,7 @@ MISTAKES = {
     "size of a giant": (["decoder.hidden_size=80000000000"], "out of memory with the parameters of this model"),
     "combination": (["attention=dot", "decoder.hidden_size=96"], "attention.score: "),
     "class left out": (["~attention.score._target_"], "attention.score has no _target_"),
-    "dot for a slash": (["attention.score=dot"], "such as by attention/score=OPTION"),
+    "dot for a slash": (["attention.score=dot"], "or choose an option by attention/score=OPTION"),
     "group's class left out": (["~encoder._target_"], "encoder has no _target_"),
     "search's class left out": (["~search._target_"], "search has no _target_"),
     "metric's class left out": (["~metrics.bleu._target_"], "metrics.bleu has no _target_"),

@@ -64,13 +64,13 @@ class Task(ABC):
         shown_length: of the longest example whose attention is kept for pictures, on either side, in the task's unit and not in
             a model's tokens.
         knows_links: whether it is known where an ideal attention would look.
-        languages: codes of the languages of source and targets, where they are sentences.
+        languages: codes of the languages of source and targets, where they are in one.
     """
 
     name: ClassVar[str]
     shown_length: ClassVar[int] = 15
-    languages: Sequence[str] = ()
     knows_links: bool = False
+    languages: Sequence[str] = ()
     test_names: tuple[str, ...]
 
     def __init__(self, data: Data, *, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
