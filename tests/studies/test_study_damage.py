@@ -111,3 +111,25 @@ def test_a_damaged_plan_is_told_in_one_line(content: str, tmp_path: Path) -> Non
     (folder / "study.json").write_text(json.dumps({**plan, **json.loads(content)}) if "runs" in content else content)
     with pytest.raises(UserError, match=r"study.json is damaged \(.*\): delete it, and start the study again"):
         collect(folder)
+
+
+@pytest.mark.parametrize("column", ["/../../outside", "..", "a/b", ""])
+def test_a_report_writes_below_its_study_alone(column: str, tmp_path: Path) -> None:
+    """What a study that somebody else sent calls its columns are names of files."""
+    folder = write_study(tmp_path / "runs" / "sent", seeds=(1,), states={})
+    plan = json.loads((folder / "study.json").read_text())
+    (folder / "study.json").write_text(json.dumps({**plan, "columns": {column: {"dot": "dot"}}}))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UserError, match=r"is damaged .its column .* is no name of a file"):
+        report(folder)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("place", ["../other/dot/seed=1", "/tmp/seed=1", "../seed=1", "dot"])
+def test_a_report_reads_below_its_study_alone(place: str, tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "runs" / "sent", seeds=(1,), states={})
+    plan = json.loads((folder / "study.json").read_text())
+    runs = [{**run, "folder": place} for run in plan["runs"][:1]]
+    (folder / "study.json").write_text(json.dumps({**plan, "runs": runs}))
+    with pytest.raises(UserError, match=r"is damaged .its run .* is not below the study"):
+        report(folder)

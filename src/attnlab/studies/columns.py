@@ -1,15 +1,11 @@
 """A study of several tasks: every variant in every column, as one list of variants. Nothing heavy is imported."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnlab.errors import UserError, nearest
-from attnlab.studies.names import nearest_variant
-
-NAME = re.compile(r"(?!(?:true|false|null|nan|inf)$)[A-Za-z][\w.+-]{0,99}", re.ASCII | re.IGNORECASE)
-"""What Hydra takes for the name of an option, and every file system for that of a folder."""
+from attnlab.studies.names import VARIANT_NAME, nearest_variant
 
 
 def check_variants(node: object, key: str) -> dict[str, list[str]]:
@@ -27,7 +23,7 @@ def check_variants(node: object, key: str) -> dict[str, list[str]]:
     if not isinstance(node, Mapping) or not node or not all(isinstance(overrides, list) for overrides in node.values()):
         raise UserError(f"study.{key} names each with a list: NAME: [attention=dot, decoder=bahdanau]")
     for name, overrides in node.items():
-        if not isinstance(name, str) or not NAME.fullmatch(name):
+        if not isinstance(name, str) or not VARIANT_NAME.fullmatch(name):
             raise UserError(
                 f"study.{key}: {name!r} is to be a folder's name: a letter, then letters (A to Z), digits and _ . + - alone, "
                 "no more than 100, and not true, false, null or the like"

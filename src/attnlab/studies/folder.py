@@ -11,7 +11,7 @@ from attnlab.errors import UserError, brief
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.names import RUNS
 from attnlab.runs.record import Schema
-from attnlab.studies.names import Significance
+from attnlab.studies.names import VARIANT_NAME, Significance
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,19 @@ class StudyPlan(Schema):
             ValueError: something in the file is none.
         """
         return [PlannedRun.parse(run) for run in self.runs]
+
+    def check_places(self) -> None:
+        """Check that a report of a study that somebody else sent reads and writes below its folder alone.
+
+        Raises:
+            ValueError: a column that is no file's name, a run that is not in VARIANT/seed=N, or what is no run.
+        """
+        for column in self.columns or {}:
+            if not VARIANT_NAME.fullmatch(column):
+                raise ValueError(f"its column {column!r:.60} is no name of a file")
+        for run in self.planned_runs:
+            if len(parts := Path(run.folder).parts) != 2 or ".." in parts:
+                raise ValueError(f"its run {run.folder!r:.60} is not below the study")
 
 
 TUNING = "tuning"
@@ -131,7 +144,7 @@ class StudyFolder:
             return None
         try:
             plan = StudyPlan.parse(json.loads(self.plan_file.read_text(encoding="utf-8")))
-            _ = plan.planned_runs
+            plan.check_places()
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{self.plan_file} is damaged ({brief(error)}): delete it, and start the study again") from error
         return plan

@@ -1,5 +1,6 @@
 """What tests of differences are called, and variants that there are not. Nothing is imported that takes time."""
 
+import re
 from collections.abc import Iterable
 from typing import Literal
 
@@ -7,6 +8,8 @@ from attnlab.errors import nearest
 
 Significance = Literal["seeds", "models"]
 """What a test of a difference speaks of: variants whatever their seeds, or these trained models alone."""
+VARIANT_NAME = re.compile(r"(?!(?:true|false|null|nan|inf)$)[A-Za-z][\w.+-]{0,99}", re.ASCII | re.IGNORECASE)
+"""What Hydra takes for the name of an option, and every file system for that of a folder; columns have such names too."""
 
 
 def nearest_variant(label: str, labels: Iterable[str]) -> str:
