@@ -17,7 +17,7 @@ IMPORTS = Quantity("imports", "importing torch, lightning and spaCy", "s")
 RATIO = Quantity("second start / imports", "a whole run of one batch / importing torch, lightning and spaCy")
 BARE_RATIO = Quantity("bare start / imports", "the same without these / importing torch, lightning and spaCy")
 ONE_BATCH = [f"trainer.limit_{stage}_batches=1" for stage in ("train", "val", "test")]
-WITHOUT = ["logger=none", "callbacks.samples.examples=0", "test=false", "search=greedy"]
+WITHOUT = ["logger=none", "callbacks.samples.examples=0", "test=false"]
 TARGETS = {target: Quantity(f"make {target}", f"`make {target}`", "s") for target in ("test", "demo")}
 
 

@@ -122,7 +122,7 @@ def learned(cls: type) -> str:
         section = re.search(r"Parameters:\n(.*?)(?:\n\n|\Z)", text, re.S)
         if section:
             entries = re.findall(r"^    (\w[\w, ]*): (.*?)(?=^    \w|\Z)", section[1], re.S | re.M)
-            return "; ".join(f"`{name}`: {' '.join(what.split()).rstrip('.')}" for name, what in entries)
+            return without_roles("; ".join(f"`{name}`: {' '.join(what.split()).rstrip('.')}" for name, what in entries))
         if "No parameters" in text:
             break
     return "none"
