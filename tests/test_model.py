@@ -327,6 +327,31 @@ def test_an_embedding_that_is_an_output_matrix_too_is_scaled_on_the_way_in() -> 
     assert (untied.source_frontend.embedding.weight[0] == 0).all()
 
 
+def test_an_average_is_of_the_values_that_an_encoder_gives_beside_its_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where keys say where a token is, and values what it is."""
+    made = model("decoder=luong", "attention=general")
+    encode = made.encoder.forward
+    given: list[EncoderOutput] = []
+
+    def beside(vectors: Tensor, lengths: Tensor) -> EncoderOutput:
+        found = encode(vectors, lengths)
+        given.append(found._replace(values=torch.sin(3 * found.states)))
+        return given[-1]
+
+    monkeypatch.setattr(made.encoder, "forward", beside)
+    source, lengths = sentences([5, 3])
+    memory, state = made.encode(source, lengths)
+    decoded = made.decode(source[:, :2], memory, state)
+    states, values = given[0].states, given[0].values
+    assert values is not None
+    for row, length in enumerate(lengths.tolist()):
+        for t in range(2):
+            query = decoded.states[row, t] @ made.decoder.attention.score.projection.weight
+            weights = torch.softmax(torch.stack([query @ states[row, j] for j in range(length)]), 0)
+            context = sum((weights[j] * values[row, j] for j in range(length)), torch.zeros(()))
+            torch.testing.assert_close(decoded.contexts[row, t], context)
+
+
 class Limited(General):
     """A score that compares, with up to so many states."""
 

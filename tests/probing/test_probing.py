@@ -19,7 +19,7 @@ from attnlab.probing.attribution import add_correlations, attribute_by_gradient,
 from attnlab.probing.figures import Tally
 from attnlab.probing.forcing import collect_weights, with_hypotheses
 from attnlab.probing.probe import check_attention, check_donor
-from attnlab.probing.weights import add_interventions, force_with
+from attnlab.probing.weights import add_ablations, add_interventions, force_with
 from attnlab.runs.assembly import build_model, build_task
 from attnlab.tasks.predictor import force
 from commands import OF_ANY_TASK
@@ -160,6 +160,37 @@ def test_other_decoders_and_heads_are_probed(overrides: list[str]) -> None:
     assert ("weights_leave_one_out" in figures) == (not made.target_frontend.reads_source)
     assert "swapped_loss" not in figures
     assert sum(key.startswith("without.layers.") for key in figures) == (8 if overrides[0] == "decoder=transformer" else 0)
+
+
+@pytest.mark.parametrize(
+    ("decoder", "places"), [("luong", ["attention"]), ("transformer", ["layers.0.attention", "layers.1.attention"])]
+)
+def test_a_model_without_a_head_is_one_whose_values_of_that_head_are_zero(decoder: str, places: list[str]) -> None:
+    """As there is no bias, a head without values gives nothing (Michel et al. 2019, section 2.3)."""
+    made = model(f"decoder={decoder}", "attention=multihead")
+    batch, tally = batch_for(made), Tally()
+
+    def loss() -> list[float]:
+        """Of every example."""
+        with torch.no_grad():
+            memory, state = made.encode(batch.source, batch.source_lengths)
+            logits = made.scores(made.decode(batch.target[:, :-1], memory, state), memory)
+        rows = zip(logits.log_softmax(-1), batch.labels.tolist(), strict=True)
+        return [-sum(float(p[label]) for p, label in zip(row, labels, strict=True) if label) for row, labels in rows]
+
+    with torch.no_grad():
+        add_ablations(tally, made, batch, force(made, batch))
+    figures, before = tally.figures(), loss()
+    assert len(figures) == 4 * len(places)
+    for place in places:
+        values = made.decoder.get_submodule(place).projections.value_projection.weight
+        for head in range(4):
+            own = values.detach().clone()
+            values.data.unflatten(0, (4, -1))[head] = 0
+            grown = [after - one for after, one in zip(loss(), before, strict=True)]
+            values.data.copy_(own)
+            assert figures[f"without.{place}.{head}"].statistics[:, 0] == pytest.approx(grown, abs=1e-10)
+            assert max(map(abs, grown)) > 1e-4
 
 
 @pytest.mark.parametrize("overrides", [["decoder=luong_feeding"], ["head=pointer_generator"], ["encoder=transformer"]], ids=str)

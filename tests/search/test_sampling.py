@@ -1,5 +1,6 @@
 """Sampling against the model's own probabilities."""
 
+import pytest
 import torch
 
 from attnlab.search import (
@@ -38,6 +39,15 @@ def test_top_k_and_top_p_cut_the_tail() -> None:
     torch.testing.assert_close(nucleus, torch.tensor([4 / 7, 3 / 7, 0.0, 0.0]), rtol=0, atol=0.03)
     exactly = torch.tensor([0.5, 0.25, 0.25]).log().repeat(9, 1)
     assert SamplingSearch(top_p=0.5).choose(exactly, torch.linspace(0, 0.99, 9)).tolist() == [0] * 9
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_a_temperature_sharpens_or_flattens(temperature: float) -> None:
+    probabilities = torch.tensor([0.4, 0.3, 0.2, 0.1])
+    draws = torch.rand(20_000, generator=torch.Generator().manual_seed(0))
+    drawn = SamplingSearch(temperature=temperature).choose(probabilities.log().repeat(20_000, 1), draws)
+    expected = [p ** (1 / temperature) for p in probabilities.tolist()]
+    assert (drawn.bincount(minlength=4) / 20_000).tolist() == pytest.approx([p / sum(expected) for p in expected], abs=0.015)
 
 
 def test_a_sample_depends_on_its_sentence_and_the_seed_alone() -> None:
