@@ -11,6 +11,7 @@ from torch.nn.functional import dropout, rrelu
 from attnlab.attention import Query
 from attnlab.attention.scores import Dot, Network, Score, score_within, validate_score
 from attnlab.errors import UserError
+from composing import model, sentences
 from conftest import options
 from parts import agree, attention, inputs, parameters, part, score
 
@@ -137,6 +138,20 @@ def test_a_limit_of_memory_changes_neither_scores_nor_gradients_but_what_is_kept
         limited, less = within(rows)
         agree(limited, whole, [query, states, *made.parameters()])
         assert less < most if made.pair_size else less == most
+
+
+@pytest.mark.parametrize("name", ["general", "multihead"])
+def test_an_attention_gives_its_score_the_memory_that_it_is_told(name: str) -> None:
+    def most_kept(memory: float) -> int:
+        made = model("decoder=luong", f"attention={name}", "attention/score=additive", f"attention.score_memory={memory}")
+        source, lengths = sentences([30, 30])
+        kept = [0]
+        with torch.autograd.graph.saved_tensors_hooks(lambda one: (kept.append(one.numel()), one)[1], lambda one: one):
+            encoded, state = made.encode(source, lengths)
+            made.decode(source, encoded, state)
+        return max(kept)
+
+    assert most_kept(1e-3) < most_kept(1024) / 1.5
 
 
 @pytest.mark.parametrize("activation", ["dropout", "rrelu"])

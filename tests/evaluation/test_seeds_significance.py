@@ -353,24 +353,42 @@ def test_the_probability_of_improvement_counts_pairs_and_three_seeds_say_little(
         assert abs(end - 0.75) == pytest.approx(critical * math.sqrt(end * (1 - end) / 4), abs=4e-3)
 
 
-@pytest.mark.parametrize("shift", [-1.0, 0.0, 0.5, 3.0])
-def test_stochastic_order_is_what_integrals_on_a_grid_and_a_bootstrap_of_its_own_say(shift: float) -> None:
+@pytest.mark.parametrize("examples", [0.0, 0.1])
+def test_the_interval_of_the_probability_of_improvement_ends_where_its_equation_says(examples: float) -> None:
+    one, other = np.array([2.2, 1.0, 2.0, 3.0, 1.7]), np.array([2.1, 0.0, 2.5, 1.5])
+    share, low, high = probability_of_improvement(one, other, examples)
+    assert share == sum(a > b for a in one for b in other) / 20 == 0.6
+    moved = 0.0
+    if examples:  # the variance of the share where a normal variable of that variance moves every difference, by a plain sum
+        points = np.linspace(-5, 5, 4001)
+        mass = stats.norm.pdf(points) * (points[1] - points[0])
+        shares = [sum(a - b + math.sqrt(examples) * z > 0 for a in one for b in other) / 20 for z in points]
+        mean = sum(m * s for m, s in zip(mass, shares, strict=True))
+        moved = sum(m * (s - mean) ** 2 for m, s in zip(mass, shares, strict=True))
+    critical, more = stats.t.ppf(0.975, 7), 3.5
+    for end in (low, high):
+        spread = end * (1 - end) * (1 + more * ((1 - end) / (2 - end) + end / (1 + end))) / 20
+        assert abs(end - share) == pytest.approx(critical * math.sqrt(spread + moved), abs=6e-3)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0, 1.5, 2.0])
+def test_stochastic_order_is_what_integrals_over_steps_and_a_bootstrap_of_its_own_say(shift: float) -> None:
     chance = np.random.default_rng(5)
     one, other = chance.normal(shift, 1.5, 6), chance.normal(0, 1, 5)
 
     def ratio(first: list[float], second: list[float]) -> float:
         above = below = 0.0
-        for point in np.arange(0.001, 1, 0.002):
+        for point in (np.arange(30) + 0.5) / 30:  # between any two steps, of fifths or of sixths
             apart = sorted(first)[math.ceil(point * len(first)) - 1] - sorted(second)[math.ceil(point * len(second)) - 1]
             above, below = above + max(apart, 0) ** 2, below + min(apart, 0) ** 2
         return below / (above + below)
 
-    drawn = [ratio([*chance.choice(one, 6)], [*chance.choice(other, 5)]) for _ in range(200)]
+    drawn = [ratio([*chance.choice(one, 6)], [*chance.choice(other, 5)]) for _ in range(10_000)]
     scale = math.sqrt(6 * 5 / 11)
     deviation = float(np.std([scale * (value - ratio([*one], [*other])) for value in drawn]))
     expected = min(1.0, ratio([*one], [*other]) + deviation / scale * stats.norm.ppf(0.95))
-    assert stochastic_order(one, other) == pytest.approx(expected, abs=0.07)
-    assert stochastic_order(one, other, confidence=0.5) == pytest.approx(ratio([*one], [*other]), abs=5e-3)
+    assert stochastic_order(one, other, samples=10_000) == pytest.approx(expected, abs=0.015)
+    assert stochastic_order(one, other, confidence=0.5) == pytest.approx(ratio([*one], [*other]), abs=1e-9)
 
 
 def test_stochastic_order_of_what_never_overlaps_and_of_equals() -> None:

@@ -41,6 +41,15 @@ def test_of_equal_values_the_lower_loss_wins_and_early_stopping_sees_it(cli: Cli
     assert torch.load(folder / "best.ckpt", weights_only=True)["epoch"] == 3
 
 
+def test_early_stopping_asks_for_more_than_the_least_difference(cli: Cli, tmp_path: Path) -> None:
+    stopping = ["callbacks.early_stopping.patience=1", "monitor=val/loss", "trainer.max_epochs=4", "test=false"]
+    for delta, epochs in ((0.0, 4), (1e3, 2)):
+        assert cli("train", *SMALL, *stopping, f"callbacks.early_stopping.min_delta={delta}", f"name=delta{epochs}") == 0
+        losses = [line["val/loss"] for line in curve(folder_of(tmp_path, f"delta{epochs}"))]
+        assert losses == sorted(losses, reverse=True), "else this test says nothing"
+        assert len(losses) == epochs
+
+
 @pytest.mark.exhaustive
 def test_the_last_checkpoint_is_that_of_the_last_epoch(cli: Cli, tmp_path: Path) -> None:
     assert cli("train", *SMALL, "trainer.max_epochs=3", "optimizer.lr=0", "name=still") == 0

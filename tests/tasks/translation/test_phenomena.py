@@ -221,6 +221,6 @@ def test_a_corpus_hands_annotations_on_of_all_that_is_measured() -> None:
     for source, target in (("en", "de"), ("de", "en")):
         for name, text in GrammarCorpus(source=source, target=target, train_size=4, **sizes).load().items():
             assert (text.annotations is None) == (name == "train")
-            for line, own in zip(text.target, text.annotations or (), strict=False):
+            for line, own in zip(text.target, text.annotations, strict=True) if text.annotations else ():
                 assert own
                 assert {annotation.judge(Words(line)) for annotation in own} == {"right"}
