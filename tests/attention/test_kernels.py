@@ -92,6 +92,12 @@ def test_the_fused_kernel_is_the_eager_attention(name: str, dtype: torch.dtype, 
     agree_with_eager(made(name, device, dtype), "sdpa", inputs(device, dtype), 1e-10 if dtype == torch.float64 else 2e-5)
 
 
+@pytest.mark.parametrize("query", [["embedding", "state"], ["state", "language"]])
+def test_the_fused_kernel_is_asked_by_all_parts_of_a_query(query: list[str], device: torch.device) -> None:
+    """The language is that of the first token, also where a second call goes on."""
+    agree_with_eager(attention(SIZE, SIZE, 5, query=query).to(device), "sdpa", inputs(device, torch.float64), 1e-10)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [*CLAIMED, *INNER])
 def test_flex_attention_is_the_eager_attention(
