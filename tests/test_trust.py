@@ -10,6 +10,8 @@ import yaml
 
 import attnlab
 from attnlab.config.trust import UntrustedError, validate_targets
+from attnlab.errors import UserError
+from attnlab.runs.folder import RunFolder
 from commands import TINY, Cli, cli, runs
 from composing import UNATTENDED, composed
 from conftest import options
@@ -24,6 +26,8 @@ HARMFUL: dict[str, Any] = {
     "module by way of a package": {"a": {"_target_": "torch.nn.modules.module.os.system", "command": "id"}},
     "class of another module by way of a package": {"a": {"_target_": "lightning.pytorch.callbacks.Path"}},
     "function of attnlab": {"a": {"_target_": "attnlab.runs.folder.write_atomically", "path": "x", "text": "y"}},
+    "in a tuple": {"a": [("x", {"_target_": "os.system"})]},
+    "interpolation in a tuple": {"a": [("x", "${oc.env:HOME}")]},
     "deep down": {"model": {"parts": [{"x": {"_target_": "os.system"}}]}},
     "beside what is allowed": {"_target_": "torch.optim.Adam", "lr": {"_target_": "builtins.eval", "_args_": ["1"]}},
     "interpolation": {"tokenizer": "${oc.create:{_target_: os.system, command: id}}"},
@@ -37,6 +41,16 @@ def test_what_is_no_component_is_refused(config: dict[str, Any]) -> None:
     with pytest.raises(UntrustedError, match="somewhere"):
         validate_targets(config, "somewhere")
     assert "a_module_that_must_not_be_imported" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "harm", ["!!pairs [a: {_target_: os.system, command: id}]", "!!omap [a: '${oc.env:HOME}']", "!!set {a}", "&a [*a]"]
+)
+def test_a_config_that_no_run_wrote_is_damaged(harm: str, tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.config_file.write_text(f"attention: {{x: {harm}}}\n")
+    with pytest.raises(UserError, match="it holds no config of a run"):
+        run.read_config()
 
 
 @pytest.mark.few(2)

@@ -247,12 +247,3 @@ def test_every_start_is_kept(folder: RunFolder) -> None:
     folder.environment_file.write_text("{")
     folder.add_start({"python": "3.13"})
     assert folder.read_starts() == [{"python": "3.13"}]
-
-
-def test_a_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    link = tmp_path / "link.json"
-    link.symlink_to(tmp_path / "elsewhere" / "target.json")
-    write_atomically(link, "new")
-    assert link.is_symlink()
-    assert (tmp_path / "elsewhere" / "target.json").read_text() == "new"

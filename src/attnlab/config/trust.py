@@ -103,7 +103,7 @@ def _nodes(node: Any) -> Iterator[dict[str, Any]]:
             yield node
         for item in node.values():
             yield from _nodes(item)
-    elif isinstance(node, list):
+    elif isinstance(node, list | tuple | set):
         for item in node:
             yield from _nodes(item)
 
@@ -115,7 +115,7 @@ def _texts(node: Any) -> Iterator[str]:
         for key, item in node.items():
             yield from _texts(key)
             yield from _texts(item)
-    elif isinstance(node, list):
+    elif isinstance(node, list | tuple | set):
         for item in node:
             yield from _texts(item)
 

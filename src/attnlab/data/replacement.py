@@ -23,10 +23,11 @@ def write_atomically(path: Path, text: str) -> None:
 def replacement(path: Path) -> Iterator[Path]:
     """Give a file beside another one, whose place it takes once it is written; nothing is left of one that is not.
 
+    It takes the place of a link too: what is written into a run or a study of somebody else stays there.
+
     Raises:
         UserError: in that place is a folder, a device or a pipe.
     """
-    path = path.resolve()  # a link stays one
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is no regular file, in whose place a file could be written: name another one")
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")  # of this writer alone, on any host

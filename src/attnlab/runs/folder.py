@@ -18,7 +18,7 @@ from attnlab.runs.digests import DamagedFileError, find_altered_files, list_file
 from attnlab.runs.files import read_lines, read_statistics
 from attnlab.runs.locks import RunLock
 from attnlab.runs.names import BEST, DIVERGED, LAST, RECORD, SHAPE, WEIGHTS
-from attnlab.runs.record import ProbeRecord, RunRecord, RunResult, parse_attention, parse_mapping, parse_starts
+from attnlab.runs.record import ProbeRecord, RunRecord, RunResult, is_plain, parse_attention, parse_mapping, parse_starts
 
 State = Literal["done", "running", "failed", "interrupted", "missing", "damaged"]
 """How far a run is: a running one holds its lock, a failed one left an error, an interrupted one can go on, and
@@ -97,7 +97,7 @@ class RunFolder:
             config = yaml.load(text, Loader)
         except yaml.YAMLError as error:
             raise UserError(f"{self.config_file} is damaged ({brief(error)})") from error
-        if not isinstance(config, dict) or not config:
+        if not isinstance(config, dict) or not config or not is_plain(config):
             raise UserError(f"{self.config_file} is damaged: it holds no config of a run")
         self.verify(self.config_file)
         return config

@@ -11,6 +11,9 @@ from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.hints import fits
 from attnlab.runs.names import WEIGHTS
 
+MOST_NODES = 100_000
+"""In the config of a run; the largest of this repository's has a few hundred."""
+
 
 def metric_name(monitor: str) -> str:
     """Return the name of the metric that is monitored as ``val/NAME``."""
@@ -159,6 +162,23 @@ class RunResult(Schema):
     def signature(self, test: str, name: str) -> str:
         """Return what must agree for a metric to be compared; empty where it was not measured."""
         return str(self.tests.get(test, {}).get("metrics", {}).get(name, {}).get("signature", ""))
+
+
+def is_plain(config: Any) -> bool:
+    """Tell whether a config holds mappings, lists, texts, numbers, truth values and nothing else, as one that a run wrote does.
+
+    YAML can make more of a file: tuples and sets, of which Hydra would build what is inside, and an anchor within itself.
+    """
+    left, count = [config], 0
+    while left and (count := count + 1) <= MOST_NODES:
+        node = left.pop()
+        if isinstance(node, dict):
+            left += [*node, *node.values()]
+        elif isinstance(node, list):
+            left += node
+        elif node is not None and not isinstance(node, str | int | float):
+            return False
+    return not left
 
 
 def parse_mapping(content: Any) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class StudyPlan(Schema):
             if not VARIANT_NAME.fullmatch(column):
                 raise ValueError(f"its column {column!r:.60} is no name of a file")
         for run in self.planned_runs:
-            if len(parts := Path(run.folder).parts) != 2 or ".." in parts:
+            if len(parts := Path(run.folder).parts) != 2 or {"..", Path(run.folder).anchor} & {*parts}:
                 raise ValueError(f"its run {run.folder!r:.60} is not below the study")
 
 
