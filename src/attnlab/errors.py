@@ -59,6 +59,11 @@ def printable(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
+def warn(text: str) -> None:
+    """Print a line of attnlab's to standard error."""
+    print(f"attnlab: {printable(text)}", file=sys.stderr, flush=True)
+
+
 def escape_output() -> None:
     """Let standard output and errors escape what their encoding lacks: it is no reason to lose what was computed."""
     for stream in (sys.stdout, sys.stderr):

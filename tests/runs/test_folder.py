@@ -240,6 +240,14 @@ def test_a_file_that_is_not_what_the_run_wrote_is_told_by_its_name(folder: RunFo
     assert folder.read_config() == {"seed": 2}, "a run that did not come to its end vouches for nothing"
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../../private", "a\0b"])
+def test_a_test_set_is_no_path(name: str, folder: RunFolder) -> None:
+    """Of its name those of files are made, whose first lines a report shows."""
+    folder.write_result(replace(RESULT, tests={name: {"metrics": {}}}))
+    with pytest.raises(UserError, match=r"is damaged .its test set .* is no part of a file's name"):
+        folder.read_result()
+
+
 def test_every_start_is_kept(folder: RunFolder) -> None:
     folder.environment_file.write_text('{"python": "3.11"}')
     folder.add_start({"python": "3.12"})

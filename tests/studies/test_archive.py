@@ -122,6 +122,17 @@ def test_what_is_not_finished_and_whole_stays(study: Path, cli: Cli, capsys: pyt
     assert "there is nothing to pack: no run in" in capsys.readouterr().err
 
 
+def test_no_link_is_packed(study: Path, cli: Cli, tmp_path: Path) -> None:
+    """Somebody else's study may hold one to a file that nobody is to have."""
+    (tmp_path / "private").write_text("mine")
+    evaluations = study / "attention=none" / "seed=1" / "evaluations"
+    evaluations.mkdir(exist_ok=True)
+    (evaluations / "x.txt").symlink_to(tmp_path / "private")
+    assert cli("pack", "small") == 0
+    with tarfile.open("small.tar.xz") as archive:
+        assert [name for name in archive.getnames() if name.endswith("x.txt")] == []
+
+
 def tar(files: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> Path:
     with tarfile.open("other.tar.xz", "w:xz") as archive:
         for name, content in files.items():

@@ -125,7 +125,7 @@ def test_a_report_writes_below_its_study_alone(column: str, tmp_path: Path) -> N
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("place", ["../other/dot/seed=1", "/tmp/seed=1", "/dev", "../seed=1", "dot"])
+@pytest.mark.parametrize("place", ["../other/dot/seed=1", "/tmp/seed=1", "/dev", "../seed=1", "dot", "a\0b/seed=1"])
 def test_a_report_reads_below_its_study_alone(place: str, tmp_path: Path) -> None:
     folder = write_study(tmp_path / "runs" / "sent", seeds=(1,), states={})
     plan = json.loads((folder / "study.json").read_text())

@@ -15,7 +15,7 @@ import click
 from typing_extensions import override
 
 import attnlab
-from attnlab.errors import BusyError, StoppedError, UserError, escape_output, nearest, printable, refusal
+from attnlab.errors import BusyError, StoppedError, UserError, escape_output, nearest, refusal, warn
 
 COMPLETION = "_ATTNLAB_COMPLETE"
 """The variable by which a shell asks what a word may become; see :mod:`attnlab.commands._shells`."""
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except (Exception, KeyboardInterrupt) as error:
         message, status = _describe_error(error, words)
-        print(f"attnlab: {printable(message)}", file=sys.stderr)
+        warn(message)
         return status
 
 

@@ -1,6 +1,5 @@
 """What train and study share: options of Hydra's, previewing a sweep, and printing what came of it."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from attnlab.commands._models import FOLDER
-from attnlab.errors import UserError
+from attnlab.errors import UserError, warn
 
 if TYPE_CHECKING:
     from attnlab.studies.plan import Plan
@@ -149,7 +148,7 @@ def _show_plan(planned: "Plan", told: Sequence[str], kind: str) -> None:
 def _status(results: "Results") -> int:
     """Tell what is not done of what was asked for; return 2 if all that failed are mistakes in configs, 1 for all else."""
     for warning in results.warnings:
-        print(f"attnlab: {warning}", file=sys.stderr)
+        warn(warning)
     failed = [run for run in results.asked if run.has_failed]
     if failed:
         return 1 if any(run.folder.has_diverged or run.error.startswith(("Traceback", "killed")) for run in failed) else 2
@@ -167,7 +166,7 @@ def show_results(results: "Results") -> None:
         console.print(f"{told}; what there is: {results.page}", soft_wrap=True, highlight=False)
         for run in results.study.runs:
             if run.state == "damaged":
-                print(f"attnlab: {run.folder.path}: {run.damage}", file=sys.stderr)
+                warn(f"{run.folder.path}: {run.damage}")
         return
     console.print(comparison.rich(console.width))
     table = results.study.folder.table_file("md").name

@@ -1,6 +1,5 @@
 """``attnlab align``."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from attnlab.commands._io import check_input, check_output, open_output
 from attnlab.commands._links import Alignment, Pairs, anchors, in_every_way, read_gold, show
 from attnlab.commands._models import FILE, checkpoint_option, to_option
 from attnlab.commands._trust import trust_option
-from attnlab.errors import UserError
+from attnlab.errors import UserError, warn
 from attnlab.runs.waiting import choose_wait_policy
 
 if TYPE_CHECKING:
@@ -180,7 +179,7 @@ def _find_aligner(predictor: "Predictor", run: Path, pairs: Pairs) -> dict[str, 
     try:
         return in_every_way(_align_by_data(predictor, pairs))
     except UserError as error:
-        print(f"attnlab: there is no aligner of the training set of {run} to compare with: {error}", file=sys.stderr)
+        warn(f"there is no aligner of the training set of {run} to compare with: {error}")
         return {}
 
 
@@ -217,7 +216,7 @@ def _align(
         if unspelt == len(words):
             raise UserError(f"the tokens of the model of {run} do not spell the words of the files: they cannot be aligned")
         told = f"{unspelt} of {len(words)} pairs have no links, since the tokens of the model of {run} do not spell their words"
-        print(f"attnlab: {told}", file=sys.stderr)
+        warn(told)
     return {name: Alignment([one or set() for one in links], TOKENS[shifts[name]]) for name, links in linked.items()}
 
 
@@ -231,7 +230,7 @@ def _choose_shifts(predictor: "Predictor", run: Path, names: list[str]) -> dict[
         chosen, reason = {}, "is not at hand"
     if not chosen:
         told = f"row t of the weights is read as about token t, since the validation set of {run} {reason}"
-        print(f"attnlab: {told}; --shift 1 reads it as about token t - 1", file=sys.stderr)
+        warn(f"{told}; --shift 1 reads it as about token t - 1")
     return chosen or dict.fromkeys(names, 0)
 
 

@@ -1,7 +1,6 @@
 """``attnlab calibrate``."""
 
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from attnlab.commands._io import check_output
 from attnlab.commands._models import FILE
 from attnlab.commands._significance import significance_option
 from attnlab.commands._trust import trust_option
-from attnlab.errors import UserError
+from attnlab.errors import UserError, warn
 from attnlab.studies.names import Significance
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def command(name: str, metric: str | None, seeds: str, splits: int, significance
     if len(refused) == len(parts):
         raise next(iter(refused.values()))
     for left_out, reason in refused.items():
-        print(f"attnlab: {left_out} is left out: {reason}", file=sys.stderr)
+        warn(f"{left_out} is left out: {reason}")
     return 0
 
 

@@ -69,6 +69,7 @@ def command(
     from attnlab.runs.evaluations import choose_metric, differing_settings, read_tested
     from attnlab.studies.calibration import tell_published
     from attnlab.studies.notes import differing_origins, differing_starts
+    from attnlab.terminal import tell
 
     read = {folder: [read_tested(run, test, label) for run in finished_runs(folder)] for folder in (baseline, *systems)}
     name, measure = choose_metric(read[baseline][0].run, metric, label)
@@ -106,7 +107,7 @@ def command(
         *differing_settings(every),
         *differing_starts({str(one.run.path): (one.run.read_config, one.run.read_starts()) for one in every}),
     ):
-        print(note)
+        tell(note)
     made = sum(not math.isnan(result.p) for result in results.values())
     print(f"{told}; p corrected by Holm over {made} comparison{'' if made == 1 else 's'}")
     if false := tell_published(chosen):

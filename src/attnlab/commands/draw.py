@@ -1,6 +1,5 @@
 """``attnlab draw``."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
@@ -13,7 +12,7 @@ from attnlab.commands._given import is_given
 from attnlab.commands._io import check_output
 from attnlab.commands._models import FILE, check_label, finished_runs, list_seeds, name_runs
 from attnlab.commands._trust import trust_option
-from attnlab.errors import UserError
+from attnlab.errors import UserError, warn
 from attnlab.runs.names import SHAPE
 from attnlab.runs.waiting import choose_wait_policy
 
@@ -200,7 +199,7 @@ def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: st
     metric_name, metric = choose_metric(every[0].run, wanted, label)
     check_metric(every, metric_name)
     for note in _differences(every):
-        print(f"attnlab: {note}", file=sys.stderr)
+        warn(note)
     buckets, units = {}, dict[str, None]()
     for name, sets in seeds.items():
         by_low: dict[int, list[Bucket]] = {}

@@ -1,6 +1,5 @@
 """``attnlab evaluate``."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from attnlab.commands._io import check_input, check_writable
 from attnlab.commands._links import Pairs
 from attnlab.commands._models import FILE, FOLDER, ModelOptions, bootstrap_option, check_label, model_options
 from attnlab.commands._tests import print_tests
-from attnlab.errors import UserError
+from attnlab.errors import UserError, warn
 
 if TYPE_CHECKING:
     from attnlab.data.examples import Examples
@@ -91,7 +90,7 @@ def command(
     measured = {name for evaluation in found.values() for name in evaluation.measurements}
     if missing := [task.metrics[name].label for name in chosen if name not in measured]:
         told = f"not measured, since what it takes is not there: {', '.join(missing)}"
-        print(f"attnlab: {told}", file=sys.stderr)
+        warn(told)
     _show(task.metrics, _monitored(folder), found)
     write_tests(folder, label, settings, found, sets, paths)
     print(f"written to {folder.evaluation_file(label)}")

@@ -18,13 +18,14 @@ SHOWN = 20
 def command(run: Path) -> int:
     """Carry out RUN, the folder of a finished run, once more as it was recorded, and tell whether every figure is the same."""
     from attnlab.runs.reproduction import REPRODUCTION, reproduce
+    from attnlab.terminal import tell
 
     compared, differences, elsewhere = reproduce(run)
     for difference in differences[:SHOWN]:
-        print(f"{difference.name}: {difference.recorded!r} was recorded, and is {difference.found!r} now")
+        tell(f"{difference.name}: {difference.recorded!r} was recorded, and is {difference.found!r} now")
     if elsewhere:
         named = ", ".join(f"{d.name} ({d.recorded} then, {d.found} now)" for d in elsewhere[: SHOWN // 2])
-        print(f"it ran elsewhere: {named}{' and more' if len(elsewhere) > SHOWN // 2 else ''}")
+        tell(f"it ran elsewhere: {named}{' and more' if len(elsewhere) > SHOWN // 2 else ''}")
     if differences:
         print(f"{len(differences)} of {compared} figures differ; the new run is in {run / REPRODUCTION}")
         return 1

@@ -11,7 +11,7 @@ import click
 
 from attnlab.commands._io import check_output, check_source, open_output, read_chunks
 from attnlab.commands._models import FILE, ModelOptions, model_options
-from attnlab.errors import UserError, printable
+from attnlab.errors import UserError, printable, warn
 
 if TYPE_CHECKING:
     from attnlab.evaluation.evidence import Prediction
@@ -69,14 +69,14 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
             except UserError as error:
                 if not live:
                     raise
-                print(f"attnlab: {printable(str(error))}", file=sys.stderr)
+                warn(str(error))
                 continue
             for number, (line, found) in enumerate(zip(chunk, predictor.n_best(chunk), strict=True), first):
                 lines.add(number, line, found[:n_best])
             out.flush()
     if lines.unlinked:
         told = f"{lines.unlinked:,} of {lines.written:,} predictions have no links: the model's tokens do not spell the words"
-        print(f"attnlab: {told}; --json links tokens", file=sys.stderr)
+        warn(f"{told}; --json links tokens")
     return 0
 
 

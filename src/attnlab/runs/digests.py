@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from attnlab.errors import UserError
+from attnlab.runs.record import parse_json
 
 
 class DamagedFileError(UserError):
@@ -72,7 +73,7 @@ def _parse(text: str) -> dict[str, str]:
     Raises:
         ValueError: none, or of a file outside of the folder.
     """
-    content = json.loads(text)
+    content = parse_json(text)
     if not isinstance(content, dict) or not all(isinstance(written, str) for written in content.values()):
         raise ValueError("they are no digests")
     if any(name.startswith("/") or ".." in name.split("/") for name in content):

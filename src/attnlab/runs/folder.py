@@ -18,7 +18,16 @@ from attnlab.runs.digests import DamagedFileError, find_altered_files, list_file
 from attnlab.runs.files import read_lines, read_statistics
 from attnlab.runs.locks import RunLock
 from attnlab.runs.names import BEST, DIVERGED, LAST, RECORD, SHAPE, WEIGHTS
-from attnlab.runs.record import ProbeRecord, RunRecord, RunResult, is_plain, parse_attention, parse_mapping, parse_starts
+from attnlab.runs.record import (
+    ProbeRecord,
+    RunRecord,
+    RunResult,
+    is_plain,
+    parse_attention,
+    parse_json,
+    parse_mapping,
+    parse_starts,
+)
 
 State = Literal["done", "running", "failed", "interrupted", "missing", "damaged"]
 """How far a run is: a running one holds its lock, a failed one left an error, an interrupted one can go on, and
@@ -82,7 +91,7 @@ class RunFolder:
     def read_record(self) -> RunRecord | None:
         """Return what the folder's run is; None where it holds none, or one that this version cannot read."""
         try:
-            return RunRecord.parse(json.loads(self.record_file.read_text(encoding="utf-8")))
+            return RunRecord.parse(parse_json(self.record_file.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return None
 
@@ -147,8 +156,10 @@ class RunFolder:
         lines = []
         for number, line in enumerate(self._text(self.curve_file).splitlines(), 1):
             try:
-                lines.append({**json.loads(line)})
+                lines.append({**parse_json(line)})
                 lines[-1]["epoch"] += 0
+                if not all(isinstance(value, int | float) for value in lines[-1].values()):
+                    raise ValueError("a value is no number")
             except (ValueError, LookupError, TypeError) as error:
                 raise UserError(f"{self.curve_file}, line {number}, is damaged: no record of an epoch") from error
         self.verify(self.curve_file)
@@ -236,7 +247,7 @@ class RunFolder:
         of_failed = (self.record_file, self.config_file, self.curve_file, self.error_file)
         later = [path for path in (*self.evaluations.glob("*"), *self.probes.glob("*")) if path.suffix in KEPT]
         for path in (*list_files(self.digests_file), *later) if self.is_finished else filter(Path.is_file, of_failed):
-            if path not in (self.weights_file, self.task_file):
+            if path not in (self.weights_file, self.task_file) and not path.is_symlink():  # to a file of nobody's run
                 copy = other.path / path.relative_to(self.path)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, copy)
@@ -309,7 +320,7 @@ class RunFolder:
         if not path.is_file():
             return None
         try:
-            return ProbeRecord.parse(json.loads(self._text(path)))
+            return ProbeRecord.parse(parse_json(self._text(path)))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise UserError(f"{path} is damaged ({brief(error)}): remove it, and run attnlab probe again") from error
 
@@ -388,7 +399,7 @@ class RunFolder:
     def _checked(self, path: Path, parse: Callable[[Any], T]) -> T:
         text = self._text(path)
         try:
-            content = parse(json.loads(text))
+            content = parse(parse_json(text))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise DamagedFileError(f"{path} is damaged ({brief(error)}): delete it, and start the run again") from error
         self.verify(path)

@@ -1,11 +1,14 @@
 """What a run is, and what it came to, as its folder records them."""
 
+import json
 import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Self, get_type_hints
+
+from typing_extensions import override
 
 from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.hints import fits
@@ -154,6 +157,17 @@ class RunResult(Schema):
     peak_memory: int | None = None
     peak_gpu_memory: int | None = None
 
+    @classmethod
+    @override
+    def parse(cls, content: Any) -> Self:
+        result = super().parse(content)
+        for name, test in result.tests.items():
+            if "/" in name or "\0" in name:
+                raise ValueError(f"its test set {name!r:.60} is no part of a file's name")
+            if not isinstance(test.get("metrics", {}), dict):
+                raise ValueError(f"its metrics of {name!r:.60} are no mapping")
+        return result
+
     def metric(self, test: str, name: str) -> float | None:
         """Return a metric of a test set, or None where it was not measured."""
         measured = self.tests.get(test, {}).get("metrics", {}).get(name)
@@ -179,6 +193,18 @@ def is_plain(config: Any) -> bool:
         elif node is not None and not isinstance(node, str | int | float):
             return False
     return not left
+
+
+def parse_json(text: str) -> Any:
+    """Return what a file of somebody else's may hold.
+
+    Raises:
+        ValueError: no JSON, or what is nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def parse_mapping(content: Any) -> dict[str, Any]:

@@ -4,12 +4,12 @@ import lzma
 import shutil
 import tarfile
 import tempfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from filelock import FileLock
+from typing_extensions import override
 
 from attnlab.config import path_part
 from attnlab.data.progress import progress
@@ -21,6 +21,8 @@ from attnlab.studies.folder import TUNING, StudyFolder
 
 MOST_TIMES, ALWAYS = 1000, 2**26
 """An archive may grow this many times or to this many bytes; the same texts in every run pack very well."""
+MOST_AT_ONCE = 2**16
+"""Bytes that tarfile may read at once: it copies files in parts, and reads a header whole before anybody sees it."""
 
 
 class Packed(NamedTuple):
@@ -121,7 +123,7 @@ def unpack(path: Path, root: Path) -> Unpacked:
     if not path.is_file():
         raise UserError(f"{path} is a folder: name an archive" if path.is_dir() else f"there is no file {path}")
     try:
-        with tarfile.open(path) as archive:
+        with _Contents(path) as contents, tarfile.open(fileobj=contents, mode="r:") as archive:
             members = list(_check_members(archive, path))
             name = path_part(PurePosixPath(members[0].name).parts[0])
             root.mkdir(parents=True, exist_ok=True)
@@ -135,11 +137,21 @@ def unpack(path: Path, root: Path) -> Unpacked:
                     raise UserError(f"{path} holds no run: name an archive that attnlab pack wrote")
                 trials, _ = _move(found.tuning, study.tuning)
                 return Unpacked(study, *_move(found, study), trials)
-    except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:
+    except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError) as error:
         if isinstance(error, OSError) and (told := refusal(error, root)):
             raise told from error
         reason = "" if isinstance(error, tarfile.ReadError) else f" ({brief(error)})"  # that is one for each way to pack
         raise UserError(f"cannot unpack {path}, which is no archive of attnlab pack or a damaged one{reason}") from error
+
+
+class _Contents(lzma.LZMAFile):
+    """What an archive holds, of which no more is read at once than a header of :func:`pack` has, or a part of a file."""
+
+    @override
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= MOST_AT_ONCE:
+            raise tarfile.ReadError("a header is too long")
+        return super().read(size)
 
 
 def _check_members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
@@ -147,11 +159,13 @@ def _check_members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.Tar
     left = max(MOST_TIMES * path.stat().st_size, ALWAYS)
     studies = set()
     for member in archive:
-        left -= member.size
+        left -= abs(member.size) + tarfile.BLOCKSIZE  # a negative one has tarfile read the same header for ever
+        member.mtime = 0
         parts = PurePosixPath(member.name).parts
         studies.add(parts[0])
         depth = len(parts) - (parts[1:2] == (TUNING,))
-        if left < 0 or not member.isfile() or ".." in parts or depth not in (2, 4, 5) or len(studies) > 1:
+        is_written = member.isfile() and member.size >= 0 and member.name.isprintable()
+        if left < 0 or not is_written or ".." in parts or depth not in (2, 4, 5) or len(studies) > 1:
             raise UserError(f"{path} holds {member.name!r}, which attnlab pack does not write: nothing is unpacked")
         yield member
 

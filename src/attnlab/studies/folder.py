@@ -10,7 +10,7 @@ from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError, brief
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.names import RUNS
-from attnlab.runs.record import Schema
+from attnlab.runs.record import Schema, parse_json
 from attnlab.studies.names import VARIANT_NAME, Significance
 
 
@@ -80,7 +80,7 @@ class StudyPlan(Schema):
             if not VARIANT_NAME.fullmatch(column):
                 raise ValueError(f"its column {column!r:.60} is no name of a file")
         for run in self.planned_runs:
-            if len(parts := Path(run.folder).parts) != 2 or {"..", Path(run.folder).anchor} & {*parts}:
+            if len(parts := Path(run.folder).parts) != 2 or {"..", Path(run.folder).anchor} & {*parts} or "\0" in run.folder:
                 raise ValueError(f"its run {run.folder!r:.60} is not below the study")
 
 
@@ -143,7 +143,7 @@ class StudyFolder:
         if not self.plan_file.is_file():
             return None
         try:
-            plan = StudyPlan.parse(json.loads(self.plan_file.read_text(encoding="utf-8")))
+            plan = StudyPlan.parse(parse_json(self.plan_file.read_text(encoding="utf-8")))
             plan.check_places()
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{self.plan_file} is damaged ({brief(error)}): delete it, and start the study again") from error

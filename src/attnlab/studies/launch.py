@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from attnlab.config import ComposedConfig, HydraJob, resolve, run_hydra, settle, targets, trust, with_values
 from attnlab.data.processes import follow_parent
-from attnlab.errors import BusyError, StoppedError, UserError, escape_output, printable
+from attnlab.errors import BusyError, StoppedError, UserError, escape_output, printable, warn
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import metric_name
@@ -191,7 +191,7 @@ def run_in_study(
     except (UserError, OSError) as error:
         status = MISTAKEN if _note(folder, f"{error}\n") else TOLD
         if status == TOLD:
-            print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
+            warn(f"{folder.place}: {error}")
     if status == STOPPED:
         tell(f"attnlab: {folder.place}: stopped, with a checkpoint")
     elif status == BUSY:
@@ -232,9 +232,7 @@ def _run_in_process(config: Mapping[str, Any], job: HydraJob, owner: Owner, base
                 process.join()
                 os._exit(STOPPED)  # the launcher would begin the next run
         except KeyboardInterrupt:  # it has reached the child too, which writes a checkpoint
-            print(
-                "attnlab: stopping as soon as a checkpoint is written; once more to stop at once", file=sys.stderr, flush=True
-            )
+            warn("stopping as soon as a checkpoint is written; once more to stop at once")
             try:
                 process.join()
             except KeyboardInterrupt:
@@ -275,7 +273,7 @@ def _work(
     except UserError as error:
         if _note(folder, f"{error}\n"):
             sys.exit(MISTAKEN)
-        print(printable(f"attnlab: {folder.place}: {error}"), file=sys.stderr, flush=True)
+        warn(f"{folder.place}: {error}")
         sys.exit(TOLD)
     except Exception as error:
         if _note(folder, _describe(error)):

@@ -1,14 +1,13 @@
 """What a study would do if it were started now."""
 
 import json
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import torch
 
 from attnlab.config import compose, variant_overrides, without_keys
-from attnlab.errors import UserError
+from attnlab.errors import UserError, warn
 from attnlab.runs.assembly import TaskStore, build_model, build_module
 from attnlab.runs.checks import check_module, check_settings, check_trainer
 from attnlab.runs.evaluation import check_metrics
@@ -56,7 +55,7 @@ def check_plan(plan: Plan) -> Plan:
             together.
     """
     if (count := len({run.variant for run in plan.runs})) > MANY:
-        print(f"attnlab: checking the configs and the models of {count} variants", file=sys.stderr, flush=True)
+        warn(f"checking the configs and the models of {count} variants")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # models are tried on a few numbers, for which several threads only wait for each other
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from attnlab.config import CONF, EXPERIMENTS, MAIN, Place
 from attnlab.config import trust as trust_targets
-from attnlab.errors import StoppedError, ToldError, UserError, printable, refusal
+from attnlab.errors import StoppedError, ToldError, UserError, refusal, warn
 from attnlab.studies.files import find_study, is_override, study_places
 from attnlab.studies.folder import find_folder
 from attnlab.studies.plan import Plan, plan
@@ -55,7 +55,7 @@ def study(*words: str, config_dir: str | Path | None = None, keep_results: bool 
         places = config_places(root, None if config_dir is None else Path(config_dir))
         results = run_sweep(plan(root, config_name, overrides, places, command=command))
     for warning in results.warnings:
-        print(f"attnlab: {printable(warning)}", file=sys.stderr)
+        warn(warning)
     return results
 
 
@@ -186,7 +186,7 @@ def _launch(planned: Plan, written: Mapping[str, str]) -> None:
             if isinstance(error, OSError) and error.filename:
                 raise
             raise UserError(f"hydra/launcher begins no run ({told}): mend it, or leave it out") from error
-        print(f"attnlab: the launcher gave up ({told})", file=sys.stderr)
+        warn(f"the launcher gave up ({told})")
 
 
 def _report_trials(planned: Plan, trials: Plan, show: Callable[[Results], None]) -> Results:
