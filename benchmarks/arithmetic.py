@@ -64,10 +64,10 @@ def step_products(setting: Setting, batches: Sequence[Batch]) -> tuple[int, Coun
     return counter.get_total_flops(), log.products
 
 
-def product_rate(setting: Setting, products: Counter[Product], dtype: torch.dtype, share: float = 0.98) -> Contestant:
+def product_rate(setting: Setting, products: Counter[Product], dtype: torch.dtype) -> Contestant:
     """Return what computes the products of a step alone, in FLOP a second; the smallest, 2 % together, are left out."""
     chosen: list[tuple[Any, list[Layout], int, int]] = []
-    left = sum(product.flop * count for product, count in products.items()) * share
+    left = sum(product.flop * count for product, count in products.items()) * 0.98
     for product, count in sorted(products.items(), key=lambda item: -item[0].flop * item[1]):
         if left <= 0:
             break
@@ -93,11 +93,11 @@ def product_rate(setting: Setting, products: Counter[Product], dtype: torch.dtyp
     return run
 
 
-def square_rate(setting: Setting, dtype: torch.dtype, size: int = SQUARE, times: int = 10) -> Contestant:
+def square_rate(setting: Setting, dtype: torch.dtype) -> Contestant:
     """Return what multiplies square matrices, in FLOP a second."""
-    left, right = (torch.randn(size, size, device=setting.device).to(dtype) for _ in range(2))
-    flop = 2.0 * size**3
-    repetitions = max(times, int(LONG_ON_A_GPU / flop)) if setting.device == "cuda" else times
+    left, right = (torch.randn(SQUARE, SQUARE, device=setting.device).to(dtype) for _ in range(2))
+    flop = 2.0 * SQUARE**3
+    repetitions = int(LONG_ON_A_GPU / flop) if setting.device == "cuda" else 10
 
     def run() -> float:
         for _ in range(repetitions):

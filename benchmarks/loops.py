@@ -91,12 +91,12 @@ def plain_loop(setting: Setting, model: nn.Module, loss: Loss, precision: str) -
     return train
 
 
-def tutorial_loop(setting: Setting, sentences: int = 8) -> Contestant:
+def tutorial_loop(setting: Setting) -> Contestant:
     """Return what trains the same model as the tutorials do: a sentence after another, each a token after another."""
     model = setting.model().train()
     optimizer = setting.optimizer(list(model.parameters()))
     batch = setting.training_batches()[0]
-    examples = [one_sentence(batch, row).to(torch.device(setting.device)) for row in range(min(sentences, len(batch.source)))]
+    examples = [one_sentence(batch, row).to(torch.device(setting.device)) for row in range(min(8, len(batch.source)))]
 
     def run() -> float:
         for example in examples:

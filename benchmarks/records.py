@@ -67,7 +67,8 @@ def write_page(folder: Path, parts: Mapping[str, Part]) -> None:
     text = page.read_text(encoding="utf-8") if page.is_file() else f"{BEGIN}\n{END}\n"
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]
-    tables = "\n".join(_section(device, parts, read(folder)) for device in DEVICES)
+    records = read(folder)
+    tables = "\n".join(_section(device, parts, records) for device in DEVICES)
     page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", encoding="utf-8")
 
 

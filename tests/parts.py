@@ -43,12 +43,12 @@ def sequential_normalizers() -> list[str]:
     return [n for n in options("attention/normalizer") if part("normalizer", n).func.sequential]
 
 
-def score(name: str, *, query: int = QUERY, memory: int = MEMORY) -> Any:
+def score(name: str, *, query: int = QUERY) -> Any:
     """A score in float64; of equal sizes if it wants them."""
     torch.manual_seed(0)
     make = part("score", name, **({"hidden_sizes": [6, 5]} if name == "network" else {}))  # 64 take a plain loop 8 s
     equal = issubclass(make.func, EqualSizes)
-    return make(query, query if equal else memory).double()
+    return make(query, query if equal else MEMORY).double()
 
 
 def attention(

@@ -1,6 +1,7 @@
 import torch
+from matplotlib.figure import Figure
 
-from attnlab.evaluation.heatmaps import heatmap
+from attnlab.evaluation.heatmaps import draw
 from attnlab.evaluation.plots import plot_side_by_side
 
 
@@ -14,11 +15,11 @@ def test_negative_weights_are_seen() -> None:
 
 def test_tokens_label_the_axes_and_gold_links_are_marked() -> None:
     weights = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.3, 0.5]])
-    figure = heatmap(weights, ["ein", "Hündchen", "</s>"], ["a", "puppy"], title="dot", gold=[(1, 1), (9, 9)])
-    axes = figure.axes[0]
+    axes = Figure().add_subplot()
+    draw(axes, weights, ["ein", "Hündchen", "</s>"], ["a", "puppy"], gold=[(1, 1), (9, 9)])
     assert [label.get_text() for label in axes.get_xticklabels()] == ["ein", "Hündchen", "</s>"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "puppy"]
-    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("source", "hypothesis", "dot")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("source", "hypothesis")
     torch.testing.assert_close(torch.tensor(axes.images[0].get_array().data), weights)
     (rings,) = axes.collections
     assert rings.get_offsets().tolist() == [[1.0, 1.0]]

@@ -40,9 +40,9 @@ def test_dollar_signs_are_text(tmp_path: Path) -> None:
     weights, source, target = torch.ones(1, 2), ["$^$", "b"], ["$\\x$"]
     plots.save(heatmap(weights, source, target, title="$_$"), tmp_path / "one.svg")
     maps = {"$_$": (weights, source, target)}
-    plots.save(plots.plot_side_by_side(maps, title="$^$"), tmp_path / "both.svg")
+    plots.save(plots.plot_side_by_side(maps), tmp_path / "both.svg")
     plots.save(plots.plot_by_length({"$_$": [Bucket(1, 5, 2, 0.5)]}, "$x$", "words", title="$^$"), tmp_path / "lengths.svg")
-    plots.save(plots.plot_curves({"$_$": [{"epoch": 0, "val/bleu": 1.0}]}, "val/bleu", title="$^$"), tmp_path / "curves.svg")
+    plots.save(plots.plot_curves({"$_$": [{"epoch": 0, "val/bleu": 1.0}]}, "val/bleu"), tmp_path / "curves.svg")
     for name in ("one", "both", "lengths", "curves"):
         assert "$_$" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
 
@@ -63,7 +63,7 @@ def test_any_metric_is_drawn_by_the_length_of_the_source() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1-5", "6-10"]
     assert [line.get_xydata().tolist() for line in axes.get_lines()[:1]] == [[[0.0, 0.4], [1.0, -0.2]]]
     assert axes.get_ylim()[0] <= -0.2, "no value is cut off"
-    assert plots.plot_by_length({"a": [short]}, "gain", "words").axes[0].get_ylim()[0] == 0.0
+    assert plots.plot_by_length({"a": [short]}, "gain", "words", "test").axes[0].get_ylim()[0] == 0.0
 
 
 def test_letters_that_no_font_has_are_told_once_and_other_warnings_are_kept(

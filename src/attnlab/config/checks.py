@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object
-from omegaconf import DictConfig
+from omegaconf import MISSING, DictConfig
 
 from attnlab.config.composition import resolve
 from attnlab.errors import UserError, brief, missing_module, no_class, unknown_key
@@ -37,7 +37,6 @@ KEYS: dict[str, Any] = {
 """What is read of any task's config, and its type; a task reads further keys: the parameters of its class."""
 
 HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
-MISSING = "???"
 KEYED = Any, object, dict, Mapping
 """Types that keys with values of their own may be of."""
 

@@ -29,7 +29,6 @@ def heatmap(
     hypothesis: Sequence[str],
     *,
     title: str = "",
-    gold: Collection[tuple[int, int]] = (),
 ) -> Figure:
     """Draw attention weights: a row for each token written, a column for each source token.
 
@@ -39,14 +38,13 @@ def heatmap(
         source: source tokens, the labels of the columns.
         hypothesis: tokens written, the labels of the rows.
         title: above the picture.
-        gold: known links (source position, hypothesis position), marked by a ring.
     """
     rows, columns = len(hypothesis), len(source)
     figure = Figure(
         figsize=(1.8 + 0.32 * columns, 1.6 + 0.27 * max(rows, LEAST_ROWS) + label_height(source)), layout="constrained"
     )
     axes = figure.add_subplot()
-    image = draw(axes, weights, source, hypothesis, gold=gold)
+    image = draw(axes, weights, source, hypothesis)
     if title:
         axes.set_title(title, parse_math=False)
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
@@ -61,7 +59,7 @@ def label_height(source: Sequence[str]) -> float:
 def draw(
     axes: Axes, weights: "Tensor", source: Sequence[str], hypothesis: Sequence[str], *, gold: Collection[tuple[int, int]] = ()
 ) -> AxesImage:
-    """Draw one heatmap into axes; see :func:`heatmap`."""
+    """Draw one heatmap into axes, see :func:`heatmap`, with a ring around each known link (source place, hypothesis place)."""
     rows, columns = len(hypothesis), len(source)
     shown = np.asarray(weights.float())[:rows, :columns]
     colours, lowest = ("RdBu", -1.0) if (shown < 0).any() else ("Blues", 0.0)

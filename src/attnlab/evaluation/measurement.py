@@ -65,7 +65,6 @@ def measure(
     occasion: Occasion,
     *,
     samples: int = 1,
-    seed: int = SEED,
     blocks: Sequence[int] | None = None,
 ) -> tuple[dict[str, Measurement], dict[str, Statistics]]:
     """Measure a test set.
@@ -75,7 +74,6 @@ def measure(
         evidence: of the whole test set.
         occasion: metrics for a rarer one are left out.
         samples: of the bootstrap for confidence intervals; 1 makes none.
-        seed: of the bootstrap.
         blocks: of the examples, which the bootstrap draws; see :attr:`attnlab.data.examples.Examples.blocks`.
 
     Returns:
@@ -91,15 +89,13 @@ def measure(
             own = metric.statistics(evidence)
             if own is None:
                 continue
-            low, high = bootstrap_interval(metric, sum_blocks(own, blocks), samples, seed) if samples > 1 else (None, None)
+            low, high = bootstrap_interval(metric, sum_blocks(own, blocks), samples) if samples > 1 else (None, None)
             measurements[name] = Measurement(float(metric.value(own.sum(axis=0))), metric.signature(evidence.facts), low, high)
             statistics[name] = own
     return measurements, statistics
 
 
-def bootstrap_interval(
-    metric: Metric, statistics: Statistics, samples: int, seed: int = SEED
-) -> tuple[float | None, float | None]:
+def bootstrap_interval(metric: Metric, statistics: Statistics, samples: int) -> tuple[float | None, float | None]:
     """Return the 95 % confidence interval between percentiles, which never leaves the values that a metric may have.
 
     It is as wide as sacreBLEU's, which is laid around the mean of the samples. Where one example alone adds anything, it varies
@@ -109,11 +105,10 @@ def bootstrap_interval(
         metric: to be estimated.
         statistics: what each example adds, (examples, k).
         samples: of the bootstrap (Koehn 2004).
-        seed: of the bootstrap.
     """
     if np.count_nonzero(statistics.any(axis=1)) < 2 or math.isnan(metric.value(statistics.sum(axis=0))):
         return None, None
-    draws = metric.values(bootstrap(statistics, samples, seed))
+    draws = metric.values(bootstrap(statistics, samples, SEED))
     draws = np.sort(draws[np.isfinite(draws)])
     if not len(draws):
         return None, None

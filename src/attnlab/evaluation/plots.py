@@ -58,7 +58,7 @@ def _tell_of_letters() -> None:
     log.warning("no installed font has all letters of a picture: write SVG, or install the Noto fonts of the script")
 
 
-def plot_by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, unit: str, *, title: str = "") -> Figure:
+def plot_by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, unit: str, title: str) -> Figure:
     """Draw a metric by source length, a line for each system: the classic figure that shows what attention is for.
 
     Args:
@@ -79,17 +79,17 @@ def plot_by_length(buckets: Mapping[str, Sequence[Bucket]], metric: str, unit: s
     axes.set_xlabel(f"source length in {unit}")
     axes.set_ylabel(metric)
     axes.set_ylim(bottom=min([0.0, *(b.value for found in buckets.values() for b in found if isfinite(b.value))]))
-    _finish(axes, title)
+    axes.set_title(title, parse_math=False)
+    _finish(axes)
     return figure
 
 
-def plot_curves(records: Mapping[str, Sequence[Mapping[str, float]]], metric: str, *, title: str = "") -> Figure:
+def plot_curves(records: Mapping[str, Sequence[Mapping[str, float]]], metric: str) -> Figure:
     """Draw a metric by epoch, a line for each run.
 
     Args:
         records: of each run a mapping for each epoch: ``epoch``, counted from 0, and metrics by name.
         metric: such as ``val/loss``.
-        title: above the figure.
     """
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
@@ -99,17 +99,15 @@ def plot_curves(records: Mapping[str, Sequence[Mapping[str, float]]], metric: st
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel(metric)
-    _finish(axes, title)
+    _finish(axes)
     return figure
 
 
-def _finish(axes: Any, title: str) -> None:
+def _finish(axes: Any) -> None:
     axes.grid(color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     for label in axes.legend(frameon=False, fontsize="small").get_texts():
         label.set_parse_math(False)
-    if title:
-        axes.set_title(title, parse_math=False)
 
 
 @runtime_checkable
@@ -155,14 +153,12 @@ def plot_predictions(rows: Mapping[str, Sequence[Illustration]]) -> Figure:
 def plot_side_by_side(
     maps: "Mapping[str, tuple[Tensor, Sequence[str], Sequence[str]]]",
     *,
-    title: str = "",
     gold: Collection[tuple[int, int]] = (),
 ) -> Figure:
     """Draw the attention of several systems on one example beside each other.
 
     Args:
         maps: of each system its weights (hypothesis length, source length), source tokens and hypothesis tokens.
-        title: above the figure.
         gold: known links (source position, hypothesis position), marked by a ring; for a hypothesis that is given.
     """
     rows = max(len(hypothesis) for _, _, hypothesis in maps.values())
@@ -177,6 +173,4 @@ def plot_side_by_side(
         axes.set_title(name, fontsize="medium", parse_math=False)
     widest = min(images, key=lambda image: image.get_clim()[0])  # of weights some of which are negative, if there are any
     figure.colorbar(widest, ax=list(panels), label="attention weight", shrink=0.8)
-    if title:
-        figure.suptitle(title, parse_math=False)
     return figure

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attnlab.data.batches import Batch
-from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
 from attnlab.probing.figures import CORRELATION, Tally
 from attnlab.probing.forcing import label_log_probabilities
@@ -37,7 +36,7 @@ def leave_one_out(model: Seq2Seq, batch: Batch, *, rows: int = 64) -> Tensor:
     Returns:
         (target_len, source_len - 1): the end element is never left out.
     """
-    length, target_len = int(batch.source_lengths[0]), int((batch.labels[0] != PAD).sum())
+    length, target_len = int(batch.source_lengths[0]), len(batch.positions)
     whole = force(model, batch).log_probabilities.exp()
     kept = ~torch.eye(length, dtype=torch.bool)[: length - 1]
     moved = []
@@ -73,7 +72,7 @@ def attribute_by_gradient(model: Seq2Seq, batch: Batch) -> Tensor:
     # cuDNN has no gradient of a recurrent network in evaluation mode.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False), _vectors(model.source_frontend) as vectors:
         own = label_log_probabilities(force(model, batch), batch)
-        columns = (batch.labels != PAD).nonzero()[:, 1]
+        columns = batch.positions % batch.labels.shape[1]
         (leaf,) = vectors
         found = leaf.new_zeros(*batch.labels.shape, leaf.shape[1])
         for column in range(batch.labels.shape[1]):
@@ -120,7 +119,7 @@ def add_correlations(tally: Tally, model: Seq2Seq, batch: Batch) -> None:
     importances = {"weights": weights, "gradient": attribute_by_gradient(model, batch)}
     rows: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row, length in enumerate(batch.source_lengths.tolist()):
-        target_len = int((batch.labels[row] != PAD).sum())
+        target_len = int(batch.real[row].sum())
         own = {name: found[row, :target_len, : length - 1] for name, found in importances.items()}
         if not model.target_frontend.reads_source:
             own["leave-one-out"] = _leave_one_out(model, batch, row)
@@ -138,7 +137,7 @@ PAIRS = (("weights", "leave-one-out"), ("weights", "gradient"), ("gradient", "le
 
 
 def _leave_one_out(model: Seq2Seq, batch: Batch, row: int) -> Tensor:
-    length, target_len = int(batch.source_lengths[row]), int((batch.labels[row] != PAD).sum())
+    length, target_len = int(batch.source_lengths[row]), int(batch.real[row].sum())
     if length < FEWEST:
         return batch.source.new_zeros(target_len, length - 1)
     single = replace(

@@ -17,12 +17,12 @@ from attnlab.tasks.predictor import Forced, Predictor
 
 def label_log_probabilities(forced: Forced, batch: Batch) -> Tensor:
     """Return log p(y_t | y_<t, x) of every real label (labels,)."""
-    return forced.log_probabilities.gather(1, batch.labels[batch.labels != PAD].unsqueeze(1)).squeeze(1)
+    return forced.log_probabilities.gather(1, batch.real_labels.unsqueeze(1)).squeeze(1)
 
 
 def sum_by_example(values: Tensor, batch: Batch) -> NDArray[np.float64]:
     """Return (batch, 2): the sum over the real labels of each example of values (labels,), and their number."""
-    real = batch.labels.cpu() != PAD
+    real = batch.real.cpu()
     rows = real.nonzero()[:, 0]
     sums = torch.zeros(len(real), dtype=torch.float64).index_add_(0, rows, values.cpu().double())
     return torch.stack([sums, real.sum(dim=1).double()], dim=1).numpy()

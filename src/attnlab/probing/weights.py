@@ -16,7 +16,6 @@ from attnlab.attention.interventions import (
     intervene,
 )
 from attnlab.data.batches import Batch
-from attnlab.data.symbols import PAD
 from attnlab.model import Seq2Seq
 from attnlab.probing.figures import ACCURACY, CHANGE, LOSS, VARIATION, Tally
 from attnlab.probing.forcing import label_log_probabilities, sum_by_example
@@ -54,7 +53,7 @@ def add_interventions(tally: Tally, model: Seq2Seq, batch: Batch, seeds: Sequenc
     }
     if given is not None:
         conditions["swapped"] = [GivenWeights(given)]
-    labels = batch.labels[batch.labels != PAD]
+    labels = batch.real_labels
     for name, interventions in conditions.items():
         found = [force_with(model, batch, one) if one.reads else own for one in interventions]
         log_probabilities = torch.stack([label_log_probabilities(one, batch).cpu().double() for one in found]).mean(dim=0)

@@ -90,17 +90,16 @@ def calibrate_study(
     name = metric or study.ranking[0]
     if name not in study.known_metrics:
         raise UserError(f"--metric: no metric {name!r}: there is {', '.join(study.known_metrics)}")
-    measured = [MeasuredVariants(study, test, name).runs for test in study.tests]
-    counts = {label: max(len(runs.get(label, ())) for runs in measured) for label in study.done()}
+    measured = {test: MeasuredVariants(study, test, name) for test in study.tests}
+    counts = {label: max(len(tested.runs.get(label, ())) for tested in measured.values()) for label in study.done()}
     enough = [label for label, count in counts.items() if count >= 2 * min(sizes)]
     if not enough:
         told = f"there are {max(counts.values())} at most that have a value of {name}"
         raise UserError(f"two groups of {min(sizes)} runs need {2 * min(sizes)} seeds of a variant: {told}")
-    if all(MeasuredVariants(study, test, name).sample(label) is None for label in enough for test in study.tests):
+    if all(tested.sample(label) is None for label in enough for tested in measured.values()):
         raise UserError(f"groups of runs need one set of test examples, and {name} of it: this study's seeds have others each")
     for label in enough:
-        for test in study.tests:
-            tested = MeasuredVariants(study, test, name)
+        for test, tested in measured.items():
             sample = tested.sample(label)
             for size in sizes if sample else ():
                 if sample and 2 * size <= len(sample.values):

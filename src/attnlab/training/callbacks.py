@@ -152,7 +152,7 @@ class MetricsRecorder(Callback):
     """
 
     def __init__(self, path: Path, throughput: Throughput) -> None:
-        self.path = Path(path)
+        self.path = path
         self.throughput = throughput
 
     @rank_zero_only  # type: ignore[untyped-decorator, unused-ignore]
@@ -190,15 +190,13 @@ def _epoch(line: str) -> int:
 class LossGuard(Callback):
     """Ends a training whose loss is no number any more, or a metric infinite, instead of letting it go on in vain.
 
-    Args:
-        every: steps from one look to the next, since a look waits for the device.
+    A look waits for the device, and so comes every :data:`INTERVAL` steps.
 
     Raises:
         FloatingPointError: it is; the message says which parameters, or which module, are not finite.
     """
 
-    def __init__(self, every: int = INTERVAL) -> None:
-        self.every = every
+    def __init__(self) -> None:
         self._loss = torch.zeros(())
         self._batch: Batch | None = None
 
@@ -208,7 +206,7 @@ class LossGuard(Callback):
         """Look at the loss."""
         assert isinstance(outputs, Mapping)
         self._loss, self._batch = outputs["loss"], batch
-        if batch_idx % self.every == 0:
+        if batch_idx % INTERVAL == 0:
             self._refuse("train/loss", self._loss, trainer, pl_module)
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -27,7 +27,7 @@ def _first_module(model: Seq2Seq, batch: Batch) -> str | None:
     def watch(name: str) -> Any:
         def hook(module: nn.Module, inputs: Any, output: Any) -> None:
             numbers = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
-            # Energies of masked positions are -inf on purpose.
+            # Scores of tokens that cannot come next are -inf on purpose.
             if not found and any(bool((leaf.isnan() | leaf.isposinf()).any()) for leaf in numbers):
                 found.append(name)
 

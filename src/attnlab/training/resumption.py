@@ -57,7 +57,7 @@ class Resumption(Callback):
     """
 
     def __init__(self, checkpoint: Path, seed: int) -> None:
-        self.checkpoint = Path(checkpoint)
+        self.checkpoint = checkpoint
         self.seed = seed
         self._states: dict[str, Any] = {}
         self._handlers: dict[int, Any] = {}

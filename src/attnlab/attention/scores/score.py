@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from attnlab.attention.mechanism import Part
+from attnlab.attention.trial import are_close, aside
 from attnlab.errors import UserError, locate
 
 
@@ -67,15 +68,14 @@ def validate_score(score: Score) -> None:
     query = torch.randn(2, 3, score.query_size, generator=draw)
     positions = min(4, score.max_length or 4)
     states = torch.randn(2, positions, score.memory_size, generator=draw)
-    mode = score.training
     try:
-        with torch.enable_grad(), torch.random.fork_rng(devices=[]):
-            trained = score.train()(query, score.project_keys(states))
-            if not isinstance(trained, Tensor):
-                raise UserError(f"the score {name} gives {type(trained).__name__}: forward returns one tensor, the logits")
-            unused = unlearned(score, trained)
-        score.eval()
-        with torch.no_grad():
+        with aside(score):
+            with torch.enable_grad():
+                trained = score.train()(query, score.project_keys(states))
+                if not isinstance(trained, Tensor):
+                    raise UserError(f"the score {name} gives {type(trained).__name__}: forward returns one tensor, the logits")
+                unused = unlearned(score, trained)
+            score.eval()
             keys = score.project_keys(states)
             logits = score(query, keys)
             parts = {
@@ -88,7 +88,6 @@ def validate_score(score: Score) -> None:
         raise
     except (Exception, SystemExit) as error:
         raise UserError(f"the score {name} cannot score queries (2, 3, {score.query_size}): {locate(error, score)}") from error
-    score.train(mode)
     for found in (logits, trained):
         if found.shape != (2, 3, positions) or found.dtype != query.dtype:
             raise UserError(
@@ -100,9 +99,9 @@ def validate_score(score: Score) -> None:
     if unused:
         raise UserError(f"no gradient reaches {unused} of the score {name}, which would not learn")
     for others, (alone, among) in parts.items():
-        if alone.shape != among.shape or not torch.allclose(alone, among, rtol=1e-3, atol=1e-4, equal_nan=True):
+        if not are_close(alone, among):
             raise UserError(f"the score {name} of a query and a key changes with the other {others}, which it must not see")
-    if score.linear_keys and not torch.allclose(*means, rtol=1e-3, atol=1e-4):
+    if score.linear_keys and not are_close(*means):
         raise UserError(
             f"the key of a mean is not the mean of the keys that the score {name} projects, so that a history could not add to "
             "them: let its class say linear_keys = False"

@@ -32,14 +32,13 @@ class Calibration:
     smallest: float
 
 
-def split_runs(runs: int, seeds: int, splits: int, seed: int = SEED) -> Iterator[Split]:
+def split_runs(runs: int, seeds: int, splits: int) -> Iterator[Split]:
     """Yield two groups of runs without a run in common: every such pair once if there are no more, else random ones.
 
     Args:
         runs: to choose from, two groups at least.
         seeds: of each group.
         splits: how many pairs of groups, at most.
-        seed: of the choice.
     """
     if math.comb(runs, seeds) * math.comb(runs - seeds, seeds) // 2 <= splits:
         for one in combinations(range(runs), seeds):
@@ -49,18 +48,18 @@ def split_runs(runs: int, seeds: int, splits: int, seed: int = SEED) -> Iterator
             for other in combinations(rest, seeds):
                 yield np.array(one), np.array(other)
         return
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(SEED)
     for _ in range(splits):
         chosen = draw.permutation(runs)[: 2 * seeds]
         yield chosen[:seeds], chosen[seeds:]
 
 
-def choose_runs(runs: int, seeds: int, splits: int, seed: int = SEED) -> Iterator[NDArray[np.intp]]:
+def choose_runs(runs: int, seeds: int, splits: int) -> Iterator[NDArray[np.intp]]:
     """Yield groups of runs: every one once if there are no more than so many, else random ones; see :func:`split_runs`."""
     if math.comb(runs, seeds) <= splits:
         yield from map(np.array, combinations(range(runs), seeds))
         return
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(SEED)
     for _ in range(splits):
         yield draw.permutation(runs)[:seeds]
 
