@@ -12,18 +12,18 @@ from attnlab.tasks.predictor import Predictor
 from attnlab.training.arithmetic import flop_counter
 from benchmarks.arithmetic import square_rate
 from benchmarks.figures import Contestant, Figure, Part, Quantity, rate
-from benchmarks.peer import LENGTH, compete
+from benchmarks.peer import JOEYNMT, LENGTH, compete
 from benchmarks.setting import Setting
 
 OURS = Quantity("beam, attnlab", "beam of 5, attnlab", "sentences/s")
-THEIRS = Quantity("beam, JoeyNMT 2.3", "beam of 5, JoeyNMT 2.3", "sentences/s")
-RATIO = Quantity("beam, attnlab / JoeyNMT 2.3", "beam of 5, attnlab / JoeyNMT 2.3")
+THEIRS = Quantity(f"beam, {JOEYNMT}", f"beam of 5, {JOEYNMT}", "sentences/s")
+RATIO = Quantity(f"beam, attnlab / {JOEYNMT}", f"beam of 5, attnlab / {JOEYNMT}")
 COARSE = Quantity("beam, attnlab, bfloat16", "beam of 5, attnlab, `--precision bfloat16`", "sentences/s")
 COARSE_RATIO = Quantity("beam, attnlab, bfloat16 / float32", "beam of 5, attnlab, `--precision bfloat16` / float32")
-COARSE_PEER = Quantity("beam, attnlab, bfloat16 / JoeyNMT 2.3", "beam of 5, attnlab, `--precision bfloat16` / JoeyNMT 2.3")
+COARSE_PEER = Quantity(f"beam, attnlab, bfloat16 / {JOEYNMT}", f"beam of 5, attnlab, `--precision bfloat16` / {JOEYNMT}")
 FLOP = Quantity("FLOP / sentence, beam", "arithmetic of a sentence, beam of 5", "MFLOP")
 BOUND = Quantity(
-    "beam, bound / JoeyNMT 2.3", "beam of 5, nothing but this arithmetic, as fast as 1024 x 1024, float32 / JoeyNMT 2.3"
+    f"beam, bound / {JOEYNMT}", f"beam of 5, nothing but this arithmetic, as fast as 1024 x 1024, float32 / {JOEYNMT}"
 )
 SHARE = Quantity("share, beam", "attnlab's share of the rate of 1024 x 1024, beam of 5, float32", "%")
 

@@ -16,6 +16,8 @@ from benchmarks.workers import Worker, run
 
 PYTHON = ROOT / "benchmarks" / ".joeynmt-venv" / "bin" / "python"
 SCRIPT = ROOT / "benchmarks" / "joeynmt_worker.py"
+JOEYNMT = "JoeyNMT 2.3"
+"""What tables call it."""
 LENGTH = 15
 """Tokens of every translation of the decoding benchmark: those of a target of Multi30k with its end symbol."""
 

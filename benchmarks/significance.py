@@ -24,7 +24,7 @@ from scipy.special import ndtr, stdtr
 
 from attnlab.evaluation.metrics import Loss
 from attnlab.evaluation.resampling import sum_blocks
-from attnlab.evaluation.significance.difference import Difference
+from attnlab.evaluation.significance.difference import LEVEL, Difference
 from attnlab.evaluation.significance.models import Contest, compare_models
 from attnlab.evaluation.significance.sample import Sample, sample_models
 from attnlab.evaluation.significance.seeds import compare_systems
@@ -39,7 +39,7 @@ SCENES = {
     "one better by 2": (0.0, 2.0, 1.0, 0.0),
 }
 """By name: taste, difference, spread and share of failures, as :func:`rates` takes them."""
-LEVELS, SPREADS = (0.05, 0.001, 0.0001), (1.0, 3.0, 5.0, 10.0)
+LEVELS, SPREADS = (LEVEL, 0.001, 0.0001), (1.0, 3.0, 5.0, 10.0)
 """What the table of levels shows."""
 ROWS, LOOK_BACK, HORIZON = 2880, 96, 24
 """Of the test part of ETTh1 and its windows."""
@@ -50,7 +50,7 @@ def pooled(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
     """Paired approximate randomization over the joined examples of all seeds."""
     one, other = (np.stack([found.ravel(), np.ones(found.size)], axis=1) for found in scores)
     family = [Contest(Loss(), [other], {"": [one]})]
-    return compare_models(family, samples=SAMPLES, most=0, seed=int(draw.integers(2**31)))[""].p < 0.05
+    return compare_models(family, samples=SAMPLES, most=0, seed=int(draw.integers(2**31)))[""].p < LEVEL
 
 
 def bootstrap(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
@@ -67,19 +67,19 @@ def welch(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
     """Welch's t between seeds: examples count as they are."""
     difference = _compare(sample)
     variance, freedom = difference.parts[0]
-    return bool(2 * stdtr(freedom, -abs(difference.value) / math.sqrt(variance)) < 0.05)
+    return bool(2 * stdtr(freedom, -abs(difference.value) / math.sqrt(variance)) < LEVEL)
 
 
 def satterthwaite(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
     """Both variances, with Satterthwaite's degrees of freedom of their sum."""
     difference = _compare(sample)
     freedom = difference.variance**2 / sum(part.variance**2 / part.freedom for part in difference.parts)
-    return bool(2 * stdtr(freedom, -abs(difference.value) / math.sqrt(difference.variance)) < 0.05)
+    return bool(2 * stdtr(freedom, -abs(difference.value) / math.sqrt(difference.variance)) < LEVEL)
 
 
 def ours(scores: Scores, sample: Sample, draw: np.random.Generator) -> bool:
     """Both variances, each with a critical value of its own."""
-    return _compare(sample).p < 0.05
+    return _compare(sample).p < LEVEL
 
 
 def _compare(sample: Sample) -> Difference:
@@ -155,7 +155,7 @@ def windows(persistence: float, seeds: int, times: int) -> tuple[float, float]:
         means = (sums[HORIZON:] - sums[:-HORIZON]).repeat(seeds, axis=1) / HORIZON + draw.normal(0, 0.1, 2 * seeds)
         rows = [np.stack([column, np.ones(len(starts))], axis=1) for column in means.T]
         for place, shared in enumerate((None, blocks)):
-            stars[place] += _compare(sample_models(Loss(), [sum_blocks(one, shared) for one in rows])).p < 0.05
+            stars[place] += _compare(sample_models(Loss(), [sum_blocks(one, shared) for one in rows])).p < LEVEL
     alone, together = stars / times
     return float(alone), float(together)
 

@@ -12,14 +12,13 @@ from attnlab.tasks.predictor import Predictor
 from benchmarks.decoding import NO_BFLOAT16, has_bfloat16
 from benchmarks.figures import Contestant, Figure, Part, Quantity, rate
 from benchmarks.loops import fit
-from benchmarks.peer import compete
+from benchmarks.peer import JOEYNMT, compete
 from benchmarks.setting import Setting
 
 EPOCHS = 3
 """Of both models."""
 THRESHOLD = 3.0
 """``search.relative_threshold`` of the pruned searches."""
-JOEYNMT = "JoeyNMT 2.3"
 PRUNED = f"`search.relative_threshold={THRESHOLD:g}`"
 WAYS = {
     "attnlab": (torch.float32, None, ""),

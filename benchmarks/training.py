@@ -10,13 +10,13 @@ from attnlab.data.symbols import PAD
 from benchmarks.arithmetic import product_rate, square_rate, step_products
 from benchmarks.figures import Contestant, Figure, Part, Quantity
 from benchmarks.loops import batch_loss, lightning_loop, plain_loop, tutorial_loop
-from benchmarks.peer import compete
+from benchmarks.peer import JOEYNMT, compete
 from benchmarks.plain_seq2seq import PlainSeq2Seq
 from benchmarks.setting import PRECISIONS, Setting, count_targets
 
 TOKENS = "target tokens/s"
 OURS, PLAIN, HAND = "attnlab", "plain loop of its model", "hand-written model"
-TUTORIAL, JOEYNMT = "a sentence at a time", "JoeyNMT 2.3"
+TUTORIAL = "a sentence at a time"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 FLOP = Quantity("flop", "arithmetic of a target token, forward and backward", "MFLOP")
 SPEEDS = {

@@ -248,6 +248,16 @@ def test_a_test_set_is_no_path(name: str, folder: RunFolder) -> None:
         folder.read_result()
 
 
+@pytest.mark.parametrize("change", [{"weights": "x"}, {"lines": []}, {"source": [1]}], ids=str)
+def test_a_map_of_another_kind_is_damage(change: dict[str, object], folder: RunFolder) -> None:
+    drawn = {"test": "test", "example": 1, "lines": ["a", "b"], "source": ["a"], "target": ["b"], "weights": [[1.0]]}
+    folder.write_attention([drawn])
+    assert folder.read_attention() == [drawn]
+    folder.write_attention([{**drawn, **change}])
+    with pytest.raises(UserError, match=r"attention\.json is damaged"):
+        folder.read_attention()
+
+
 def test_every_start_is_kept(folder: RunFolder) -> None:
     folder.environment_file.write_text('{"python": "3.11"}')
     folder.add_start({"python": "3.12"})

@@ -14,6 +14,15 @@ from attnlab.evaluation.evidence import EXAMPLE
 from attnlab.hints import fits
 from attnlab.runs.names import WEIGHTS
 
+MAP: dict[str, Any] = {
+    "test": str,
+    EXAMPLE: int,
+    "lines": list[str],
+    "source": list[str],
+    "target": list[str],
+    "weights": list[list[float]],
+}
+"""What a map of ``attention.json`` has, by type."""
 MOST_NODES = 100_000
 """In the config of a run; the largest of this repository's has a few hundred."""
 
@@ -223,18 +232,27 @@ def parse_attention(content: Any) -> list[dict[str, Any]]:
 
     Raises:
         LookupError: one lacks a key.
+        ValueError: what it has there is of another kind.
     """
-    keys = ("test", EXAMPLE, "lines", "source", "target", "weights")
-    return [{**item, **{key: item[key] for key in keys}} for item in content]
+    for item in content:
+        for key, hint in MAP.items():
+            if not fits(item[key], hint):
+                raise ValueError(f"its {key} is {item[key]!r:.60}")
+        if len(item["lines"]) != 2:
+            raise ValueError("its lines are no pair")
+    return [{**item} for item in content]
 
 
 def parse_starts(content: Any) -> list[dict[str, Any]]:
     """Return the starts of ``environment.json``.
 
     Raises:
-        ValueError: one is no mapping.
+        ValueError: one is no mapping, or its packages are none.
     """
-    return [parse_mapping(start) for start in (content if isinstance(content, list) else [content])]
+    starts = [parse_mapping(start) for start in (content if isinstance(content, list) else [content])]
+    for start in starts:
+        parse_mapping(start.get("packages") or {})
+    return starts
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from attnlab.data.files import decode_lines, expand_home, find_file, has_file, r
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.seeding import derive_seed
+from attnlab.tasks.questions.metrics import TASKS
 from attnlab.tasks.questions.recognition import recognize_task
 from attnlab.tasks.questions.stories import Question, Stories, read_stories
 
@@ -26,7 +27,7 @@ CHECKSUMS = {ARCHIVE: "f7f0bee187efca0d81c3daac1b162cda4eb7f9505dee5ad6846eabbed
 FOLDERS = {"1k": "en", "10k": "en-10k"}
 COUNTS = {"1k": 1_000, "10k": 10_000}
 """Questions of each task in training."""
-TASKS = range(1, 21)
+NUMBERS = range(1, TASKS + 1)
 REMEDY = "unpack bAbI's archive elsewhere and name as root its folder with qa1_single-supporting-fact_train.txt and the others"
 
 
@@ -59,14 +60,14 @@ class Babi(Stories):
         seed: int = 1,
         base_url: str = URL,
     ) -> None:
-        if wrong := [task for task in tasks if task not in TASKS]:
-            raise UserError(f"bAbI's tasks have the numbers 1 to 20: there is no task {wrong[0]}")
+        if wrong := [task for task in tasks if task not in NUMBERS]:
+            raise UserError(f"bAbI's tasks have the numbers 1 to {TASKS}: there is no task {wrong[0]}")
         if questions not in FOLDERS:
             raise UserError(f"questions is {' or '.join(FOLDERS)}, not {questions!r}")
         if not 0 < val_share < 1:
             raise UserError(f"val_share is a share between 0 and 1, not {val_share}")
         self.root = expand_home(root) if root else None
-        self.tasks = tuple(sorted(set(tasks) or TASKS))
+        self.tasks = tuple(sorted(set(tasks) or NUMBERS))
         self.questions = questions
         self.val_share = val_share
         self.seed = seed
