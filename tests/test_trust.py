@@ -25,6 +25,7 @@ HARMFUL: dict[str, Any] = {
     "function of a package of components": {"a": {"_target_": "torch.nn.Module.__init__"}},
     "module by way of a package": {"a": {"_target_": "torch.nn.modules.module.os.system", "command": "id"}},
     "class of another module by way of a package": {"a": {"_target_": "lightning.pytorch.callbacks.Path"}},
+    "module of another package": {"a": {"_target_": "torch.nn.modules.module.torch.fx.GraphModule"}},
     "function of attnlab": {"a": {"_target_": "attnlab.runs.folder.write_atomically", "path": "x", "text": "y"}},
     "in a tuple": {"a": [("x", {"_target_": "os.system"})]},
     "interpolation in a tuple": {"a": [("x", "${oc.env:HOME}")]},

@@ -128,14 +128,13 @@ def _shipped_targets() -> frozenset[str]:
 
 
 def _is_component(target: str) -> bool:
-    """Tell whether a name is a class that a library defines, and of a kind that a config builds."""
+    """Tell whether a name is a class that such a package defines, and of a kind that a config builds."""
     for package, bases in FAMILIES.items():
         if target.startswith(package):
             try:
                 made = get_object(target)
             except Exception:  # whatever a name without sense raises
                 return False
-            library = package.partition(".")[0]
-            own = isinstance(made, type) and made.__module__.partition(".")[0] == library
+            own = isinstance(made, type) and f"{made.__module__}.".startswith(package)
             return own and issubclass(made, tuple(get_object(base) for base in bases))
     return False
