@@ -54,9 +54,9 @@ def test_what_is_drawn_is_the_monitored_metric_unless_another_is_named(
     for name in ("plot_curves", "plot_by_length"):
         draw = getattr(plots, name)
 
-        def spy(data: object, metric: str, *unit: str, title: str = "", draw: object = draw) -> object:
-            drawn.append((metric, title))
-            return draw(data, metric, *unit, title=title)  # type: ignore[operator]
+        def spy(data: object, metric: str, *unit: str, draw: object = draw, **titles: str) -> object:
+            drawn.append((metric, titles.get("title", "")))
+            return draw(data, metric, *unit, **titles)  # type: ignore[operator]
 
         monkeypatch.setattr(plots, name, spy)
     assert cli("draw", "curves", run, "--output", "c.svg") == 0
@@ -72,9 +72,9 @@ def test_a_variant_is_drawn_as_the_mean_of_its_seeds(runs: dict[str, Path], cli:
     for name in ("plot_curves", "plot_by_length"):
         draw = getattr(plots, name)
 
-        def spy(data: Any, metric: str, *unit: str, title: str = "", draw: Any = draw, name: str = name) -> Any:
+        def spy(data: Any, metric: str, *unit: str, draw: Any = draw, name: str = name, **titles: str) -> Any:
             drawn[name] = {**drawn.get(name, {}), **data}
-            return draw(data, metric, *unit, title=title)
+            return draw(data, metric, *unit, **titles)
 
         monkeypatch.setattr(plots, name, spy)
     variant, seeds = runs["plain-1"].parent, [runs["plain-1"], runs["plain-2"]]
