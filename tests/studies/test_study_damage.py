@@ -1,7 +1,10 @@
 """Files of a study that are damaged, and what its table says of them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,7 +107,20 @@ def test_a_run_whose_own_files_are_damaged_is_one_that_the_study_makes_again(tmp
     assert "study.json is damaged" in describe_progress(folder)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"question": 3}', '{"runs": [{"folder": "x"}]}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"question": 3}',
+        '{"runs": [{"folder": "x"}]}',
+        '{"runs": [], "tune": {}}',
+        '{"runs": [], "tune": {"metric": null, "seed": 0, "trials": []}}',
+        '{"runs": [], "tune": {"metric": null, "seed": 0, "trials": [3]}}',
+        '{"runs": [], "match": {"parameters": "many", "key": "encoder.hidden_size", "multiple": 1}}',
+        '{"runs": [], "question": "\\ud800"}',
+    ],
+)
 def test_a_damaged_plan_is_told_in_one_line(content: str, tmp_path: Path) -> None:
     folder = write_study(tmp_path / "damaged", seeds=(1,), states={})
     plan = json.loads((folder / "study.json").read_text())
@@ -133,3 +149,46 @@ def test_a_report_reads_below_its_study_alone(place: str, tmp_path: Path) -> Non
     (folder / "study.json").write_text(json.dumps({**plan, "runs": runs}))
     with pytest.raises(UserError, match=r"is damaged .its run .* is not below the study"):
         report(folder)
+
+
+def nodes(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where the values of plain containers are; of the items of a list, where the first is."""
+    if at:
+        yield at
+    items = content.items() if isinstance(content, dict) else enumerate(content[:1]) if isinstance(content, list) else ()
+    for key, value in items:
+        yield from nodes(value, (*at, key))
+
+
+def replaced(content: Any, at: tuple[Any, ...], value: Any) -> Any:
+    """The same with another value there."""
+    if not at:
+        return value
+    changed = {**content} if isinstance(content, dict) else [*content]
+    changed[at[0]] = replaced(content[at[0]], at[1:], value)
+    return changed
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["study.json", "result.json", "run.json", "attention.json", "environment.json"])
+@pytest.mark.parametrize("value", [None, -1, "\ud800", [[1]], {"x": 1}])
+def test_whatever_a_file_of_a_study_holds_the_report_is_made_or_says_what_is_damaged(
+    name: str, value: Any, tmp_path: Path
+) -> None:
+    skills = {"attention=none": 0.5, "attention=dot": 0.9}
+    folder = write_study(tmp_path / "sent", skills=skills, seeds=(1,), states={}, examples=2, columns=["bleu"])
+    path = folder / ("" if name == "study.json" else "attention=dot/seed=1") / name
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if name == "study.json":
+        trials = {"metric": None, "seed": 7, "trials": [{"optimizer.lr": 0.1}]}
+        content |= {"tune": trials, "match": {"parameters": 10, "key": "encoder.hidden_size", "multiple": 1}}
+    if name == "result.json":
+        for test in content["tests"].values():
+            test["metrics"] = {"bleu": test["metrics"]["bleu"]}
+    for at in nodes(content):
+        path.write_text(json.dumps(replaced(content, at, value)), encoding="utf-8")
+        try:
+            with suppress(UserError):
+                report(folder)
+        except Exception as error:
+            raise AssertionError(f"{at} of {name}") from error

@@ -1,5 +1,6 @@
 """A study whose variants are tuned before its runs: the same trials for all, on the validation set alone."""
 
+import csv
 import json
 import math
 from collections.abc import Mapping
@@ -319,6 +320,25 @@ def tune_by(folder: Path, metric: str) -> None:
     plan = StudyFolder(folder).read_plan()
     assert plan is not None
     StudyFolder(folder).write_plan(replace(plan, tune={**(plan.tune or {}), "metric": metric}))
+
+
+def test_a_report_lists_every_trial_with_its_score(tuned: Path) -> None:
+    report(tuned)
+    selection = read_selection(collect(tuned))
+    assert selection is not None
+    with (tuned / "trials.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for label, variant in selection.variants.items():
+        own = [row for row in rows if row["variant"] == label]
+        assert [float(row["optimizer.lr"]) for row in own] == [0.01, 0.02, 0.04]
+        found = [float(row["val/bleu"]) if row["val/bleu"] else math.nan for row in own]
+        assert found == pytest.approx([trial.score for trial in variant.trials], nan_ok=True)
+        assert [row["trial"] for row in own if row["chosen"] == "true"] == [str(variant.chosen.number)]  # type: ignore[union-attr]
+    assert len(rows) == 6
+    for result in tuned.glob("tuning/*/*/result.json"):
+        result.unlink()
+    report(tuned)
+    assert not (tuned / "trials.csv").exists()
 
 
 def test_a_trial_that_never_measured_the_metric_has_not_diverged(tuned: Path) -> None:

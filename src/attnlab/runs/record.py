@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -11,6 +12,7 @@ from typing import Any, Self, get_type_hints
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import EXAMPLE
+from attnlab.evaluation.measurement import Measurement
 from attnlab.hints import fits
 from attnlab.runs.names import WEIGHTS
 
@@ -23,6 +25,16 @@ MAP: dict[str, Any] = {
     "weights": list[list[float]],
 }
 """What a map of ``attention.json`` has, by type."""
+TEST: dict[str, Any] = {
+    "examples": int,
+    "length_unit": str | None,
+    "metrics": dict[str, dict[str, Any]],
+    "shift": int | None,
+    "overlap": int | None,
+}
+"""What a test set of ``result.json`` has, likewise; see :class:`RunResult`."""
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""Half of a pair that JSON writes one character with."""
 MOST_NODES = 100_000
 """In the config of a run; the largest of this repository's has a few hundred."""
 
@@ -173,8 +185,9 @@ class RunResult(Schema):
         for name, test in result.tests.items():
             if "/" in name or "\0" in name:
                 raise ValueError(f"its test set {name!r:.60} is no part of a file's name")
-            if not isinstance(test.get("metrics", {}), dict):
-                raise ValueError(f"its metrics of {name!r:.60} are no mapping")
+            check_types(test, TEST)
+            for measurement in test["metrics"].values():
+                check_types(measurement, get_type_hints(Measurement))
         return result
 
     def metric(self, test: str, name: str) -> float | None:
@@ -208,12 +221,26 @@ def parse_json(text: str) -> Any:
     """Return what a file of somebody else's may hold.
 
     Raises:
-        ValueError: no JSON, or what is nested too deeply.
+        ValueError: no JSON, what is nested too deeply, or half of a surrogate pair, which no page can be written with.
     """
     try:
-        return json.loads(text)
+        content = json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    if SURROGATE.search(text):
+        json.dumps(content, ensure_ascii=False).encode()
+    return content
+
+
+def check_types(content: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    """Check what a mapping has of some keys; one that is missing counts as None.
+
+    Raises:
+        ValueError: it is of another type.
+    """
+    for key, hint in types.items():
+        if not fits(content.get(key), hint):
+            raise ValueError(f"its {key} is {content.get(key)!r:.60}")
 
 
 def parse_mapping(content: Any) -> dict[str, Any]:
@@ -231,13 +258,10 @@ def parse_attention(content: Any) -> list[dict[str, Any]]:
     """Return the maps of ``attention.json``.
 
     Raises:
-        LookupError: one lacks a key.
-        ValueError: what it has there is of another kind.
+        ValueError: one is no mapping, or lacks a key, or what it has there is of another kind.
     """
     for item in content:
-        for key, hint in MAP.items():
-            if not fits(item[key], hint):
-                raise ValueError(f"its {key} is {item[key]!r:.60}")
+        check_types(parse_mapping(item), MAP)
         if len(item["lines"]) != 2:
             raise ValueError("its lines are no pair")
     return [{**item} for item in content]

@@ -4,14 +4,20 @@ import json
 import os.path
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from typing_extensions import override
 
 from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError, brief
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.names import RUNS
-from attnlab.runs.record import Schema, parse_json
+from attnlab.runs.record import Schema, check_types, parse_json
 from attnlab.studies.names import VARIANT_NAME, Significance
+
+TUNE: dict[str, Any] = {"metric": str | None, "seed": int, "trials": list[dict[str, Any]]}
+MATCH: dict[str, Any] = {"parameters": float, "key": str, "multiple": int}
+"""What ``tune`` and ``match`` of a :class:`StudyPlan` have, by type."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,17 @@ class StudyPlan(Schema):
     match: dict[str, Any] | None = None
     columns: dict[str, dict[str, str]] | None = None
     base: str | None = None
+
+    @classmethod
+    @override
+    def parse(cls, content: Any) -> Self:
+        plan = super().parse(content)
+        for node, types in ((plan.tune, TUNE), (plan.match, MATCH)):
+            if node is not None:
+                check_types(node, types)
+        if plan.tune is not None and not plan.tune["trials"]:
+            raise ValueError("its tune has no trials")
+        return plan
 
     @property
     def planned_runs(self) -> list[PlannedRun]:
@@ -114,6 +131,10 @@ class StudyFolder:
     def runs_file(self, column: str = "") -> Path:
         """Return the table of the runs one by one, or of those of a column."""
         return self.path / f"runs{f'-{column}' if column else ''}.csv"
+
+    def trials_file(self, column: str = "") -> Path:
+        """Return the table of the trials one by one, or of those of a column."""
+        return self.path / f"trials{f'-{column}' if column else ''}.csv"
 
     def column_page_file(self, column: str) -> Path:
         """Return the report of one column."""

@@ -9,7 +9,8 @@ from attnlab.studies.listing import list_runs
 from attnlab.studies.matrix import compare_columns, split_columns
 from attnlab.studies.page import page
 from attnlab.studies.table import Comparison, format_csv
-from attnlab.studies.tuning.summary import read_selection
+from attnlab.studies.tuning.selection import Selection
+from attnlab.studies.tuning.summary import list_trials, read_selection
 
 FORMS = ("md", "csv", "tex")
 """Of the table, beside the page."""
@@ -33,7 +34,7 @@ def report(folder: Path) -> tuple[Study, Comparison | None]:
     selection = read_selection(study)
     comparison = compare_variants(study, selection) if study.tests else None
     write_atomically(study.folder.page_file, page(study, comparison, selection))
-    _write_tables(study, comparison)
+    _write_tables(study, comparison, selection)
     return study, comparison
 
 
@@ -43,21 +44,23 @@ def _report_columns(study: Study) -> Comparison | None:
         selection = read_selection(own)
         found = compare_variants(own, selection) if own.tests else None
         write_atomically(study.folder.column_page_file(name), page(own, found, selection))
-        _write_tables(own, found)
+        _write_tables(own, found, selection)
     comparison = compare_columns(study) if study.tests else None
     write_atomically(study.folder.page_file, page(study, comparison))
     _write_tables(study, comparison)
     return comparison
 
 
-def _write_tables(study: Study, comparison: Comparison | None) -> None:
-    """Write the tables, or remove those of an earlier report where there is nothing to compare any more."""
-    if comparison is None:
-        files = [*(study.folder.table_file(form, study.column) for form in FORMS), study.folder.runs_file(study.column)]
-        for path in files:
+def _write_tables(study: Study, comparison: Comparison | None, selection: Selection | None = None) -> None:
+    """Write the tables, and remove those of an earlier report for which there is nothing any more."""
+    texts: dict[Path, str | None] = dict.fromkeys(study.folder.table_file(form, study.column) for form in FORMS)
+    if comparison is not None:
+        texts = dict(zip(texts, (comparison.markdown(), comparison.csv(), comparison.latex()), strict=True))
+    is_one_task = not study.plan.columns
+    texts[study.folder.runs_file(study.column)] = format_csv(*list_runs(study)) if comparison and is_one_task else None
+    texts[study.folder.trials_file(study.column)] = format_csv(*list_trials(selection)) if selection else None
+    for path, text in texts.items():
+        if text is None:
             path.unlink(missing_ok=True)
-        return
-    for form, text in zip(FORMS, (comparison.markdown(), comparison.csv(), comparison.latex()), strict=True):
-        write_atomically(study.folder.table_file(form, study.column), text)
-    if not study.plan.columns:
-        write_atomically(study.folder.runs_file(study.column), format_csv(*list_runs(study)))
+        else:
+            write_atomically(path, text)

@@ -35,6 +35,28 @@ def tabulate(study: Study, selection: Selection) -> TuningTable:
     return TuningTable(header, rows, list(_notes(study, selection)))
 
 
+def list_trials(selection: Selection) -> tuple[list[str], list[list[float | str | None]]]:
+    """Return a row for each trial of a variant that has them all: the values tried, the score, and whether it was chosen.
+
+    Returns:
+        Names of the columns, and the rows; the score of a training that diverged is None.
+    """
+    variants = selection.variants.items()
+    keys = list(dict.fromkeys(key for _, variant in variants for trial in variant.trials for key in trial.values))
+    rows: list[list[float | str | None]] = [
+        [
+            label,
+            trial.number,
+            *(value if isinstance(value, int | float) else str(value) for value in map(trial.values.get, keys)),
+            trial.score if math.isfinite(trial.score) else None,
+            str(trial is variant.chosen).lower(),
+        ]
+        for label, variant in variants
+        for trial in variant.trials
+    ]
+    return ["variant", "trial", *keys, selection.monitor, "chosen"], rows
+
+
 def _is_ranked(study: Study, selection: Selection) -> bool:
     """Tell whether the scores have one form, as the tests of finished runs have it: others make no order, nor do any before."""
     return bool(study.tests) and is_comparable(study, metric_name(selection.monitor))
