@@ -128,6 +128,13 @@ MISTAKES = {
     "links": ([*TEXT, "auxiliary=supervised"], "has no word alignments"),
     "link file": ([*TEXT, "data.alignments=align"], "no file train.align"),
     "no threads": (["threads=0"], "threads must be a whole number, from 1 to 1024, or null, not 0"),
+    "data of another task": (["task=forecasting", "data=text"], "a Forecasting task reads SeriesSource, not TextFiles: choose"),
+    "an option of one's own": (["attention/score=xyzzy"], "and in a folder of your own with -cd FOLDER"),
+    "nothing learned": (["optimizer.lr=0"], "optimizer.lr must be above 0, not 0"),
+    "languages in the name of a file": (
+        [*TEXT, "data.train=train.en"],
+        "leave out .en: train stands for train.en and train.de",
+    ),
     "a word for a rate": (["optimizer.lr=fast"], "optimizer.lr must be a number, not 'fast'"),
     "no validation": (["trainer.max_steps=1"], "trainer.max_steps=1 ends the training before its first validation"),
     "no validation in time": (["trainer.check_val_every_n_epoch=3", "trainer.max_epochs=2"], "set it to 3 or more"),
@@ -175,7 +182,7 @@ MISTAKES = {
     "path for a name": ([*TEXT[:-1], "data.tests={../x: test}"], "'../x' names files"),
     "interval": (["trainer.val_check_interval=1000"], "is more than the 2 batches of an epoch"),
     "seed": (["seed=one"], "seed must be a whole number, from 0 to 4294967295, not 'one'"),
-    "optimizer": (["optimizer.lr=-1"], "optimizer or scheduler: Invalid learning rate: -1"),
+    "optimizer": (["optimizer.lr=-1"], "optimizer.lr must be above 0, not -1"),
     "betas": (
         ["optimizer.betas=[]"],
         "optimizer or scheduler: a list is too short, or a key is missing (list index out of range)",

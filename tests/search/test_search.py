@@ -144,8 +144,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "choose an option of its group": lambda: BeamSearch(length_penalty="gnmt"),  # type: ignore[arg-type]
     "alpha must be above 0 and at most 10, not 0.0": lambda: GNMTPenalty(alpha=0.0),
     "alpha must be above 0 and at most 10, not 1000": lambda: GNMTPenalty(alpha=1000),
-    "temperature from 1e-6 to 1e6, .* not 1, 0, 0 and 1.0": lambda: SamplingSearch(temperature=0),
-    "temperature from 1e-6 to 1e6, .* not 1, inf, 0 and 1.0": lambda: SamplingSearch(temperature=math.inf),
+    "temperature must be from 1e-06 to 1000000.0, not 0": lambda: SamplingSearch(temperature=0),
+    "temperature must be from 1e-06 to 1000000.0, not inf": lambda: SamplingSearch(temperature=math.inf),
     "a top_k of 1 always draws the most probable token": lambda: SamplingSearch(top_k=1, temperature=2.0),
 }
 

@@ -3,7 +3,7 @@
 from attnlab.config.amendment import amend
 from attnlab.config.application import HydraJob, complete, run_hydra, show_hydra
 from attnlab.config.building import Factory, build, component_errors, library_errors, validate_kind
-from attnlab.config.checks import KEYS, check, settle
+from attnlab.config.checks import KEYS, check, settle, wrong_kind
 from attnlab.config.composition import (
     CONF,
     EXPERIMENTS,
@@ -64,4 +64,5 @@ __all__ = [
     "variant_overrides",
     "with_values",
     "without_keys",
+    "wrong_kind",
 ]

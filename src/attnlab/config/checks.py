@@ -5,13 +5,14 @@ import logging
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig
 
-from attnlab.config.composition import resolve
+from attnlab.config.composition import HYDRA_KEYS, resolve
 from attnlab.errors import UserError, brief, missing_module, no_class, unknown_key
 from attnlab.hints import Range, fits, in_words
 
@@ -36,13 +37,18 @@ KEYS: dict[str, Any] = {
 }
 """What is read of any task's config, and its type; a task reads further keys: the parameters of its class."""
 
-HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
 KEYED = Any, object, dict, Mapping
 """Types that keys with values of their own may be of."""
 
 COUNT, SHARE = Annotated[int, Range(1)], Annotated[float, Range(0, below=1)]
 LAYERS = Annotated[int, Range(1, 1000)]
-LIMITED = (re.compile("(size|heads|max_length)$"), COUNT), (re.compile("layers$"), LAYERS), (re.compile("dropout$"), SHARE)
+RATE = Annotated[float, Range(above=0)]
+LIMITED = (
+    (re.compile("(size|heads|max_length)$"), COUNT),
+    (re.compile("layers$"), LAYERS),
+    (re.compile("dropout$"), SHARE),
+    (re.compile(r"\.lr$"), RATE),
+)
 """By the end of its key: what a number must be that torch would take, to fail with it later, to make layers for ever, or not to
 fail at all."""
 
@@ -87,6 +93,7 @@ def settle(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
     own = task if isinstance(task, Mapping) else {}
     target = own.get("_target_")
     taken = (_parameters(target, "task") or {}) if isinstance(target, str) else {}
+    _check_data(str(target), taken.get("data"), resolved.get("data"))
     read = {name: hint for name, hint in taken.items() if name not in own}  # its own settings are read there alone
     check(resolved, read | {key: read.get(key, Any) if hint is Any else hint for key, hint in KEYS.items()})
     for key in KEYS:
@@ -95,6 +102,20 @@ def settle(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
     if isinstance(resolved["trainer"], Mapping):
         _check_trainer(resolved["trainer"])
     return resolved
+
+
+def wrong_kind(name: str, task: str, kind: type, found: str) -> UserError:
+    """Tell of a part that a task does not read, such as the data of another task."""
+    return UserError(f"{name}: a {task} task reads {kind.__name__}, not {found}: choose another {name} or task")
+
+
+def _check_data(task: str, kind: Any, node: Any) -> None:
+    """Refuse the data of another task before their keys, which would be asked for in vain."""
+    target = node.get("_target_") if isinstance(node, Mapping) else None
+    with suppress(ImportError, AttributeError, ValueError, TypeError):  # which is told where the keys of the node are checked
+        made = get_object(str(target))
+        if inspect.isclass(made) and inspect.isclass(kind) and not issubclass(made, kind):
+            raise wrong_kind("data", task.rpartition(".")[2], kind, made.__name__)
 
 
 def _check_trainer(trainer: Mapping[str, Any]) -> None:

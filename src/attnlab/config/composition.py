@@ -32,6 +32,9 @@ from attnlab.config.variants import path_part, variant_name, without_keys
 from attnlab.errors import UserError, brief, nearest, unknown_key
 from attnlab.source import PACKAGE
 
+HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
+"""Of a node, what Hydra reads, and not the component."""
+
 CONF = next(path for path in (PACKAGE / "conf", PACKAGE.parents[1] / "conf") if path.is_dir())
 """The config groups: inside the package when installed from a wheel, beside ``src`` in a checkout."""
 EXPERIMENTS = (Path("experiments"), CONF.with_name("experiments"))
@@ -302,7 +305,7 @@ def _tell_unknown(key: str, node: DictConfig, where: str) -> str:
         return f"{where} has no keys yet: +{where}.{key}=VALUE adds one"
     if where and {*node} <= {"_target_", "_partial_"}:
         return f"no key {key!r} in {where!r}, whose option may be another: choose {where.replace('.', '/')}=OPTION"
-    told = str(unknown_key(key, node, where))
+    told = str(unknown_key(key, [name for name in node if name not in HYDRA_KEYS], where))
     paths: dict[str, str] = {}
 
     def walk(content: Any, path: str) -> None:
@@ -335,7 +338,9 @@ def hydra_errors() -> Iterator[None]:
             raise UserError(f"{brief(error)}: defaults is a list, as in defaults: [train, _self_]") from error
         if not str(error).startswith("Config group override"):
             raise
-        raise UserError("an option of a group has a name, which null and numbers are not: for nothing, choose none") from error
+        raise UserError(
+            "an option of a group has a name, which null and numbers are not: for nothing, choose none where there is one"
+        ) from error
     except MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{mark.name}, line {mark.line + 1}" if mark else "a config"
@@ -349,7 +354,9 @@ def _one_line(error: BaseException) -> str:
         if not error.options and group.startswith("hydra/"):  # as an installed option asks for it
             name, kind = option.split("_")[0], group.removeprefix("hydra/")
             return f"{group}: the plugin that has {option!r} is not installed: pip install hydra-{name}-{kind}"
-        return f"no option {option!r} of {group}{f': {nearest(option, error.options)}' if error.options else ''}"
+        told = nearest(option, error.options) if error.options else ""
+        own = ", and in a folder of your own with -cd FOLDER" if told.startswith("there is") else ""
+        return f"no option {option!r} of {group}{f': {told}{own}' if told else ''}"
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
         where = (cause.full_key or "").rpartition(".")[0]
         if cause.key not in cause.parent_node:

@@ -13,7 +13,7 @@ from torch import nn
 
 from attnlab.attention.mechanism import AttentionMechanism
 from attnlab.attention.validation import as_part
-from attnlab.config import Factory, build, component_errors, library_errors, validate_kind
+from attnlab.config import Factory, build, component_errors, library_errors, validate_kind, wrong_kind
 from attnlab.data.batches import memory_errors
 from attnlab.decoders.decoder import Decoder
 from attnlab.encoders.encoder import Encoder
@@ -74,8 +74,7 @@ def _check_kinds(made: Any, parts: Mapping[str, Any]) -> None:
     for name, part in parts.items():
         kind = hints.get(name)
         if inspect.isclass(kind) and not isinstance(part, kind):
-            found = type(part).__name__
-            raise UserError(f"{name}: a {made.__name__} task reads {kind.__name__}, not {found}: choose another {name} or task")
+            raise wrong_kind(name, made.__name__, kind, type(part).__name__)
         if get_origin(kind) is Mapping and inspect.isclass(each := get_args(kind)[1]):
             for key, item in part.items():
                 validate_kind(item, f"{name}.{key}", each)

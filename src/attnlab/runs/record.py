@@ -39,6 +39,16 @@ MOST_NODES = 100_000
 """In the config of a run; the largest of this repository's has a few hundred."""
 
 
+START: dict[str, Any] = {
+    **dict.fromkeys(("time", "device", "precision", "python", "platform", "processor", "cuda", "commit"), str | None),
+    "threads": int | None,
+    "gpus": list[str] | None,
+    "dirty": bool | None,
+    "packages": dict[str, str] | None,
+}
+"""What a start in ``environment.json`` may have, likewise."""
+
+
 def metric_name(monitor: str) -> str:
     """Return the name of the metric that is monitored as ``val/NAME``."""
     return monitor.partition("/")[2]
@@ -271,11 +281,11 @@ def parse_starts(content: Any) -> list[dict[str, Any]]:
     """Return the starts of ``environment.json``.
 
     Raises:
-        ValueError: one is no mapping, or its packages are none.
+        ValueError: one is no mapping, or what it has is of another type.
     """
     starts = [parse_mapping(start) for start in (content if isinstance(content, list) else [content])]
     for start in starts:
-        parse_mapping(start.get("packages") or {})
+        check_types(start, START)
     return starts
 
 

@@ -9,9 +9,13 @@ from torch import Tensor
 from typing_extensions import override
 
 from attnlab.errors import UserError
+from attnlab.hints import Range
 from attnlab.layers.trees import move, select
 from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, unbatch
 from attnlab.seeding import derive_seed
+
+LIMITS = {"samples": Range(1), "temperature": Range(1e-6, 1e6), "top_k": Range(0), "top_p": Range(above=0, most=1)}
+"""Of the settings of a :class:`SamplingSearch`."""
 
 
 class SinglePathSearch(Search):
@@ -123,11 +127,9 @@ class SamplingSearch(SinglePathSearch):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.samples < 1 or not 1e-6 <= self.temperature <= 1e6 or self.top_k < 0 or not 0 < self.top_p <= 1:
-            raise UserError(
-                "samples must be 1 or more, temperature from 1e-6 to 1e6, top_k 0 or more and top_p above 0 and at most 1, not "
-                f"{self.samples}, {self.temperature}, {self.top_k} and {self.top_p}"
-            )
+        for name, limits in LIMITS.items():
+            if (given := getattr(self, name)) not in limits:
+                raise UserError(f"{name} must be {limits}, not {given}")
         if self.top_k == 1 and (self.samples, self.temperature, self.top_p) != (1, 1.0, 1.0):
             raise UserError(
                 "a top_k of 1 always draws the most probable token, so that samples, temperature and top_p would have no "

@@ -231,9 +231,12 @@ class TestMulti30k:
         with pytest.raises(UserError, match=r"cannot write .*file/multi30k .*: set ATTNLAB_CACHE to another folder"):
             served().load()
 
-    @pytest.mark.parametrize("tests", [[], ["val"], ["test", "test"]])
-    def test_test_sets_have_names_of_their_own(self, tests: list[str]) -> None:
-        with pytest.raises(UserError, match="tests names one test set or more"):
+    @pytest.mark.parametrize(
+        ("tests", "told"),
+        [([], "is empty"), (["val"], "'val' is the name of another set"), (["test", "test"], "'test' is the name of another")],
+    )
+    def test_test_sets_have_names_of_their_own(self, tests: list[str], told: str) -> None:
+        with pytest.raises(UserError, match=told):
             Multi30k(tests=tests)
 
     def test_unpublished(self, served: Server) -> None:

@@ -201,7 +201,8 @@ def test_invented_names_are_copied() -> None:
         ({"source": "de", "target": "de"}, "speaks en and de"),
         ({"val_size": 0}, "val_size must be 1 or more"),
         ({"max_depth": 0}, "max_depth"),
-        ({"max_depth": 3}, "max_depth must be 1 to 2"),
+        ({"max_depth": 3}, "max_depth must be 1 to 2, not 3"),
+        ({"open_names": 1.5}, "open_names must be a probability from 0 to 1, not 1.5"),
     ],
 )
 def test_impossible_options_are_refused(options: dict[str, object], message: str) -> None:

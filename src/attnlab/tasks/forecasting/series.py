@@ -20,6 +20,8 @@ CALENDAR = ("hour of the day", "day of the week", "day of the month", "day of th
 """What is known of a time beforehand."""
 MISSING = ("nan", "na", "n/a", "null", "none")
 """How other programs write that there is no value."""
+LARGEST = 1e100
+"""Of the numbers that are read: the squares of much larger ones have no sum."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def read_table(
         if asked.count(name) > 1 or names.count(name) > 1:
             raise UserError(f"{path}: the column {name!r} is there twice, or asked for twice: once is enough")
     if not targets or not rows:
-        raise UserError(f"{path} holds {'no row' if targets else 'no column to be forecast'}")
+        raise UserError(f"{path} holds no row" if targets else f"{path}: no column is to be forecast: name one in targets")
     places = [names.index(name) for name in chosen]
     if "" in chosen:
         raise UserError(f"{path}: column {names.index('') + 1} has no name: name it, or leave it out")
@@ -209,6 +211,8 @@ def _numbers(cells: Sequence[str], places: Sequence[int], names: Sequence[str], 
         if not _is_number(text) or not math.isfinite(float(text)):
             hint = ": say that it is the column of the time, or name the columns to be forecast" if _is_time(text) else ""
             raise UserError(f"{line}, column {names[place]!r}: {text!r} is no finite number{hint}")
+        if abs(float(text)) > LARGEST:
+            raise UserError(f"{line}, column {names[place]!r}: {text!r} is too large: take a larger unit")
         numbers.append(float(text))
     return numbers
 

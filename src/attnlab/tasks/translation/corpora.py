@@ -131,8 +131,10 @@ class Corpus(ABC):
         for name in found:
             if not re.fullmatch(r"\w[\w.-]*", name):
                 raise UserError(f"tests: {name!r} names files: take letters, digits and any of _ . -")
-        if not found or len({"train", "val", *found}) < len(found) + 2:
-            raise UserError("tests names one test set or more, none of them twice, train or val")
+            if found.count(name) > 1 or name in ("train", "val"):
+                raise UserError(f"tests: {name!r} is the name of another set: each has one of its own")
+        if not found:
+            raise UserError("tests is empty: name one test set or more")
         return found
 
     @abstractmethod

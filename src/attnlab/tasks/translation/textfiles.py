@@ -73,8 +73,10 @@ class TextFiles(FileCorpus):
     @override
     def file(self, split: str, language: str) -> Path:
         prefix = self._prefixes[split]
-        *others, last = (f"{prefix}.{code}" for code in self.languages)
-        return find_file(Path(f"{prefix}.{language}"), f"{prefix} stands for {', '.join(others)} and {last}")
+        ending = next((f".{code}" for code in self.languages if prefix.endswith(f".{code}")), "")
+        *others, last = (f"{prefix.removesuffix(ending)}.{code}" for code in self.languages)
+        remedy = f"{prefix.removesuffix(ending)} stands for {', '.join(others)} and {last}"
+        return find_file(Path(f"{prefix}.{language}"), f"leave out {ending}: {remedy}" if ending else remedy)
 
     @override
     def links(self, split: str) -> Path | None:

@@ -110,8 +110,10 @@ class GrammarCorpus(Corpus):
         for name, size in self.sizes.items():
             if size < 1:
                 raise UserError(f"{name}_size must be 1 or more, not {size}")
-        if not (1 <= max_depth <= MOST_DEPTH and 0.0 <= open_names <= 1.0):
-            raise UserError(f"max_depth must be 1 to {MOST_DEPTH}, and open_names a probability from 0 to 1")
+        if not 1 <= max_depth <= MOST_DEPTH:
+            raise UserError(f"max_depth must be 1 to {MOST_DEPTH}, not {max_depth}")
+        if not 0.0 <= open_names <= 1.0:
+            raise UserError(f"open_names must be a probability from 0 to 1, not {open_names}")
         self.max_depth = max_depth
         self.seed = seed
         self.open_names = open_names
