@@ -307,7 +307,7 @@ def test_a_metric_whose_module_is_gone_is_told(tmp_path: Path) -> None:
     run = RunFolder(folder / "attention=dot" / "seed=1")
     run.write_config(run.read_config() | {"metrics": {**METRICS, "gone": {"_target_": "nowhere.Gone"}}})
     result = run.read_result()
-    result.tests["test"]["metrics"]["gone"] = {"value": 1.0}
+    result.tests["test"]["metrics"]["gone"] = {"value": 1.0, "signature": ""}
     run.write_result(result)
     with pytest.raises(UserError, match=r"own builds nowhere\.Gone, which is no component of attnlab"):
         report(folder)
