@@ -32,7 +32,8 @@ TEST: dict[str, Any] = {
     "shift": int | None,
     "overlap": int | None,
 }
-"""What a test set of ``result.json`` has, likewise; see :class:`RunResult`."""
+MEASUREMENT = get_type_hints(Measurement)
+"""What a test set of ``result.json`` has, likewise, and each of its metrics; see :class:`RunResult`."""
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 """Half of a pair that JSON writes one character with."""
 MOST_NODES = 100_000
@@ -197,7 +198,7 @@ class RunResult(Schema):
                 raise ValueError(f"its test set {name!r:.60} is no part of a file's name")
             check_types(test, TEST)
             for measurement in test["metrics"].values():
-                check_types(measurement, get_type_hints(Measurement))
+                check_types(measurement, MEASUREMENT)
         return result
 
     def metric(self, test: str, name: str) -> float | None:
