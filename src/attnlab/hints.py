@@ -1,7 +1,8 @@
 """Types of plain values, as configs and recorded files hold them: whether a value is of one, and how it is called."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -42,6 +43,8 @@ class Range:
 
 def fits(value: object, hint: Any) -> bool:
     """Tell whether a plain value is of a type; one of a type that is not plain itself always is."""
+    if isinstance(hint, type):
+        return _fit([value], hint)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         ranges = (limit for limit in arguments[1:] if isinstance(limit, Range))
@@ -49,17 +52,28 @@ def fits(value: object, hint: Any) -> bool:
     if origin in (Union, UnionType):
         return any(fits(value, option) for option in arguments)
     if origin in (Sequence, list, tuple):
-        return isinstance(value, list) and all(fits(item, arguments[0]) for item in value)
+        return isinstance(value, list) and _fit(value, arguments[0])
     if origin in (Mapping, dict):
         return isinstance(value, Mapping) and all(
-            fits(key, arguments[0]) and fits(item, arguments[1]) for key, item in value.items()
+            _fit(items, kind) for items, kind in zip(([*value], [*value.values()]), arguments, strict=True)
         )
     if origin is Literal:
         return value in arguments
+    return True
+
+
+def _fit(values: Iterable[object], hint: Any) -> bool:
+    if isinstance(hint, type):  # files hold millions of numbers, of two types
+        return all(_is_class_of(hint, kind) for kind in {*map(type, values)})
+    return all(fits(value, hint) for value in values)
+
+
+@cache
+def _is_class_of(hint: type, kind: type) -> bool:
     if hint in (int, float):
-        return isinstance(value, int | hint) and not isinstance(value, bool)
+        return issubclass(kind, int | hint) and kind is not bool
     if hint in (bool, str, NoneType):
-        return isinstance(value, hint)
+        return issubclass(kind, hint)
     return not _is_tensor(hint)  # which no file can hold
 
 
