@@ -15,8 +15,8 @@ import yaml
 from attnlab.config import trust, variant_name
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.evaluation.evidence import EXAMPLE, Evidence, ForcedDecoding, Prediction
-from attnlab.evaluation.measurement import measure
-from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.measurement import Measurement, measure
+from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.runs.building import load_metrics
 from attnlab.runs.files import BESIDE, LENGTHS, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder, State
@@ -162,10 +162,7 @@ def write_run(
         train_tokens_per_second=9000 - 3000 * skill + 50 * chance.random(),
         seconds=80 + 40 * skill,
         restarts=0,
-        tests={
-            name: _test(run, name, texts(examples, bounds), skill, chance, attention != "none", facts)
-            for name, bounds in TESTS.items()
-        },
+        tests={name: _test(run, name, examples, skill, chance, attention != "none", facts) for name in TESTS},
         multiply_adds=1e6 * (1 + skill),
         peak_memory=500 << 20,
         peak_gpu_memory=90 << 20,
@@ -191,32 +188,51 @@ def _config(name: str, seed: int, attention: str) -> dict[str, Any]:
 def _test(
     run: RunFolder,
     name: str,
-    pair: tuple[list[str], list[str]],
+    examples: int,
     skill: float,
     chance: random.Random,
     attends: bool,
     facts: Mapping[str, str | bool],
 ) -> dict[str, Any]:
     """Write what a run left of a test set, and return what its result says of it."""
-    sources, references = pair
-    predictions = [" ".join(_predicted(line.split(), skill, chance)) for line in references]
+    sources, references = texts(examples, TESTS[name])
+    metrics = json.dumps(run.read_config()["metrics"])
+    predictions, measured, statistics, state = _measure(
+        metrics, tuple(references), skill, chance.getstate(), attends, tuple(facts.items())
+    )
+    chance.setstate(state)
     write_lines(run.sources_file(name), sources)
     write_lines(run.references_file(name), references)
     write_lines(run.hypotheses_file(name), predictions)
-    evidence = Evidence(
-        [Prediction(n, text, [*text.split(), "</s>"], [], torch.empty(0), 0.0, 0.0) for n, text in enumerate(predictions)],
-        references,
-        [_forced(line, skill, chance, attends) for line in references],
-        facts,
-        [_links(len(line.split()), skill, chance) for line in references] if attends else None,
-    )
-    measured, statistics = measure(_metrics(json.dumps(run.read_config()["metrics"])), evidence, "test")
     write_statistics(run.statistics_file(name), statistics, [len(line.split()) for line in sources], range(1, len(sources) + 1))
     return {
         "examples": len(sources),
         "length_unit": "words",
         "metrics": {metric: asdict(found) for metric, found in measured.items()},
     }
+
+
+@cache  # most studies of the tests have some runs in common
+def _measure(
+    metrics: str,
+    references: tuple[str, ...],
+    skill: float,
+    state: tuple[Any, ...],
+    attends: bool,
+    facts: tuple[tuple[str, str | bool], ...],
+) -> tuple[list[str], dict[str, Measurement], dict[str, Statistics], tuple[Any, ...]]:
+    """Make up what a run predicts, and measure it; returned are also the statistics, and where chance has come to."""
+    chance = random.Random()
+    chance.setstate(state)
+    predictions = [" ".join(_predicted(line.split(), skill, chance)) for line in references]
+    evidence = Evidence(
+        [Prediction(n, text, [*text.split(), "</s>"], [], torch.empty(0), 0.0, 0.0) for n, text in enumerate(predictions)],
+        references,
+        [_forced(line, skill, chance, attends) for line in references],
+        dict(facts),
+        [_links(len(line.split()), skill, chance) for line in references] if attends else None,
+    )
+    return predictions, *measure(_metrics(metrics), evidence, "test"), chance.getstate()
 
 
 @cache
