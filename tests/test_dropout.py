@@ -27,7 +27,7 @@ class Hidden(nn.Module):
         return torch.zeros_like(vectors)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("group", "name"), PARTS, ids=lambda value: value)
 def test_dropout_is_on_vectors_of_both_sides_and_on_readouts(group: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = model(*alone(group, name))
@@ -65,7 +65,7 @@ def rates(node: Any, path: str) -> Iterator[str]:
 OWN = [(*part, key) for part in PARTS for key in rates(composed(f"{part[0]}={part[1]}")[part[0]], part[0])]
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("group", "name", "key"), OWN, ids=lambda value: value)
 def test_a_part_draws_its_own_dropout_in_training_alone(group: str, name: str, key: str) -> None:
     layers = f"{group}.num_layers"

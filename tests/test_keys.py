@@ -101,7 +101,7 @@ ELSEWHERE = {
 """Keys that change nothing here, and where they are tested."""
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("key", sorted(key for key in KEYS if key.rpartition(".")[2] not in ELSEWHERE))
 def test_every_key_changes_what_is_computed(key: str) -> None:
     built = 0

@@ -222,6 +222,7 @@ def test_what_normalises_over_a_batch_is_refused(monkeypatch: pytest.MonkeyPatch
         model("decoder=luong", "attention=additive")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("decoder", ["luong", "bahdanau", "gnmt", "plain"])
 def test_a_decoder_that_is_told_nothing_of_the_source_is_refused(decoder: str) -> None:
     blind = [f"decoder={decoder}", "attention=none", "decoder/initial_state=zeros"]

@@ -202,6 +202,7 @@ def test_an_evaluation_is_added_to_and_not_lost(
     assert "holds no evaluations/kept.val.npz" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_unknown_words_are_replaced_where_the_run_did_so_in_its_test(runs: dict[str, Path], cli: Cli) -> None:
     run = runs["unknown-1"]
     reported = (run / "hypotheses" / "test.txt").read_text(encoding="utf-8")
@@ -300,6 +301,7 @@ def test_a_trained_run_is_measured_by_another_package(
     refused("comet is not the same metric in ", *compare, "--label", "comet")
 
 
+@pytest.mark.exhaustive
 def test_a_command_that_is_missing_is_told_before_the_search(
     runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +331,7 @@ def test_metrics_that_there_are_not_are_refused(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_a_metric_of_ones_own_measures_a_trained_run(
     runs: dict[str, Path], cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

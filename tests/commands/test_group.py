@@ -128,6 +128,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistaken_command_ends_in_one_line(name: str, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, message = MISTAKES[name]

@@ -274,7 +274,7 @@ def test_a_training_that_comes_to_nothing_fails_in_one_line(
     assert not list(tmp_path.glob("runs/*/*/*/result.json"))
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_ends_in_one_line(
     name: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

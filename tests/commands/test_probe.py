@@ -69,6 +69,7 @@ def test_a_probe_is_written_and_becomes_columns(
     assert "run attnlab probe again" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_what_a_model_finds_itself_is_forced(runs: dict[str, Path], cli: Cli) -> None:
     run = str(runs["copying-1"])
     assert cli("probe", run, "--own", "--examples", "5", "--test", "val", *QUICK) == 0
@@ -104,6 +105,7 @@ def test_pointing_is_probed_without_leaving_elements_out_and_not_aligned(
     assert "do not spell the words of the files" in capsys.readouterr().err
 
 
+@pytest.mark.exhaustive
 def test_refusals(
     runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,7 @@ def test_the_same_command_twice_gives_the_same_numbers_to_the_last_bit(cli: Cli,
     assert first["tests"] == second["tests"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.few(1)
 @pytest.mark.parametrize("precision", ["bf16-mixed", "bf16-true"])
 def test_half_precision_trains_with_the_usual_optimizer_and_clipping(precision: str, cli: Cli, tmp_path: Path) -> None:
@@ -125,6 +126,7 @@ def test_a_sweep_of_which_one_variant_cannot_be_built_trains_nothing(
         ("trainer.max_time=soon", "trainer.max_time: `Timer(duration='soon')` is not a valid duration"),
     ],
 )
+@pytest.mark.exhaustive
 def test_a_sweep_of_which_no_run_could_begin_is_refused_as_a_run_is(
     override: str, told: str, cli: Cli, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,6 +223,7 @@ def test_a_mistake_does_not_spoil_a_run_that_is_done(cli: Cli, tmp_path: Path) -
     assert cli(*command) == 0
 
 
+@pytest.mark.exhaustive
 def test_a_config_of_ones_own(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Hydra's -cd adds options to the groups without a change to the package."""
     folder = tmp_path / "mine=1 (a), b's" / "attention"
@@ -297,6 +300,7 @@ def test_a_run_that_chooses_no_checkpoint_is_tested_again_by_its_last(cli: Cli, 
     assert (folder / "metrics.jsonl").read_bytes() == curve, "nothing is trained again"
 
 
+@pytest.mark.exhaustive
 def test_the_wheel_works_from_any_folder(tmp_path: Path) -> None:
     build = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run([sys.executable, *build], check=True, capture_output=True)

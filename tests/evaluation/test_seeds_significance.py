@@ -371,6 +371,7 @@ def test_the_interval_of_the_probability_of_improvement_ends_where_its_equation_
         assert abs(end - share) == pytest.approx(critical * math.sqrt(spread + moved), abs=6e-3)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shift", [0.0, 1.0, 1.5, 2.0])
 def test_stochastic_order_is_what_integrals_over_steps_and_a_bootstrap_of_its_own_say(shift: float) -> None:
     chance = np.random.default_rng(5)

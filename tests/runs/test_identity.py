@@ -49,7 +49,7 @@ def test_the_seeds_of_a_variant_have_one_recipe() -> None:
     assert identified("seed=2").recipe == identified().recipe != identified("model.dropout=0.2").recipe
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("module", "counts"),
     [
@@ -85,7 +85,7 @@ def test_code_of_the_package_that_decides_numbers_counts(module: str, counts: bo
     assert after.settings == before.settings
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("module", "counts"),
     [

@@ -114,6 +114,7 @@ def test_of_two_hosts_that_begin_at_the_same_moment_one_does(left: str, lock: Ru
     assert lock.lease_file.is_file(), "whoever is refused takes nothing away"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.few(1)
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("content", ["{", "filelock/2\n", "filelock/2\nhost=there\n", "\xff"])

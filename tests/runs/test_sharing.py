@@ -85,6 +85,7 @@ def test_the_card_says_what_the_result_says(runs: dict[str, Path], tmp_path: Pat
     assert "No licence" in text
 
 
+@pytest.mark.exhaustive
 def test_the_intervals_are_those_of_an_evaluation(
     runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -153,7 +153,7 @@ def test_a_claim_is_about_one_column(tmp_path: Path) -> None:
             plan(tmp_path, "mine", [], [CONF], command=["attnlab"], scratch=tmp_path / "scratch")
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [

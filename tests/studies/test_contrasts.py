@@ -127,6 +127,7 @@ def test_variants_that_are_not_told_apart_are_one_cluster(comparison: Comparison
     assert "over 12 pairs on all test sets" in told(comparison, "cluster")
 
 
+@pytest.mark.exhaustive
 def test_of_a_metric_that_is_better_lower_the_probability_is_of_lower_values(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "lower", skills=SKILLS, columns=["perplexity"], seeds=(1, 2, 3), states={})
     comparison = compare_variants(collect(folder))
@@ -405,6 +406,7 @@ def test_the_difference_that_is_shown_is_the_one_that_was_tested(
     assert f"{shown.difference.value:+.2f}" in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_runs_that_the_study_no_longer_has_are_told(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "less", skills=SKILLS, states={})
     plan = StudyFolder(folder).read_plan()

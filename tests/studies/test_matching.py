@@ -89,7 +89,7 @@ def test_what_is_no_size_is_refused(match: str, told: str, tmp_path: Path) -> No
     assert told in str(refused.value)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("match", "told"),
     [

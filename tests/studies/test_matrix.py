@@ -191,6 +191,7 @@ def planned(folder: Path, study: str, *overrides: str) -> Plan:
     return plan(folder, "mine", overrides, [CONF], command=["attnlab", "study", "mine"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("variant", "claim", "told"),
     [

@@ -264,6 +264,7 @@ def test_header_sorts_by_number_and_holes_stay_last(opened: Page) -> None:
     assert opened.locator("#comparison strong").all_inner_texts() == ["100.0"]
 
 
+@pytest.mark.exhaustive
 @in_a_browser
 def test_the_table_fits_1200_pixels_until_all_columns_are_asked_for(browser: Browser, tmp_path: Path) -> None:
     study = collect(
@@ -295,6 +296,7 @@ def test_charts_are_drawn_and_their_selectors_change_them(opened: Page) -> None:
     assert opened.locator("[data-chart=curves] .key button").all_inner_texts()[-1] == "<b>odd</b>"
 
 
+@pytest.mark.exhaustive
 @in_a_browser
 def test_variant_can_be_hidden_from_all_charts(opened: Page) -> None:
     before = [paths(opened, chart) for chart in ("curves", "costs")]
@@ -305,6 +307,7 @@ def test_variant_can_be_hidden_from_all_charts(opened: Page) -> None:
     assert opened.locator("[data-chart=costs] .key [aria-pressed=false]").all_inner_texts() == ["general"]
 
 
+@pytest.mark.exhaustive
 @in_a_browser
 def test_heatmaps_show_the_chosen_example_with_its_labels_uncut(opened: Page) -> None:
     assert opened.locator(".map").count() == 9, "all but the variant without attention"
@@ -323,6 +326,7 @@ def test_heatmaps_show_the_chosen_example_with_its_labels_uncut(opened: Page) ->
     assert re.fullmatch(r"\S+ ← \S+: [01]\.\d{3}", opened.locator(".map output").first.inner_text())
 
 
+@pytest.mark.exhaustive
 @in_a_browser
 def test_samples_of_one_test_set_are_shown_literally(opened: Page) -> None:
     assert opened.locator("ol.samples:visible").count() == 1

@@ -49,6 +49,7 @@ def test_two_commands_at_once_keep_what_the_other_plans(tmp_path: Path) -> None:
     assert study.folder.plan_file.is_file()
 
 
+@pytest.mark.exhaustive
 def test_what_all_runs_share_is_known_apart_from_what_varies(tmp_path: Path) -> None:
     base = planned(tmp_path, "a: [attention=dot]").base
     alike = [
@@ -182,7 +183,7 @@ def test_a_gpu_is_locked_for_all_users_and_taken_where_one_may_not_look(
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("variants", "overrides", "more", "told"),
     [
@@ -218,6 +219,7 @@ def test_an_axis_that_is_no_key_is_told_before_the_baseline(tmp_path: Path) -> N
         planned(tmp_path, "a: [], b: [decoder=bahdanau]", "study.baseline=a", "+atention=dot,general")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "variants",
     ["a: [], b: [attention=additive]", "a: [model.dropout=0.1], b: [model.dropout=1e-1]"],

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -276,9 +277,17 @@ def test_a_longer_list_changes_no_number_of_a_trial_that_was_there() -> None:
 
 
 @pytest.fixture
-def tuned(tmp_path: Path) -> Path:
+def tuned(tmp_path: Path, trials: Path) -> Path:
+    """A study of a test's own."""
+    return Path(shutil.copytree(trials, tmp_path / "runs" / "small"))
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study without seeds yet whose three trials are done for one variant, and for the other but one that diverged."""
-    folder = write_study(tmp_path / "runs" / "small", skills={"attention=dot": 0.8, "attention=additive": 0.8}, states={})
+    folder = write_study(
+        tmp_path_factory.mktemp("runs") / "small", skills={"attention=dot": 0.8, "attention=additive": 0.8}, states={}
+    )
     trials = [{"optimizer.lr": rate} for rate in (0.01, 0.02, 0.04)]
     plan = StudyFolder(folder).read_plan()
     assert plan is not None

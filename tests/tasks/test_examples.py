@@ -9,6 +9,7 @@ from composing import few_examples, settled
 from conftest import options
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", options("task"))
 def test_lines_of_text_are_made_once(name: str, tmp_path: Path) -> None:
     """They are asked for an example at a time, in a loop over all examples."""

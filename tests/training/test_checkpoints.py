@@ -43,6 +43,7 @@ def test_of_equal_values_the_lower_loss_wins_and_early_stopping_sees_it(cli: Cli
     assert torch.load(folder / "best.ckpt", weights_only=True)["epoch"] == 3
 
 
+@pytest.mark.exhaustive
 def test_early_stopping_asks_for_more_than_the_least_difference(cli: Cli, tmp_path: Path) -> None:
     stopping = ["callbacks.early_stopping.patience=1", "monitor=val/loss", "trainer.max_epochs=4", "test=false"]
     for delta, epochs in ((0.0, 4), (1e3, 2)):
@@ -143,7 +144,7 @@ def test_a_training_that_goes_on_comes_to_what_it_would_have_come_to(
     assert (rates[0] < 1e-3) == ("scheduler=plateau" in overrides or STILL in overrides)
 
 
-@pytest.mark.few(1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("when", ["end", "test"])
 def test_a_run_that_is_interrupted_behind_its_training_goes_on(
     when: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

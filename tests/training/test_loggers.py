@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from attnlab.training.loggers import RunInfo, csv_logger
@@ -28,6 +29,7 @@ def test_a_table_has_the_measures_of_the_tests(cli: Cli, tmp_path: Path) -> None
     assert {"val/bleu", "test/bleu", "parameters"} <= set(file.read_text().splitlines()[0].split(","))
 
 
+@pytest.mark.exhaustive
 def test_tensorboard_has_curves_hyperparameters_and_heatmaps(cli: Cli, tmp_path: Path) -> None:
     assert cli("train", *TINY, "logger=tensorboard", "attention=dot") == 0
     (folder,) = tmp_path.glob("runs/train/*/seed=1/tensorboard")

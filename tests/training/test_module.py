@@ -30,6 +30,7 @@ class Witness(Callback):
         Witness.seen.append(batch.indices.tolist())
 
 
+@pytest.mark.exhaustive
 def test_two_attentions_see_the_same_batches_in_the_same_order(cli: Cli) -> None:
     watch = ["+callbacks.witness._target_=training.test_module.Witness", "trainer.max_epochs=2", "batches.size=16"]
     orders = {}
@@ -140,6 +141,7 @@ def test_what_cannot_be_watched_or_smoothed_is_told_before_training(
     assert message in line
 
 
+@pytest.mark.exhaustive
 @pytest.mark.few(1)
 @pytest.mark.parametrize("overrides", [["~metrics.loss"], ["callbacks.samples.examples=0"]])
 def test_a_run_without_a_loss_or_samples_to_show_ends_well(overrides: list[str], cli: Cli) -> None:

@@ -36,6 +36,7 @@ def plain_loss(model: Seq2Seq, source: Tensor, target: Tensor, smoothing: float,
     return loss, len(target) - 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("overrides", "smoothing", "forced", "largest"),
     [
@@ -84,6 +85,7 @@ def test_a_step_is_that_of_a_plain_loop(
         )
 
 
+@pytest.mark.exhaustive
 def test_every_step_tosses_coins_of_its_own_which_a_second_run_tosses_again(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     tossed: list[Tensor] = []
     decode = Seq2Seq.decode_scheduled

@@ -91,6 +91,7 @@ def test_a_run_that_goes_on_is_the_same_run_there_and_one_trained_anew_another(
     assert len({run["run_id"] for run in inspected(tmp_path)}) == 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("listens", [False, True])
 def test_a_server_that_does_not_answer_is_told_in_a_line_before_the_training(
     listens: bool, cli: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

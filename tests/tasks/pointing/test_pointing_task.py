@@ -183,7 +183,7 @@ def test_content_knows_the_options_of_problems_of_ones_own() -> None:
     assert content() == content(step=1) != content(step=2)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -204,6 +204,7 @@ def test_any_search_finds_answers_of_one_token_and_their_probabilities() -> None
                 assert one.log_probability == pytest.approx(float(expected[one.tokens[0]]), abs=1e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("search", [GreedySearch, BeamSearch, SamplingSearch])
 def test_a_limit_of_one_token_leaves_room_for_the_answer_and_its_end(search: Callable[..., Search]) -> None:
     config = settled("task=questions", "data.train_size=20", "data.val_size=2", "data.test_size=2")
@@ -282,7 +283,7 @@ def test_questions_without_support_do_not_count_as_missed() -> None:
     assert rows.sum(0).tolist() == [1, 1]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
@@ -316,6 +317,7 @@ def test_mistakes_are_told_before_the_training(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("data", "expected"), [("task=questions", False), ("data=grammar", True)])
 def test_a_decoder_that_writes_one_token_tells_of_longer_targets(
     data: str, expected: bool, caplog: pytest.LogCaptureFixture, tmp_path: Path

@@ -38,6 +38,7 @@ def words(sentences: list[str]) -> list[str]:
     return spaced.split()
 
 
+@pytest.mark.exhaustive
 def test_corpus_is_decided_by_its_seed_and_its_splits_do_not_overlap() -> None:
     first, again, other = (GrammarCorpus(seed=seed, **SMALL) for seed in (1, 1, 2))
     splits = first.load()
@@ -63,6 +64,20 @@ def test_size_of_training_does_not_change_the_tests() -> None:
     assert [splits[name] == larger[name] for name in splits] == [False, *[True] * 5]
 
 
+def test_a_test_set_is_the_same_without_the_sets_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, drawn = GrammarCorpus(**SMALL).load(), []
+    draw = GrammarCorpus._draw
+    monkeypatch.setattr(GrammarCorpus, "_draw", lambda own, name, *rest: drawn.append(name) or draw(own, name, *rest))
+    splits = GrammarCorpus(**SMALL).open()
+    assert ([*splits], drawn) == ([*whole], [])
+    assert splits["test"] == whole["test"]
+    assert drawn == ["val", "test"]
+    assert "train_long" not in splits
+    assert {**splits} == whole
+    assert drawn == ["val", *GrammarCorpus.test_names, "train"]
+
+
+@pytest.mark.exhaustive
 def test_translation_is_a_function_in_both_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     """With few words, sentences recur in all constructions."""
     nouns = {"man", "girl", "woman", "dog", "mouse", "apple", "book", "hat", "bag", "car", "table", "house", "garden"}
@@ -167,6 +182,7 @@ def test_names_and_numbers_are_copied(splits: dict[str, ParallelText]) -> None:
     assert sum(count for word, count in copied.items() if word.isdigit()) > 300
 
 
+@pytest.mark.exhaustive
 def test_swapping_the_languages_swaps_the_pairs() -> None:
     sampler, mirrored = (sampling.Sampler(random.Random(7), depths=range(3), open_names=0.1, joints=0.2) for _ in range(2))
     for _ in range(200):
@@ -187,6 +203,7 @@ def test_more_sentences_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatc
         GrammarCorpus(**SMALL).load()
 
 
+@pytest.mark.exhaustive
 def test_invented_names_are_copied() -> None:
     text = GrammarCorpus(**{**SMALL, "open_names": 1.0}).load()["train"]  # type: ignore[arg-type]
     known = set(words(GrammarCorpus(**SMALL).load()["train"].source))

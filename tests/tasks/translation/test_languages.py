@@ -109,6 +109,7 @@ def test_a_test_set_in_another_language_is_other_data(folder: Path) -> None:
     assert corpus(folder, ["de", "fr"]).fingerprint() != german
 
 
+@pytest.mark.exhaustive
 def test_one_vocabulary_has_a_symbol_of_each_language_that_no_text_can_spell(folder: Path) -> None:
     made = task(folder)
     made.choose_target("fr")

@@ -25,6 +25,8 @@ from attnlab.tasks.translation.grammar.phrases import (
 from attnlab.tasks.translation.grammar.sampling import Sampler
 from attnlab.tasks.translation.grammar.sentences import Sentence
 
+pytestmark = pytest.mark.exhaustive
+
 PEOPLE = "|".join(name for names in NAMES.values() for name in names)
 PLACES = "|".join(CITIES)
 

@@ -138,6 +138,7 @@ CORRUPTIONS: dict[str, Callable[[Annotation, list[str]], Iterator[list[str]]]] =
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("language", ["en", "de"])
 @pytest.mark.parametrize("phenomenon", CORRUPTIONS)
 def test_what_breaks_a_phenomenon_breaks_its_annotations_and_no_others(

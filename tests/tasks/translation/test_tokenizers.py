@@ -179,6 +179,7 @@ def test_heavy_libraries_are_imported_when_used() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.few(1)
 @pytest.mark.parametrize("language", ["de", "fr"])
 def test_real_sentences_come_back(data_root: Path, language: str) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from typing_extensions import override
@@ -125,14 +125,21 @@ class GrammarCorpus(Corpus):
 
     @override
     def load(self) -> dict[str, ParallelText]:
+        return {**self.open()}
+
+    @override
+    def open(self) -> Mapping[str, ParallelText]:
+        return _Drawn([*self.sizes], self._splits())
+
+    def _splits(self) -> Iterator[tuple[str, ParallelText]]:
+        """Draw each from its own generator, and training last: its size does not change what is tested."""
         seen: set[str] = set()
-        # Each from its own generator, and training last: its size does not change what is tested.
-        splits = {name: self._draw(name, seen, set()) for name in ("val", *self.test_names)}
-        held_out = {
-            gapped for text in splits.values() for side in (text.source, text.target) for s in side for gapped in gaps(s)
-        }
-        splits["train"] = self._draw("train", seen, held_out)
-        return {name: splits[name] for name in self.sizes}
+        held_out: set[str] = set()
+        for name in ("val", *self.test_names):
+            text = self._draw(name, seen, set())
+            held_out |= {gapped for side in (text.source, text.target) for sentence in side for gapped in gaps(sentence)}
+            yield name, text
+        yield "train", self._draw("train", seen, held_out)
 
     def _draw(self, name: str, seen: set[str], held_out: set[str]) -> ParallelText:
         """Draw distinct pairs whose source lengths are spread over the bounds, in an order that does not show length.
@@ -191,6 +198,29 @@ class GrammarCorpus(Corpus):
         if shape.is_deep:
             return [self.max_depth + 1]
         return [depth for depth in range(self.max_depth + 1) for _ in range(depth + 1)]
+
+
+class _Drawn(Mapping[str, ParallelText]):
+    """Splits that are drawn when they are asked for: whoever evaluates a trained model needs no training set."""
+
+    def __init__(self, names: Sequence[str], splits: Iterator[tuple[str, ParallelText]]) -> None:
+        self._names = names
+        self._splits = splits
+        self._drawn: dict[str, ParallelText] = {}
+
+    @override
+    def __getitem__(self, name: str) -> ParallelText:
+        while name in self._names and name not in self._drawn:
+            self._drawn.update([next(self._splits)])
+        return self._drawn[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def gaps(sentence: str) -> Iterator[str]:
