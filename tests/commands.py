@@ -1,10 +1,12 @@
 """Run the command line inside the test process: importing torch anew for every command would take most of the time."""
 
 import functools
+import io
 import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -71,27 +73,38 @@ KINDS: dict[str, list[str]] = {
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Finished runs, trained briefly: one of each kind, and two seeds of the first."""
-    return _train(tmp_path_factory.getbasetemp())
+    """Finished runs, trained briefly: one of each kind, and two seeds of the first, as ``KIND-SEED``."""
+    return _Runs.of_worker(tmp_path_factory.getbasetemp())
 
 
-@functools.cache  # for a fixture that is imported is one of its own in every module
-def _train(own: Path) -> dict[str, Path]:
-    """Train once for all workers; each has a copy of its own, which its tests may add to."""
-    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "trained"
-    shared.mkdir(exist_ok=True)
-    with FileLock(shared / ".lock"):
-        for name, chosen in KINDS.items():
-            for seed in (1, 2) if name == "plain" else (1,):
-                _train_one(shared, *chosen, f"name={name}", f"seed={seed}")
-    runs = Path(shutil.copytree(shared / "runs", own / "copied" / "runs"))
-    return {f"{name}-{path.name[-1]}": path for name in KINDS for path in runs.glob(f"{name}/*/*")}
+class _Runs(dict[str, Path]):
+    """Runs that are trained when a test asks for them, once for all workers; each has a copy, which its tests may add to."""
+
+    def __init__(self, own: Path) -> None:
+        super().__init__()
+        self._copies = own / "copied" / "runs"
+        self._shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "trained"
+        self._shared.mkdir(exist_ok=True)
+
+    @classmethod
+    @functools.cache  # for a fixture that is imported is one of its own in every module
+    def of_worker(cls, own: Path) -> "_Runs":
+        return cls(own)
+
+    def __missing__(self, name: str) -> Path:
+        kind = name.rpartition("-")[0]
+        with FileLock(self._shared / f"{kind}.lock"):
+            for seed in (1, 2) if kind == "plain" else (1,):
+                _train_one(self._shared, *KINDS[kind], f"name={kind}", f"seed={seed}")
+        copied = Path(shutil.copytree(self._shared / "runs" / kind, self._copies / kind))
+        self.update({f"{kind}-{path.name[-1]}": path for path in copied.glob("*/*")})
+        return self[name]
 
 
 def _train_one(folder: Path, *chosen: str) -> None:
-    """Train a run, unless another worker did."""
+    """Train a run, unless another worker did; of its words none is among those of the test that asks for it."""
     budget = ["data.train_size=600", "trainer.max_epochs=2", "optimizer.lr=0.01", "logger=none", "data.open_names=0.2"]
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         patch.chdir(folder)
         patch.setenv("ATTNLAB_CACHE", str(folder / "cache"))
         patch.setattr(sys, "argv", ["attnlab", "train", *TINY, *budget, *chosen])
