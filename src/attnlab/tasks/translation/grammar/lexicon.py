@@ -1,6 +1,6 @@
 """The words of the grammar: each entry is one English and one German lexeme with what inflection needs to know."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -305,13 +305,17 @@ class Lexicon:
     adjectives: dict[str, list[Adjective]] = field(default_factory=dict)
     verbs: list[Verb] = field(default_factory=list)
     times: tuple[Time, ...] = ()
+    _domains: dict[frozenset[str], list[list[Noun]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def domains(self, kinds: Iterable[str]) -> list[list[Noun]]:
+    def domains(self, kinds: Iterable[str]) -> Sequence[list[Noun]]:
         """Return the nouns of some kinds, those of each domain together."""
-        found: dict[str, list[Noun]] = {}
-        for kind in sorted(kinds):
-            found.setdefault(DOMAIN.get(kind, kind), []).extend(self.nouns.get(kind, ()))
-        return [nouns for nouns in found.values() if nouns]
+        key = frozenset(kinds)
+        if key not in self._domains:
+            found: dict[str, list[Noun]] = {}
+            for kind in sorted(key):
+                found.setdefault(DOMAIN.get(kind, kind), []).extend(self.nouns.get(kind, ()))
+            self._domains[key] = [nouns for nouns in found.values() if nouns]
+        return self._domains[key]
 
 
 def lexicon() -> Lexicon:

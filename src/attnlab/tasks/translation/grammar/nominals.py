@@ -17,6 +17,7 @@ from attnlab.tasks.translation.grammar.lexicon import (
     PERSON,
     WITHIN_CITY,
     WORN,
+    Adjective,
     Gender,
     Locative,
     Noun,
@@ -42,6 +43,7 @@ class PhraseSampler(ABC):
         self.open_names = open_names
         self.nesting = nesting
         self.words = lexicon()
+        self._calling: dict[str, list[Adjective]] = {}
         self._used: set[str] = set()  # words of the main clause being drawn
 
     @abstractmethod
@@ -118,7 +120,7 @@ class PhraseSampler(ABC):
             phrase.determiner, phrase.number = "", self.random.choice(NUMERALS + NUMBERS if many else NUMERALS)
         if determiner == "own":
             phrase.owner = owner
-        fitting = [a for a in self.words.adjectives[noun.kind] if not a.english.startswith(noun.singular)]  # friendly friend
+        fitting = self._adjectives(noun)
         fitting = [adjective for adjective in fitting if adjective.english not in self._used] or fitting
         count = self.random.choices([0, 1, 2], [0.52, 0.38, 0.1])[0]
         adjectives = {a.rank: a for a in self.random.sample(fitting, min(count, len(fitting)))}
@@ -127,6 +129,13 @@ class PhraseSampler(ABC):
         if depth > 0:
             self._modify(phrase, depth)
         return phrase
+
+    def _adjectives(self, noun: Noun) -> list[Adjective]:
+        """Return what a noun can be called: nobody speaks of a friendly friend."""
+        if noun.singular not in self._calling:
+            every = self.words.adjectives[noun.kind]
+            self._calling[noun.singular] = [adjective for adjective in every if not adjective.english.startswith(noun.singular)]
+        return self._calling[noun.singular]
 
     def _modify(self, phrase: NounPhrase, depth: int) -> None:
         """Put something beside the noun, perhaps."""

@@ -64,6 +64,7 @@ class Sampler(PhraseSampler):
         tenses = {tense for time in self.words.times for tense in time.tenses}
         self._times = {tense: [time for time in self.words.times if tense in time.tenses] for tense in tenses}
         self._fitting: dict[tuple[str, bool, bool, bool, str], dict[str, list[Verb]]] = {}
+        self._taking: dict[str, list[Verb]] = {}
         self._past = False  # the clause being drawn tells of the past
         self._timed = False  # the main clause being drawn says somewhere when or how often
 
@@ -325,8 +326,8 @@ class Sampler(PhraseSampler):
         # an infinitive is a short clause: were it as much likelier, short and deep sentences would hold little else
         weights["infinitive"] = self.nesting**0.5
         # a sentence says each verb once
-        fresh = {frame: [v for v in verbs if v.base not in self._used] for frame, verbs in fitting.items()}
-        fitting = {frame: verbs for frame, verbs in fresh.items() if verbs} or fitting
+        fresh = {frame: verbs for frame, verbs in fitting.items() if any(v.base not in self._used for v in verbs)}
+        fitting = fresh or fitting
         frame = self.random.choices(list(fitting), [weights.get(frame, 1.0) for frame in fitting])[0]
         return self._use(fitting[frame])
 
@@ -335,7 +336,10 @@ class Sampler(PhraseSampler):
         return self._use([v for v in self._takers(given) if not (v.stative and event)])
 
     def _takers(self, given: Phrase) -> list[Verb]:
-        return [verb for verb in self.words.verbs if verb.frame in ("acc", "dat") and given.kind in verb.objects]
+        if given.kind not in self._taking:
+            taking = [verb for verb in self.words.verbs if verb.frame in ("acc", "dat") and given.kind in verb.objects]
+            self._taking[given.kind] = taking
+        return self._taking[given.kind]
 
     def _use(self, verbs: list[Verb]) -> Verb:
         verb = self.random.choice([verb for verb in verbs if verb.base not in self._used] or verbs)
