@@ -16,7 +16,7 @@ import wandb
 from attnlab.config import trust
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import PERCENT
-from attnlab.runs.folder import RunFolder
+from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.collection import Study, collect
 from attnlab.studies.comparison import column, compare_variants, student_interval
 from attnlab.studies.cost import COSTS
@@ -24,6 +24,7 @@ from attnlab.studies.page import page
 from attnlab.studies.page.charts import costs
 from attnlab.studies.publish import publish
 from attnlab.studies.report import report
+from attnlab.studies.results import Results
 from attnlab.studies.table import Cell, Comparison, Note
 from attnlab.terminal import Terminal
 from studies.folders import METRICS, write_study
@@ -58,6 +59,19 @@ def test_a_row_is_a_variant_over_its_seeds_the_best_first_and_holes_are_shown(co
     assert [cell.best for cell in columns["test perplexity"]] == [True, False, False]
     assert [cell.value for cell in columns["test AER"]][2] is None
     assert sorted(comparison.pending) == ["failed: attention=dot/seed=2", "missing: attention=additive/seed=3"]
+
+
+def test_of_many_runs_to_come_a_few_are_named(tmp_path: Path) -> None:
+    skills = {"attention=none": 0.5, "attention=dot": 0.8}
+    to_come: dict[tuple[str, int], State] = {(asked, seed): "missing" for asked in skills for seed in range(2, 8)}
+    study = collect(write_study(tmp_path / "study", skills=skills, seeds=range(1, 8), states=to_come))
+    assert study.pending == [*(f"missing: attention=none/seed={seed}" for seed in range(2, 7)), "missing: 7 more"]
+    comparison = compare_variants(study)
+    assert "missing: 7 more" in comparison.markdown()
+    html = page(study, None)
+    assert "<code>7 more</code>" in html
+    assert "seed=6</code>" in html
+    assert "<li>missing: 7 more</li>" in Results(study, comparison, [])._repr_html_()
 
 
 def test_an_interval_goes_no_further_than_the_metric() -> None:

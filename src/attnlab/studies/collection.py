@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 VARIANT = "variant="
 """The axis of the variants that a study names itself."""
+NAMED = 5
+"""Runs of one state that are named where a report says what is not done; of further ones their number is told."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,22 @@ class Study:
     def count(self, state: State) -> int:
         """Return how many runs are in a state."""
         return sum(run.state == state for run in self.runs)
+
+    @property
+    def unfinished(self) -> tuple[list[Run], dict[State, int]]:
+        """The runs that are not done, of each state the first few, and of how many more nothing else is to be said."""
+        left: dict[State, list[Run]] = defaultdict(list)
+        for run in self.runs:
+            if not run.is_done:
+                left[run.state].append(run)
+        named = [run for runs in left.values() for run in runs[:NAMED]]
+        return named, {state: len(runs) - NAMED for state, runs in left.items() if len(runs) > NAMED}
+
+    @property
+    def pending(self) -> list[str]:
+        """How far the runs are that are not done, in lines."""
+        named, more = self.unfinished
+        return [*(run.pending for run in named), *(f"{state}: {count} more" for state, count in more.items())]
 
     @cached_property
     def _done(self) -> dict[str, list[Run]]:

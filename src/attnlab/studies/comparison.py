@@ -73,7 +73,7 @@ def compare_variants(study: Study, selection: Selection | None = None) -> Compar
         [study.axis, *(column.name for column in columns)],
         rows,
         remarks(study, inference),
-        [run.pending for run in study.runs if not run.is_done],
+        study.pending,
         [0, *(place for place, column in enumerate(columns, 1) if column.brief)],
         judge_claims(study),
         tabulate(study, selection) if selection else None,

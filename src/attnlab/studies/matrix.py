@@ -89,7 +89,7 @@ def compare_columns(study: Study) -> Comparison:
         header,
         [[Cell(row, row), *(cells[name].get(row, Cell("-")) for name in columns)] for row in rows],
         [*map(Note, [*_notes(columns, significance, found), *_doubts(split), *describe_tuning(study)])],
-        [run.pending for run in study.runs if not run.is_done],
+        study.pending,
         [*range(len(header))],
         judge_claims(study),
     )

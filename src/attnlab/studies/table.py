@@ -82,7 +82,7 @@ class Comparison:
         header: names of the columns.
         rows: cells.
         remarks: what the figures are, such as the signatures of the metrics.
-        pending: every run that is not finished, and how far it is.
+        pending: how far the runs are that are not finished.
         brief: positions of the columns that a narrow table shows.
         verdicts: what the figures say of the study's claims.
         tuning: what its tuning found; None where nothing was tuned.

@@ -158,16 +158,16 @@ def pieces(reference: str, prediction: str) -> list[Piece]:
 
 def unfinished(study: Study) -> list[Unfinished]:
     """Return the runs without a result, with what those that failed said last."""
+    named, more = study.unfinished
     return [
-        Unfinished(
-            run.state,
-            run.folder.place,
-            next((line.strip() for line in reversed(run.error.splitlines()) if line.strip()), ""),
-            run.error.strip(),
-        )
-        for run in study.runs
-        if not run.is_done
+        *(_of_run(run) for run in named),
+        *(Unfinished(state, f"{count} more", "", "") for state, count in more.items()),
     ]
+
+
+def _of_run(run: Run) -> Unfinished:
+    error = run.error.strip()
+    return Unfinished(run.state, run.folder.place, error.splitlines()[-1] if error else "", error)
 
 
 def recipes(study: Study) -> list[Recipe]:
