@@ -14,8 +14,9 @@ from attnlab.attention.keys import Keys
 from attnlab.attention.noise import NOISE, draw_normal
 from attnlab.attention.normalizers import Softmax, StatelessNormalizer
 from attnlab.attention.scores import General
-from attnlab.attention.validation import Sizes, validate_parts
+from attnlab.attention.validation import Sizes, as_part, validate_parts
 from attnlab.attention.windows import Global, Region, Window
+from attnlab.encoders.encoder import Encoder, EncoderOutput
 from attnlab.errors import UserError
 from parts import EMBEDDING, MEMORY, QUERY, attention
 
@@ -229,6 +230,21 @@ def test_a_part_that_is_not_prepared_is_told() -> None:
 
     with pytest.raises(UserError, match="Unprepared is not prepared: call super"):
         attention(normalizer=Unprepared)
+
+
+def test_what_a_part_leaves_unset_is_told() -> None:
+    class Unset(Encoder):
+        def __init__(self) -> None:
+            super().__init__()
+            self.output_size = 4
+            self.hidden_size = 2
+
+        @override
+        def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
+            raise AssertionError
+
+    with pytest.raises(UserError, match=r"Unset has no num_layers and no num_directions: set self\.num_layers in its __init__"):
+        as_part(Unset(), Encoder)
 
 
 def test_trying_parts_draws_no_random_numbers() -> None:

@@ -121,6 +121,17 @@ def test_a_damaged_curve_is_told(runs: dict[str, Path], cli: Cli, tmp_path: Path
 
 
 @pytest.mark.exhaustive
+def test_a_run_without_attention_or_an_empty_target_draws_no_head(
+    runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drawn = ["--source", "The man runs.", "--output", "h.svg"]
+    assert cli("draw", "heatmaps", str(runs["none-1"]), *drawn, "--head", "0") == 2
+    assert "has no attention that could be drawn" in capsys.readouterr().err
+    assert cli("draw", "heatmaps", str(runs["plain-1"]), *drawn, "--target", " ") == 2
+    assert "--target is empty: leave it out" in capsys.readouterr().err
+
+
+@pytest.mark.exhaustive
 def test_single_heads_are_drawn(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two layers of four heads, each with its title; the weights of a panel are those of its head."""
     parts = ["encoder=transformer", "decoder=transformer", "attention=multihead"]

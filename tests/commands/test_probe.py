@@ -115,6 +115,7 @@ def test_refusals(
         ("probe", run, "--swap", none): f"{none} has no attention over the source",
         ("probe", run, "--swap", str(runs["unknown-1"])): "differ in their tokens",
         ("probe", run, "--test", "nothing"): "nothing",
+        ("probe", run, "--test", ""): "no test set ''",
         ("probe", run, str(runs["plain-2"]), "--test", "nothing"): "nothing",
         ("probe", run, run): "the same run is named twice",
         ("probe", run, "--device", "abacus"): "device abacus: ",

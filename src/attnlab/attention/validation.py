@@ -1,5 +1,6 @@
 """What the parts of an attention promise, tried on a few numbers before anything is trained."""
 
+from inspect import get_annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
@@ -40,6 +41,8 @@ def as_part(made: PartKind, kind: type) -> PartKind:
         raise UserError(f"{type(made).__name__} is no {name}: let its class inherit from {kind.__name__}")
     if "_modules" not in vars(made):
         raise UserError(f"{type(made).__name__} is not prepared: call super().__init__ with its sizes first in its own")
+    if unset := [name for name in get_annotations(kind) if not hasattr(made, name)]:
+        raise UserError(f"{type(made).__name__} has no {' and no '.join(unset)}: set self.{unset[0]} in its __init__")
     return made
 
 

@@ -129,6 +129,8 @@ def _heatmaps(
     from attnlab.runs.loading import load
 
     known = parse_links(links, place="--links").possible
+    if target is not None and not target.strip():
+        raise UserError("--target is empty: leave it out to see what the models predict")
     languages: Sequence[str | None] = to or [None]
     maps: dict[str, tuple[Tensor, list[str], list[str]]] = {}
     for name, folder in names.items():
@@ -154,6 +156,8 @@ def _heatmaps(
                     told = f"heads are drawn while a model writes what it predicted as a given target, and {error}"
                     raise UserError(f"{run}: {told}; leave out --layer and --head") from error
                 chosen = choose_heads(forced.heads, layer, head)
+                if not forced.heads:
+                    raise UserError(f"{run} has no attention that could be drawn")
                 if not chosen:
                     raise UserError(f"{run} has no such head: there is {'; '.join(forced.heads)}")
                 panels = {": ".join([*titles, one]): forced.heads[one] for one in chosen}

@@ -67,7 +67,7 @@ def open_run(path: Path, test: str | None, settings: ProbeSettings) -> ProbedRun
     folder = RunFolder(path)
     predictor = load(path, checkpoint=settings.checkpoint, device=settings.device, batch_size=settings.batch_size)
     check_attention(predictor, str(path))
-    test = test or predictor.task.test_names[0]
+    test = predictor.task.test_names[0] if test is None else test
     examples = predictor.task.examples(test)
     predictor.check_lengths(examples)
     warn_of_other_data(folder, predictor.task)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import attnlab
 from attnlab.data.batches import BatchOptions
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Examples)
 
 
+@runtime_checkable
 class Data(Protocol):
     """What examples are made of."""
 
