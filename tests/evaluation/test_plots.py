@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from matplotlib.font_manager import FontEntry, findfont
 from matplotlib.ft2font import FT2Font
 
@@ -45,6 +46,16 @@ def test_dollar_signs_are_text(tmp_path: Path) -> None:
     plots.save(plots.plot_curves({"$_$": [{"epoch": 0, "val/bleu": 1.0}]}, "val/bleu"), tmp_path / "curves.svg")
     for name in ("one", "both", "lengths", "curves"):
         assert "$_$" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("error", [MemoryError("std::bad_alloc"), ValueError("Image size of 99999x9 pixels is too large.")])
+def test_a_picture_that_is_too_large_is_told(error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    with pytest.raises(UserError, match=r"x\.png: the picture would be too large: draw less"):
+        plots.save(heatmap(torch.ones(1, 1), ["a"], ["b"]), tmp_path / "x.png")
 
 
 def test_an_svg_holds_no_control_characters(tmp_path: Path) -> None:

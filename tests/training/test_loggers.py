@@ -11,6 +11,11 @@ from commands import TINY, Cli, cli
 __all__ = ["cli"]
 
 
+def test_what_is_no_logger_is_told(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("train", *TINY, "logger=none", "logger._target_=fractions.Fraction", "logger._partial_=false") == 2
+    assert "attnlab: logger: Fraction is no logger of Lightning's" in capsys.readouterr().err
+
+
 def test_a_second_start_leaves_the_curve_of_the_first(tmp_path: Path) -> None:
     info = RunInfo("id", "group", "name", tmp_path, {}, {})
     for step in (1, 2):

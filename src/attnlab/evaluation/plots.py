@@ -36,7 +36,7 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure as the ending of the path says; in SVG text stays text, which a viewer draws with its own fonts.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: the file cannot be written, or has more pixels than there is memory for.
     """
     fonts = set_fonts(figure)
     with mpl.rc_context({"svg.fonttype": "none", "font.family": fonts}), warnings.catch_warnings(record=True) as told:
@@ -45,6 +45,10 @@ def save(figure: Figure, path: Path) -> None:
             figure.savefig(path, dpi=150)
         except OSError as error:
             raise UserError(f"cannot write {path}: {error.strerror}") from error
+        except (MemoryError, ValueError) as error:
+            if isinstance(error, ValueError) and "too large" not in str(error):
+                raise
+            raise UserError(f"{path}: the picture would be too large: draw less, or write SVG") from error
     missing = [warning for warning in told if "missing from font" in str(warning.message)]
     for warning in told:
         if warning not in missing:

@@ -227,6 +227,8 @@ def _open_logger(
     made = build(config["logger"], "logger")
     if isinstance(made, Logger):
         return plain_logger(made, info)
+    if not callable(made):
+        raise UserError(f"logger: {type(made).__name__} is no logger of Lightning's: let its class inherit from Logger")
     session: AbstractContextManager[Logger | bool] = made(info)
     return session
 
