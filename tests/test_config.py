@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -180,6 +181,13 @@ def test_what_nothing_reads_is_refused(case: str) -> None:
         check(made, path="attention")
     assert told in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_module_that_ends_the_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a_script_of_ones_own.py").write_text("import sys\nsys.exit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match=r"attention\._target_: cannot import .* \(importing it calls sys\.exit\(3\)\)"):
+        check({"_target_": "a_script_of_ones_own.Score"}, path="attention")
 
 
 @pytest.mark.parametrize(("key", "remedy"), [(2016, "choose a name that begins"), (True, "put quotation marks")])

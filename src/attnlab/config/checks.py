@@ -113,7 +113,7 @@ def _check_data(task: str, kind: Any, node: Any) -> None:
     """Refuse the data of another task before their keys, which would be asked for in vain."""
     target = node.get("_target_") if isinstance(node, Mapping) else None
     with suppress(ImportError, AttributeError, ValueError, TypeError):  # which is told where the keys of the node are checked
-        made = get_object(str(target))
+        made = _import(str(target))
         if inspect.isclass(made) and inspect.isclass(kind) and not issubclass(made, kind):
             raise wrong_kind("data", task.rpartition(".")[2], kind, made.__name__)
 
@@ -215,10 +215,17 @@ def _is_made(kind: type) -> bool:
     return kind not in KEYED and fits({}, kind)
 
 
+def _import(target: str) -> Any:
+    try:
+        return get_object(target)
+    except SystemExit as stop:  # of a script without a guard, which would end the command without a word
+        raise ImportError(f"importing it calls sys.exit({'' if stop.code is None else repr(stop.code)})") from None
+
+
 def _parameters(target: str, path: str) -> dict[str, Any] | None:
     """Return the names that a target takes and the types it says they have, or None if it takes any."""
     try:
-        made = get_object(target)
+        made = _import(target)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         told = str(error.__cause__ or error).partition(") Are you sure that")[0]
         raise UserError(
