@@ -121,7 +121,7 @@ def test_a_damaged_curve_is_told(runs: dict[str, Path], cli: Cli, tmp_path: Path
 
 
 @pytest.mark.exhaustive
-def test_a_run_without_attention_or_an_empty_target_draws_no_head(
+def test_a_run_without_attention_or_an_empty_target_draws_nothing(
     runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drawn = ["--source", "The man runs.", "--output", "h.svg"]

@@ -278,7 +278,7 @@ def test_a_longer_list_changes_no_number_of_a_trial_that_was_there() -> None:
 
 @pytest.fixture
 def tuned(tmp_path: Path, trials: Path) -> Path:
-    """A study of a test's own."""
+    """A copy of them, for each test its own."""
     return Path(shutil.copytree(trials, tmp_path / "runs" / "small"))
 
 

@@ -136,14 +136,14 @@ def _heatmaps(
     for name, folder in names.items():
         run = _first_seed(folder)
         predictor = load(run)
+        if not all(model.decoder.attention.context_size for model in predictor.models):
+            raise UserError(f"{run} has no attention that could be drawn")
         for language in languages:
             if language is not None:
                 predictor.task.choose_target(language)
             titles = [*([name] if len(names) > 1 else []), *([language] if language and len(to) > 1 else [])]
             shown: Prediction | ForcedDecoding
             if layer is None and head is None:
-                if not all(model.decoder.attention.context_size for model in predictor.models):
-                    raise UserError(f"{run} has no attention that could be drawn")
                 shown = predictor.force([source], [target])[0] if target else predictor.predict([source])[0]
                 panels = {": ".join(titles) or name: shown.weights}
             else:
@@ -156,8 +156,6 @@ def _heatmaps(
                     told = f"heads are drawn while a model writes what it predicted as a given target, and {error}"
                     raise UserError(f"{run}: {told}; leave out --layer and --head") from error
                 chosen = choose_heads(forced.heads, layer, head)
-                if not forced.heads:
-                    raise UserError(f"{run} has no attention that could be drawn")
                 if not chosen:
                     raise UserError(f"{run} has no such head: there is {'; '.join(forced.heads)}")
                 panels = {": ".join([*titles, one]): forced.heads[one] for one in chosen}

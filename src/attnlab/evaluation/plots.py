@@ -48,7 +48,7 @@ def save(figure: Figure, path: Path) -> None:
         except (MemoryError, ValueError) as error:
             if isinstance(error, ValueError) and "too large" not in str(error):
                 raise
-            raise UserError(f"{path}: the picture would be too large: draw less, or write SVG") from error
+            raise UserError(f"{path}: the picture would be too large: draw less") from error
     missing = [warning for warning in told if "missing from font" in str(warning.message)]
     for warning in told:
         if warning not in missing:

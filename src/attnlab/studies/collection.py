@@ -59,20 +59,20 @@ class Study:
         return sum(run.state == state for run in self.runs)
 
     @property
-    def unfinished(self) -> tuple[list[Run], dict[State, int]]:
-        """The runs that are not done, of each state the first few, and of how many more nothing else is to be said."""
+    def first_unfinished(self) -> tuple[list[Run], dict[State, str]]:
+        """Of each state but done the first few runs, and how many more there are, in words."""
         left: dict[State, list[Run]] = defaultdict(list)
         for run in self.runs:
             if not run.is_done:
                 left[run.state].append(run)
         named = [run for runs in left.values() for run in runs[:NAMED]]
-        return named, {state: len(runs) - NAMED for state, runs in left.items() if len(runs) > NAMED}
+        return named, {state: f"{len(runs) - NAMED} more" for state, runs in left.items() if len(runs) > NAMED}
 
     @property
     def pending(self) -> list[str]:
         """How far the runs are that are not done, in lines."""
-        named, more = self.unfinished
-        return [*(run.pending for run in named), *(f"{state}: {count} more" for state, count in more.items())]
+        named, more = self.first_unfinished
+        return [*(run.pending for run in named), *map(": ".join, more.items())]
 
     @cached_property
     def _done(self) -> dict[str, list[Run]]:

@@ -99,8 +99,8 @@ class Results:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the table without its widest columns, the notes, and what is missing."""
         shown = Markup("<p>{}</p>").format(self._nothing) if self.comparison is None else Markup(self.comparison.html())
-        named, more = self.study.unfinished
-        lines = [f"{run.folder.place}: {_tell(run)}" for run in named] + [f"{state}: {n} more" for state, n in more.items()]
+        named, more = self.study.first_unfinished
+        lines = [*(f"{run.folder.place}: {_tell(run)}" for run in named), *map(": ".join, more.items())]
         missing = Markup("").join(Markup("<li>{}</li>").format(printable(line)) for line in lines)
         holes = Markup("<p>Not finished:</p><ul>{}</ul>").format(missing) if missing else Markup("")
         return str(shown + holes + Markup("<p>The report: <code>{}</code></p>").format(escape(str(self.page))))

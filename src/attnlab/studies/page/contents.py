@@ -158,10 +158,10 @@ def pieces(reference: str, prediction: str) -> list[Piece]:
 
 def unfinished(study: Study) -> list[Unfinished]:
     """Return the runs without a result, with what those that failed said last."""
-    named, more = study.unfinished
+    named, more = study.first_unfinished
     return [
         *(_of_run(run) for run in named),
-        *(Unfinished(state, f"{count} more", "", "") for state, count in more.items()),
+        *(Unfinished(state, told, "", "") for state, told in more.items()),
     ]
 
 

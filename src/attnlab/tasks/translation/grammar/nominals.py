@@ -43,7 +43,7 @@ class PhraseSampler(ABC):
         self.open_names = open_names
         self.nesting = nesting
         self.words = lexicon()
-        self._calling: dict[str, list[Adjective]] = {}
+        self._calling: dict[tuple[str, str], list[Adjective]] = {}
         self._used: set[str] = set()  # words of the main clause being drawn
 
     @abstractmethod
@@ -132,10 +132,11 @@ class PhraseSampler(ABC):
 
     def _adjectives(self, noun: Noun) -> list[Adjective]:
         """Return what a noun can be called: nobody speaks of a friendly friend."""
-        if noun.singular not in self._calling:
+        key = noun.kind, noun.singular
+        if key not in self._calling:
             every = self.words.adjectives[noun.kind]
-            self._calling[noun.singular] = [adjective for adjective in every if not adjective.english.startswith(noun.singular)]
-        return self._calling[noun.singular]
+            self._calling[key] = [adjective for adjective in every if not adjective.english.startswith(noun.singular)]
+        return self._calling[key]
 
     def _modify(self, phrase: NounPhrase, depth: int) -> None:
         """Put something beside the noun, perhaps."""
