@@ -17,26 +17,12 @@ from attnlab.studies.files import list_studies
 from commands import OF_ANY_TASK, TINY, Cli, cli
 from conftest import CONF, ROOT, exhaustive_but
 from evaluation.made import predictions
+from pages import MANUAL, PAGES, blocks, write_block
 
 __all__ = ["cli"]
 
-PAGES = {path.stem: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
-MANUAL = "\n".join(PAGES.values())
 STUDIES = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
 COMMANDS = [path.stem for path in (ROOT / "src" / "attnlab" / "commands").glob("*.py") if not path.stem.startswith("_")]
-
-
-def blocks(language: str, text: str = MANUAL) -> list[str]:
-    return [block for name, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M) if name == language]
-
-
-def written(start: str, folder: Path) -> None:
-    """Write the block of a page that begins with the name of its file, relative to a folder."""
-    first = (f"# {start}\n", f"# @package _global_\n# {start}\n")
-    (block,) = [block for block in blocks("python") + blocks("yaml") if block.startswith(first)]
-    path = folder / start
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(block)
 
 
 EXAMPLES = re.findall(r"^# (my\w+\.py|myconf/\S+\.yaml)$", "".join(blocks("python") + blocks("yaml")), re.M)
@@ -51,8 +37,8 @@ def shown_commands(text: str = MANUAL) -> list[str]:
 
 @pytest.mark.exhaustive
 def test_a_metric_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written("mymetrics.py", tmp_path)
-    written("myconf/metrics/mine.yaml", tmp_path)
+    write_block("mymetrics.py", tmp_path)
+    write_block("myconf/metrics/mine.yaml", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (command,) = [shlex.split(command) for command in shown_commands() if "train -cd myconf -m metrics=mine" in command]
     assert cli(*command[2:], *TINY, "logger=none") == 0
@@ -65,7 +51,7 @@ def test_a_task_of_ones_own(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for file in ("mytask.py", "myconf/task/addition.yaml", "myconf/data/sums.yaml"):
-        written(file, tmp_path)
+        write_block(file, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (command,) = [shlex.split(command) for command in shown_commands() if "task=addition" in command]
     tiny = [override for override in OF_ANY_TASK if not override.startswith("data.")]
@@ -82,7 +68,7 @@ def test_a_task_of_ones_own(
 @pytest.mark.exhaustive
 def test_a_problem_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for file in ("myproblem.py", "myconf/data/every_second.yaml"):
-        written(file, tmp_path)
+        write_block(file, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (command,) = [shlex.split(command) for command in shown_commands() if "data=every_second" in command]
     tiny = [override.replace("data.", "+data.") for override in OF_ANY_TASK]
@@ -92,7 +78,7 @@ def test_a_problem_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_metric_of_another_package(tmp_path: Path) -> None:
     """What bert-score 0.3.13 prints for two sentences is read."""
-    written("myconf/metrics/bertscore.yaml", tmp_path)
+    write_block("myconf/metrics/bertscore.yaml", tmp_path)
     node = config.amend("metrics", {"metrics": {}}, ["metrics=bertscore"], [tmp_path / "myconf"])["bertscore"]
     printed = tmp_path / "bert-score"
     printed.write_text("#!/bin/sh\nprintf 'model P: 0.5 R: 0.5 F1: 0.5\\n1.0\\t0.9\\t0.5\\n0.1\\t0.2\\t0.25\\n'\n")
@@ -104,8 +90,8 @@ def test_a_metric_of_another_package(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_a_callback_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written("mycallbacks.py", tmp_path)
-    written("myconf/callbacks/norm.yaml", tmp_path)
+    write_block("mycallbacks.py", tmp_path)
+    write_block("myconf/callbacks/norm.yaml", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (command,) = [shlex.split(command) for command in shown_commands() if "callbacks=norm" in command]
     assert cli(*command[2:], *TINY, "logger=none") == 0
@@ -115,7 +101,7 @@ def test_a_callback_of_ones_own(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.exhaustive
 def test_a_logger_of_lightnings_own(cli: Cli, tmp_path: Path) -> None:
-    written("myconf/logger/table.yaml", tmp_path)
+    write_block("myconf/logger/table.yaml", tmp_path)
     (command,) = [shlex.split(command) for command in shown_commands() if "logger=table" in command]
     assert cli(*command[1:], *TINY) == 0
     assert "val/loss" in next(tmp_path.glob("logs/table/*/metrics.csv")).read_text()
@@ -166,7 +152,7 @@ def test_every_config_that_is_shown_composes(
     command: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in EXAMPLES:
-        written(name, tmp_path)
+        write_block(name, tmp_path)
     words = shlex.split(command.removeprefix("PYTHONPATH=. "))[1:]
     assert cli(*words, *([] if "--help" in words else ["--cfg", "job"])) == 0
     assert "optimizer:" in capsys.readouterr().out
@@ -197,7 +183,7 @@ def test_the_first_hour(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "experiments/coverage.yaml",
         "experiments/pair.yaml",
     ):
-        written(name, tmp_path)
+        write_block(name, tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "corpus").mkdir()
     for name in ("train.en", "train.fr", "val.en", "val.fr", "test.en", "test.fr"):

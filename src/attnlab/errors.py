@@ -119,26 +119,27 @@ def brief(error: BaseException) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
 
 
-def locate(error: BaseException, made: object) -> str:
-    """Return what an error says, and the last line of a component's own file that led to it.
+def locate(error: BaseException, *made: object) -> str:
+    """Return what an error says, and the last line of the components' own files that led to it.
 
     Args:
         error: what was raised.
-        made: the component, or its class.
+        made: the components, or their classes.
     """
-    own = inspect.getsourcefile(made if inspect.isclass(made) or inspect.isroutine(made) else type(made))
-    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == own]
-    place = f" ({Path(own).name}, line {lines[-1]})" if own and lines else ""
+    kinds = (one if inspect.isclass(one) or inspect.isroutine(one) else type(one) for one in made)
+    own = {getattr(sys.modules.get(kind.__module__), "__file__", None) for kind in kinds}
+    lines = [(frame.filename, frame.lineno) for frame in extract_tb(error.__traceback__) if frame.filename in own]
+    place = f" ({Path(lines[-1][0]).name}, line {lines[-1][1]})" if lines else ""
     return f"{type(error).__name__}: {brief(error)}{place}"
 
 
 @contextmanager
-def attempt(what: str, made: object) -> Iterator[None]:
-    """Tell in one line what a component raises when it is tried.
+def attempt(what: str, *made: object) -> Iterator[None]:
+    """Tell in one line what components raise when they are tried.
 
     Args:
         what: is tried, as "the score Dot".
-        made: the component.
+        made: the components, or their classes.
 
     Raises:
         UserError: it raised something.
@@ -148,4 +149,4 @@ def attempt(what: str, made: object) -> Iterator[None]:
     except UserError:
         raise
     except (Exception, SystemExit) as error:
-        raise UserError(f"{what} cannot be computed: {locate(error, made)}") from error
+        raise UserError(f"{what} cannot be computed: {locate(error, *made)}") from error

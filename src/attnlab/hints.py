@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from inspect import get_annotations
+from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def fits(value: object, hint: Any) -> bool:
     if origin in (Union, UnionType):
         return any(fits(value, option) for option in arguments)
     if origin in (Sequence, list, tuple):
-        return isinstance(value, list) and _fit(value, arguments[0])
+        return isinstance(value, list | tuple) and _fit(value, arguments[0])
     if origin in (Mapping, dict):
         return isinstance(value, Mapping) and all(
             _fit(items, kind) for items, kind in zip(([*value], [*value.values()]), arguments, strict=True)
@@ -71,7 +73,7 @@ def _fit(values: Iterable[object], hint: Any) -> bool:
 @cache
 def _is_class_of(hint: type, kind: type) -> bool:
     if hint in (int, float):
-        return issubclass(kind, int | hint) and kind is not bool
+        return kind is not bool and issubclass(kind, Integral if hint is int else Real)  # numpy has numbers of its own
     if hint in (bool, str, NoneType):
         return issubclass(kind, hint)
     return not _is_tensor(hint)  # which no file can hold
@@ -79,6 +81,20 @@ def _is_class_of(hint: type, kind: type) -> bool:
 
 def _is_tensor(hint: Any) -> bool:
     return f"{getattr(hint, '__module__', '')}.{getattr(hint, '__qualname__', '')}" == "torch.Tensor"
+
+
+def wrong_attribute(made: object, kind: type) -> str | None:
+    """Say what an object lacks of the attributes that a class declares, or has of another type; None if nothing."""
+    hints = get_annotations(kind)
+    if unset := [name for name in hints if not hasattr(made, name)]:
+        return f"no {' and no '.join(unset)}: set self.{unset[0]} in its __init__"
+    for name, declared in hints.items():
+        value = getattr(made, name)
+        origin: Any = get_origin(declared)
+        hint = get_args(declared)[0] if origin is ClassVar else declared
+        if not fits(value, hint):
+            return f"{name} = {value!r}, which must be {in_words(hint).replace('null', 'None')}"
+    return None
 
 
 def in_words(hint: Any) -> str:

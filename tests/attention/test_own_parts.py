@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -232,19 +233,29 @@ def test_a_part_that_is_not_prepared_is_told() -> None:
         attention(normalizer=Unprepared)
 
 
+class Sized(Encoder):
+    """An encoder of given sizes, and of no others."""
+
+    def __init__(self, **sizes: Any) -> None:
+        super().__init__()
+        for name, size in sizes.items():
+            setattr(self, name, size)
+
+    @override
+    def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
+        raise AssertionError
+
+
 def test_what_a_part_leaves_unset_is_told() -> None:
-    class Unset(Encoder):
-        def __init__(self) -> None:
-            super().__init__()
-            self.output_size = 4
-            self.hidden_size = 2
+    with pytest.raises(UserError, match=r"Sized has no num_layers and no num_directions: set self\.num_layers in its __init__"):
+        as_part(Sized(output_size=4, hidden_size=2), Encoder)
 
-        @override
-        def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
-            raise AssertionError
 
-    with pytest.raises(UserError, match=r"Unset has no num_layers and no num_directions: set self\.num_layers in its __init__"):
-        as_part(Unset(), Encoder)
+def test_an_attribute_of_another_type_is_told() -> None:
+    sizes: dict[str, Any] = {"output_size": np.int64(4), "hidden_size": 2, "num_layers": 1, "num_directions": 1}
+    assert as_part(Sized(**sizes), Encoder)
+    with pytest.raises(UserError, match="Sized has source_length = '4', which must be a whole number or None"):
+        as_part(Sized(**sizes, source_length="4"), Encoder)
 
 
 def test_trying_parts_draws_no_random_numbers() -> None:

@@ -1,6 +1,6 @@
 """What the parts of an attention promise, tried on a few numbers before anything is trained."""
 
-from inspect import get_annotations
+import re
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import torch
@@ -12,6 +12,7 @@ from attnlab.attention.scores import unlearned
 from attnlab.attention.trial import are_close, aside
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError, attempt
+from attnlab.hints import wrong_attribute
 
 if TYPE_CHECKING:
     from attnlab.attention.attention import Attention
@@ -37,12 +38,12 @@ def as_part(made: PartKind, kind: type) -> PartKind:
         UserError: it is not.
     """
     if not isinstance(made, kind):
-        name = kind.__name__.removesuffix("Mechanism").lower()
+        name = re.sub("(?<=[a-z])(?=[A-Z])", " ", kind.__name__.removesuffix("Mechanism")).lower()
         raise UserError(f"{type(made).__name__} is no {name}: let its class inherit from {kind.__name__}")
     if "_modules" not in vars(made):
         raise UserError(f"{type(made).__name__} is not prepared: call super().__init__ with its sizes first in its own")
-    if unset := [name for name in get_annotations(kind) if not hasattr(made, name)]:
-        raise UserError(f"{type(made).__name__} has no {' and no '.join(unset)}: set self.{unset[0]} in its __init__")
+    if told := wrong_attribute(made, kind):
+        raise UserError(f"{type(made).__name__} has {told}")
     return made
 
 

@@ -22,6 +22,7 @@ from attnlab.heads.head import Head
 from attnlab.model import Seq2Seq
 from attnlab.search import Search
 from attnlab.tasks.task import Task
+from attnlab.tasks.validation import own_errors, validate_task
 from attnlab.training import SequenceModule
 from attnlab.training.auxiliary import AuxiliaryLoss
 from attnlab.training.module import LONG
@@ -46,6 +47,18 @@ def build_task(config: Mapping[str, Any]) -> Task:
     _check_kinds(make.func, parts)
     task: Task = make(**parts)
     return task
+
+
+def prepare_task(config: Mapping[str, Any], task: Task) -> None:
+    """Let the task of a run read its data, and try what a user's own promises.
+
+    Raises:
+        UserError: whatever is wrong with the data, or a promise that is not kept.
+    """
+    with component_errors("data"), own_errors(task, "prepare()"):
+        task.prepare()
+    with component_errors("task"):
+        validate_task(task, lambda: build_task(config))
 
 
 class TaskStore:

@@ -18,10 +18,10 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
 import attnlab
-from attnlab.config import Factory, build, component_errors, library_errors, validate_kind, variant_name, variant_overrides
+from attnlab.config import Factory, build, library_errors, validate_kind, variant_name, variant_overrides
 from attnlab.data.batches import memory_errors
 from attnlab.errors import StoppedError, UserError, refusal
-from attnlab.runs.assembly import build_model, build_module, build_task
+from attnlab.runs.assembly import build_model, build_module, build_task, prepare_task
 from attnlab.runs.checks import (
     check_callbacks,
     check_module,
@@ -102,8 +102,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
         if not config.get("test", True):  # nothing then reads a test set
             task.test_names = ()
         check_settings(config, task)
-        with component_errors("data"):
-            task.prepare()
+        prepare_task(config, task)
         model = build_model(config, task)
         module = build_module(config, task, model)
         check_module(config, module)

@@ -139,11 +139,11 @@ def _count_baseline(plan: "Plan", tasks: "TaskStore") -> int:
 
 def _count(plan: "Plan", run: "RunPlan", key: str | None, tasks: "TaskStore", size: int = 0) -> int:
     """Return how many parameters a run's model has, perhaps with another size."""
-    from attnlab.runs.assembly import build_model
+    from attnlab.runs.assembly import build_model, prepare_task
 
     config = plan.config(run if key is None else replace(run, values={**run.values, key: size}))
     task = tasks.find(config)
-    task.prepare()
+    prepare_task(config, task)
     return build_model(config, task).size
 
 

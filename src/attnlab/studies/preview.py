@@ -8,7 +8,7 @@ import torch
 
 from attnlab.config import compose, variant_overrides, without_keys
 from attnlab.errors import UserError, warn
-from attnlab.runs.assembly import TaskStore, build_model, build_module
+from attnlab.runs.assembly import TaskStore, build_model, build_module, prepare_task
 from attnlab.runs.checks import check_module, check_settings, check_trainer
 from attnlab.runs.evaluation import check_metrics
 from attnlab.runs.execution import make_record
@@ -153,7 +153,7 @@ def _check_models(plan: Plan, tasks: TaskStore) -> None:
         try:
             task = tasks.find(config)
             check_settings(config, task)
-            task.prepare()
+            prepare_task(config, task)
             check_module(config, build_module(config, task, build_model(config, task)))
             # A trial measures no test set: without this, its study would learn of a mistake when all trials are done.
             check_metrics(task, map(task.examples, [*task.measured_tests, "val"]), "test")

@@ -44,6 +44,8 @@ def fingerprint_data(data: Data) -> str:
         UserError: data that cannot be read.
     """
     found, names = data.fingerprint(), foreign_names([type(data)])
+    if not isinstance(found, str):
+        raise UserError(f"fingerprint() of {type(data).__name__} gives {found!r}: it returns a hash of its options, as text")
     return hashlib.sha256(" ".join([found, *names]).encode()).hexdigest() if names else found
 
 

@@ -11,7 +11,7 @@ from attnlab.config import WITHOUT_EFFECT
 from attnlab.data.files import expand_home
 from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError
-from attnlab.runs.assembly import build_task
+from attnlab.runs.assembly import build_task, prepare_task
 from attnlab.runs.building import read_trusted_config, report_damage
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load, load_task
@@ -92,7 +92,7 @@ def _count_examples(folder: RunFolder, config: Mapping[str, Any]) -> dict[str, i
             task = build_task(config)
             if task.data_fingerprint != folder.read_result().data:
                 return {}
-            task.prepare()
+            prepare_task(config, task)
             return {split: len(task.examples(split)) for split in ("train", "val")}
     except UserError:
         return {}
