@@ -51,7 +51,15 @@ def refusal(error: OSError, place: object) -> UserError | None:
     """
     if error.errno not in SYSTEM:
         return None
-    return UserError(f"{error.filename or place}: {error.strerror}")
+    path = Path(str(error.filename or place))
+    if error.errno == errno.ENOTDIR and (found := next((one for one in (path, *path.parents) if one.is_file()), None)):
+        return no_folder(found)
+    return UserError(f"{path}: {error.strerror}")
+
+
+def no_folder(path: Path) -> UserError:
+    """Tell of a file in the place of a folder."""
+    return UserError(f"{path} is a file where a folder belongs: move it away")
 
 
 def printable(text: str) -> str:
@@ -95,8 +103,13 @@ def nearest(name: object, known: Iterable[object], intro: str = "there is") -> s
     return f"did you mean {near[0]!r}?" if near else f"{intro} {joint.join(names) or 'none'}"
 
 
-def missing_module(told: str) -> str:
-    """Return what helps where an error says that there is no module or, in one, no such class, after a colon; else nothing."""
+def missing_module(told: str, target: str = "") -> str:
+    """Return what helps where an error says that there is no module or, in one, no such class, after a colon; else nothing.
+
+    Args:
+        told: by the error.
+        target: what was to be imported, if that is known.
+    """
     found = re.search(r"No module named '([\w.]+)'", told)
     if found is None:
         return ""
@@ -105,6 +118,8 @@ def missing_module(told: str) -> str:
         told = nearest(missing, [name for name, value in vars(module).items() if inspect.isclass(value)])
         return f": {told}" if len(told) <= LONGEST else ""
     top = found[1].partition(".")[0]
+    if target and top != target.partition(".")[0]:
+        return f": it imports {top}, which is not installed here"
     here = Path(f"{top}.py").is_file() or Path(top).is_dir()
     return f": write PYTHONPATH={'.' if here else 'FOLDER'} before the command{'' if here else ', FOLDER being where it lies'}"
 

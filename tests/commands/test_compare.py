@@ -19,9 +19,12 @@ from studies.folders import write_study
 __all__ = ["cli", "runs"]
 
 
-def test_compare_asks_for_the_same_seeds(runs: dict[str, Path], cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_asks_for_the_same_seeds(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     variant = runs["plain-1"].parent
-    assert cli("compare", str(variant), str(variant), "--samples", "100") == 0
+    same = shutil.copytree(variant, tmp_path / "same")
+    assert cli("compare", str(variant), str(same), "--samples", "100") == 0
     shown = capsys.readouterr().out
     assert "+0.00" in shown
     assert "1.0000" in shown

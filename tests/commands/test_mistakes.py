@@ -52,7 +52,7 @@ MISTAKES = {
     "override": (["seed"], "'seed' is no KEY=VALUE that Hydra reads"),
     "several values": (["seed=1,2"], "seed=1,2 has several values: add -m"),
     "target": (["attention.score._target_=attnlab.Nothing"], "attention.score._target_: cannot import 'attnlab.Nothing'"),
-    "broken module": (["attention.score._target_=broken.Score"], "No module named 'nothing_of_that_name'"),
+    "broken module": (["attention.score._target_=broken.Score"], "it imports nothing_of_that_name, which is not"),
     "metric of another class": (
         ["+metrics.x._target_=attnlab.search.GreedySearch"],
         "metrics.x must be of the class Metric, which GreedySearch is not: name another as its _target_",
@@ -60,6 +60,10 @@ MISTAKES = {
     "loss of another class": (
         ["+auxiliary.x._target_=attnlab.search.GreedySearch"],
         "auxiliary.x must be of the class AuxiliaryLoss, which GreedySearch is not",
+    ),
+    "loss without a name": (
+        ["+auxiliary._target_=attnlab.search.GreedySearch"],
+        "auxiliary holds components by name: write NAME: {_target_: attnlab.search.GreedySearch} in it",
     ),
     "callback of another class": (
         ["+callbacks.x._target_=attnlab.search.GreedySearch"],

@@ -85,6 +85,8 @@ MISTAKES = {
         ["translate", "RUN", "--input", "packed"],
         "packed is packed: give it a name that ends in .gz",
     ),
+    "an archive": (["translate", "RUN", "--input", "zipped"], "zipped is an archive, as a spreadsheet is: save it as text"),
+    "compared with itself": (["compare", "RUN", "RUN"], "the same run is named twice"),
     "links of no attention": (["translate", "NONE", "--input", "a.en", "--alignments"], "this model has none"),
     "test set of a comparison": (
         ["compare", "RUN", "RUN", "--test", "exam"],
@@ -104,6 +106,7 @@ def test_a_mistake_ends_in_one_line(
     (tmp_path / "one").write_text("Der alte Mann rennt .\n")
     (tmp_path / "gold").write_text("1-1 2-2 3-3 4p4 5-5\n1-1 2-2 3-3 4-4\n")
     (tmp_path / "packed").write_bytes(gzip.compress(b"The old man runs .\n"))
+    (tmp_path / "zipped").write_bytes(b"PK\x03\x04\x14\x00 \n\x80")
     (tmp_path / "folder").mkdir()
     before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     named = {"RUN": str(runs["plain-1"]), "NONE": str(runs["none-1"])}

@@ -126,7 +126,8 @@ def test_a_run_that_is_not_finished_whole_and_here_is_refused(
 
     damaged = Path(shutil.copytree(run, tmp_path / "damaged"))
     (damaged / "task.json").write_text("{}")
-    assert "task.json is not what the run wrote" in refused(damaged, "made")
+    assert "task.json is not what the run wrote: start the run again" in refused(damaged, "made")
+    assert f"{run}/made lies in the folder of the run: name one elsewhere" in refused(run, run / "made")
 
     unpacked = tmp_path / "unpacked"
     unpacked.mkdir()

@@ -42,6 +42,10 @@ def test_runs_that_are_unpacked_count_as_done_and_make_the_same_table(
     assert Path("again.tar.xz").read_bytes() == content, "the same runs make the same bytes"
 
     study.rename("here")
+    study.touch()
+    assert cli("unpack", "small.tar.xz") == 2
+    assert f"{Path('runs', 'small')} is a file where a folder belongs: move it away" in capsys.readouterr().err
+    study.unlink()
     assert cli("unpack", "small.tar.xz") == 0
     assert "runs added to runs/small: 8, there before: 0" in capsys.readouterr().out.replace(str(Path.cwd()), "")
     found = check_files(collect(study))

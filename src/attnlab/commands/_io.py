@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from attnlab.data.files import encoding_error, open_content
-from attnlab.errors import UserError
+from attnlab.errors import UserError, no_folder
 
 
 def check_input(*paths: Path | None) -> None:
@@ -62,7 +62,7 @@ def check_writable(folder: Path) -> None:
         UserError: nothing can.
     """
     if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file where a folder belongs: move it away")
+        raise no_folder(folder)
     place = folder if folder.exists() else folder.parent
     if not os.access(place, os.W_OK):
         raise UserError(f"{place}: no permission to write there")

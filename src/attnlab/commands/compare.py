@@ -75,6 +75,7 @@ def command(
     name, measure = choose_metric(read[baseline][0].run, metric, label)
     tested, left_out = _leave_out(read, name)
     _check_comparable(tested, baseline, name)
+    names = {str(folder): name for name, folder in name_runs((baseline, *systems)).items()}
     alone = [folder for folder, found in read.items() if len(found) == 1]
     if significance == "seeds" and alone:
         raise UserError(f"{alone[0]} is one run: a test over seeds needs two seeds at least; or --significance models")
@@ -91,7 +92,6 @@ def command(
             )
         results, told = _compare_over_seeds(measure, name, tested, baseline)
     means = {str(folder): mean(one.value(name) for one in sets) for folder, sets in tested.items()}
-    names = {str(folder): name for name, folder in name_runs([*tested]).items()}
     _show(measure, results, means, names, title=f"{test}, against {baseline}")
     counts = {folder: len(sets) for folder, sets in tested.items()}
     if max(counts.values()) > 1:

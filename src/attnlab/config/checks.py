@@ -192,6 +192,8 @@ def _check_keys(node: Mapping[Any, Any], hint: Any, path: str) -> None:
 def _known_keys(node: Mapping[str, Any], hint: Any, path: str) -> Mapping[str, Any] | None:
     """Return the keys of a node that are read, with their types, or None if all are."""
     if "_target_" in node:
+        if get_origin(hint) is Mapping and _is_component(get_args(hint)[1]):
+            raise UserError(f"{path} holds components by name: write NAME: {{_target_: {node['_target_']}}} in it")
         if not isinstance(hint, Mapping) and not fits({}, hint):
             raise UserError(f"{path} must be {in_words(hint)}, not a component")
         return _parameters(node["_target_"], path)
@@ -229,7 +231,7 @@ def _parameters(target: str, path: str) -> dict[str, Any] | None:
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         told = str(error.__cause__ or error).partition(") Are you sure that")[0]
         raise UserError(
-            f"{path}._target_: cannot import {target!r} ({brief(ImportError(told))}){missing_module(told)}"
+            f"{path}._target_: cannot import {target!r} ({brief(ImportError(told))}){missing_module(told, target)}"
         ) from error
     try:
         parameters = dict(inspect.signature(made).parameters)

@@ -159,16 +159,25 @@ def blank_file(path: Path) -> UserError:
     return UserError(f"{path} is empty, or has empty lines alone")
 
 
-GZIP = b"\x1f\x8b"
-"""How a packed file begins."""
+PACKED, ARCHIVE = b"\x1f\x8b", b"PK\x03\x04"
+"""How a file packed by gzip begins, and an archive, such as a spreadsheet."""
 
 
 def encoding_error(path: Path | str, line: int, error: UnicodeDecodeError) -> UserError:
     """Tell of a line that is not UTF-8, and what helps."""
-    if line == 1 and error.object.startswith(GZIP):
+    begin = _read_beginning(path) if isinstance(path, Path) else error.object if line == 1 else b""
+    if begin.startswith(ARCHIVE):
+        return UserError(f"{path} is an archive, as a spreadsheet is: save it as text, such as CSV")
+    if begin.startswith(PACKED):
         return UserError(f"{path} is packed: give it a name that ends in .gz")
     marked = line == 1 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return UserError(
         f"{path}, line {line}: not UTF-8 (byte 0x{error.object[error.start]:02x}); convert the file, "
         f"{'' if marked else 'for example '}with iconv -f {'UTF-16' if marked else 'LATIN1'} -t UTF-8"
     )
+
+
+def _read_beginning(path: Path) -> bytes:
+    """Return the first bytes of a file, as they are once it is unpacked if its name says that it is packed."""
+    with open_content(path) as stream:
+        return stream.read(len(ARCHIVE))

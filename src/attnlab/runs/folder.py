@@ -273,7 +273,8 @@ class RunFolder:
         """
         for path in () if self._is_whole else find_altered_files(self.digests_file, among):
             found = "not what the run wrote" if path.is_file() else "gone"
-            raise DamagedFileError(f"{path} is {'damaged' if path == self.digests_file else found}: start the run again")
+            remedy = "export or copy it again" if self.is_exported else "start the run again"
+            raise DamagedFileError(f"{path} is {'damaged' if path == self.digests_file else found}: {remedy}")
 
     def _verified(self, path: Path, read: Callable[[Path], T]) -> T:
         content = read(path)

@@ -33,12 +33,12 @@ def export(run: Path, target: Path, *, licence: str | None = None) -> RunFolder:
 
     Raises:
         UserError: no finished run, a damaged or an exported one, one that names a class which is not trusted, a folder that
-            is not empty, or one that cannot be written.
+            is not empty or lies in the run's own, or one that cannot be written.
     """
     folder = RunFolder(expand_home(run))
     target = expand_home(target)
     _check_run(folder)
-    _check_target(target)
+    _check_target(target, folder)
     predictor = load(folder.path)
     recorded = read_trusted_config(folder)
     config = shorten_paths({key: node for key, node in recorded.items() if key not in WITHOUT_EFFECT})
@@ -68,7 +68,9 @@ def _check_run(folder: RunFolder) -> None:
         raise UserError(f"{folder.path} holds a run that is not finished ({state}): the command that began it goes on")
 
 
-def _check_target(target: Path) -> None:
+def _check_target(target: Path, folder: RunFolder) -> None:
+    if target.resolve().is_relative_to(folder.path.resolve()):
+        raise UserError(f"{target} lies in the folder of the run: name one elsewhere")
     if target.is_dir() and not target.is_symlink():
         if any(target.iterdir()):
             raise UserError(f"{target} is not empty: name a new folder")
