@@ -3,7 +3,7 @@
 from attnlab.config.amendment import amend
 from attnlab.config.application import HydraJob, complete, run_hydra, show_hydra
 from attnlab.config.building import Factory, build, component_errors, library_errors, validate_kind
-from attnlab.config.checks import KEYS, check, settle, wrong_kind
+from attnlab.config.checks import KEYS, check, check_columns, settle, wrong_kind
 from attnlab.config.composition import (
     CONF,
     EXPERIMENTS,
@@ -39,6 +39,7 @@ __all__ = [
     "amend",
     "build",
     "check",
+    "check_columns",
     "check_defaults",
     "complete",
     "component_errors",

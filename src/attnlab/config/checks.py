@@ -4,7 +4,7 @@ import inspect
 import logging
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -13,7 +13,7 @@ from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig
 
 from attnlab.config.composition import HYDRA_KEYS, resolve
-from attnlab.errors import UserError, brief, missing_module, no_class, unknown_key
+from attnlab.errors import UserError, brief, missing_module, nearest, no_class, unknown_key
 from attnlab.hints import Range, fits, in_words
 
 
@@ -102,6 +102,24 @@ def settle(config: Mapping[str, Any] | DictConfig) -> dict[str, Any]:
     if isinstance(resolved["trainer"], Mapping):
         _check_trainer(resolved["trainer"])
     return resolved
+
+
+def check_columns(names: object, known: Collection[str]) -> None:
+    """Refuse what ``study.metrics``, the columns of a table, cannot be.
+
+    Args:
+        names: of metrics; None leaves the columns open.
+        known: metrics that there are.
+
+    Raises:
+        UserError: no list of metrics, or one that there is not or that is named twice.
+    """
+    if isinstance(names, list) and (unknown := [str(name) for name in names if str(name) not in known]):
+        raise UserError(f"study.metrics: there is no {unknown[0]!r}, {nearest(unknown[0], known)}")
+    if isinstance(names, list) and (twice := {str(name) for name in names if names.count(name) > 1}):
+        raise UserError(f"study.metrics names {twice.pop()} more than once: once is enough")
+    if names is not None and not (isinstance(names, list) and names):
+        raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {names}")
 
 
 def wrong_kind(name: str, task: str, kind: type, found: str) -> UserError:

@@ -17,7 +17,7 @@ from lightning.pytorch.callbacks import Callback, Timer
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from torch import nn
 
-from attnlab.config import build, library_errors
+from attnlab.config import build, check_columns, library_errors
 from attnlab.errors import UserError, nearest
 from attnlab.model import Seq2Seq
 from attnlab.source import is_users_own
@@ -104,13 +104,9 @@ def _check_columns(names: object, task: Task) -> None:
     Raises:
         UserError: no list of metrics, or one that no test measures.
     """
-    wrong = [str(name) for name in names if str(name) not in task.metrics] if isinstance(names, list) else []
-    if wrong:
-        raise UserError(f"study.metrics: there is no {wrong[0]!r}, {nearest(wrong[0], task.metrics)}")
-    if names is not None and not isinstance(names, list):
-        raise UserError(f"study.metrics is a list of any of {', '.join(task.metrics)}, not {names}")
-    for name in names or ():
-        if task.test_names and name in task.metrics and not task.metrics[name].is_due("test"):
+    check_columns(names, task.metrics)
+    for name in names if isinstance(names, list) else ():
+        if task.test_names and not task.metrics[name].is_due("test"):
             raise UserError(
                 f"study.metrics has {name!r}, which attnlab evaluate alone measures: leave it out, or see whether "
                 f"metrics.{name} can tell tests to"

@@ -14,6 +14,7 @@ from attnlab.config import (
     WITHOUT_EFFECT,
     ComposedConfig,
     Place,
+    check_columns,
     check_defaults,
     compose,
     parse_overrides,
@@ -366,15 +367,9 @@ def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
     for key in study:
         if key not in KEYS:
             raise unknown_key(str(key), KEYS, "study")
-    metrics = study["metrics"]
     if not isinstance(study["question"], str | None):
         raise UserError(f"study.question is text, not {study['question']!r}")
-    if isinstance(metrics, list) and (unknown := [str(name) for name in metrics if str(name) not in known]):
-        raise UserError(f"study.metrics: there is no {unknown[0]!r}, {nearest(unknown[0], known)}")
-    if isinstance(metrics, list) and (twice := {str(name) for name in metrics if metrics.count(name) > 1}):
-        raise UserError(f"study.metrics names {twice.pop()} more than once: once is enough")
-    if metrics is not None and not (isinstance(metrics, list) and metrics):
-        raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {metrics}")
+    check_columns(study["metrics"], known)
     if study["significance"] is None:
         raise UserError("the file of a study begins with the config train: add defaults: [train, _self_]")
     if study["significance"] not in get_args(Significance):
