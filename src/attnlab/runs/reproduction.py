@@ -64,7 +64,7 @@ def reproduce(path: Path) -> tuple[int, list[Discrepancy], list[Discrepancy]]:
     if config["threads"] is None:
         config["threads"] = _first_start(recorded).get("threads")
     again = RunFolder(path / REPRODUCTION)
-    if again.result_file.is_file():
+    if is_first_process() and again.result_file.is_file():
         shutil.rmtree(again.path)
     with report_damage(path):
         task = build_task(config)
