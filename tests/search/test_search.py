@@ -28,10 +28,30 @@ from attnlab.search import (
     SamplingSearch,
     Search,
 )
+from attnlab.search.beam import BLOCK, MANY, top_tokens
 from attnlab.search.search import unbatch
 from composing import VOCABULARY, composed, copy_ids, model, sentences, singles
 from conftest import options
 from search.hypotheses import BOS, EOS, LIMITS, score_output, search_sentences
+
+
+@pytest.mark.parametrize("size", [MANY - 1, MANY, MANY + 1, MANY + BLOCK - 1, 40 * BLOCK, 7851])
+def test_the_best_tokens_of_a_large_vocabulary(size: int) -> None:
+    """By blocks: the best may be in one block or in several, in the last and shorter one, equal, or forbidden."""
+    scores = torch.randn(60, size)
+    scores[:10, -3:] += 10
+    scores[10:20, :7] += 10
+    scores[20:30] = scores[20:30].round()
+    scores[30:40] = -torch.inf
+    scores[30:35, size // 2] = -1.0
+    scores[40:50] = scores[40:50].bfloat16().float()
+    for count in (1, 5, 12):
+        best, tokens = top_tokens(scores, count)
+        assert torch.equal(best, scores.topk(count, dim=-1).values)
+        assert torch.equal(best, scores.gather(1, tokens))
+        known = best.isfinite()
+        for row in range(60):
+            assert len({*tokens[row][known[row]].tolist()}) == int(known[row].sum())
 
 
 @pytest.mark.few(12)

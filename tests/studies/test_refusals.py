@@ -37,7 +37,7 @@ def test_what_begins_no_run_is_told_in_the_last_line(cli: Cli, tmp_path: Path, c
     shutil.rmtree(tmp_path / "runs")
     (tmp_path / "runs").touch()
     assert cli(*sweep) == 2
-    assert capfd.readouterr().err.endswith("attnlab: runs/here: Not a directory\n")
+    assert capfd.readouterr().err.endswith("attnlab: runs is a file where a folder belongs: move it away\n")
 
 
 @pytest.mark.few(3)

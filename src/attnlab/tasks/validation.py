@@ -97,11 +97,11 @@ def _try_examples(task: Task, split: str) -> Examples:
     if not len(examples):
         raise UserError(f"{name} has no example: a split has one at least")
     with own_errors(task, f"examples({split!r})"):
-        _check_tokens(task, name, examples)
+        _check_tokens(name, examples)
     return examples
 
 
-def _check_tokens(task: Task, name: str, examples: Examples) -> None:
+def _check_tokens(name: str, examples: Examples) -> None:
     """Refuse lines and tokens that do not go with the tensors, which tables and pictures show beside each other."""
     for index in _sample(examples):
         place = f"{name}, example {index + 1},"
