@@ -113,7 +113,7 @@ def test_opening_a_run_runs_none_of_its_code_unless_it_is_trusted(
 
 
 def test_classes_of_ones_own_are_used_when_they_are_trusted(
-    runs: dict[str, Path], cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.py").write_text("from attnlab.attention.scores import Additive\nclass Own(Additive):\n    pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -150,7 +150,8 @@ def test_a_command_that_a_run_names_is_run_only_if_it_is_trusted(
         attnlab.load(run)
     assert cli("reproduce", str(run)) == 2
     assert cli("report", str(run.parents[1])) == 0
-    assert cli("compare", str(run), str(run), "--metric", "bleu", "--samples", "100") == 0
+    other = shutil.copytree(run, tmp_path / "copy" / run.name)
+    assert cli("compare", str(run), str(other), "--metric", "bleu", "--samples", "100") == 0
     assert not proof.exists()
     assert cli(*evaluate, "--trust") == 0
     assert proof.exists()

@@ -110,9 +110,9 @@ def test_examples_that_are_drawn_in_blocks_have_each_its_own_length(
     assert together == alone
 
 
-def test_a_damaged_curve_is_told(runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_curve_is_told(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "torn").mkdir()
-    (tmp_path / "torn" / "metrics.jsonl").write_text('{"epoch": 0, "val/loss": 1.0}\n{"epoch": 1, "val')
+    (tmp_path / "torn" / "metrics.jsonl").write_text('{"epoch": 0, "val/loss": 1.0}\n{"epoch": 1, "val\n')
     assert cli("draw", "curves", "torn", "--output", "x.png") == 2
     assert "metrics.jsonl, line 2, is damaged" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()

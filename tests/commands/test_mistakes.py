@@ -69,6 +69,10 @@ MISTAKES = {
         ["+callbacks.x._target_=attnlab.search.GreedySearch"],
         "callbacks.x must be of the class Callback, which GreedySearch is not",
     ),
+    "metric by the name of a column": (
+        ["+metrics.block={_target_: attnlab.evaluation.metrics.ExactMatch}"],
+        "metrics.block: what is written of single examples has a column of this name: choose another",
+    ),
     "metric made too late": (
         ["+metrics.bleu._partial_=true"],
         "metrics.bleu needs nothing beside what its node holds: leave out its _partial_",

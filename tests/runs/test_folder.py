@@ -106,11 +106,19 @@ def test_whatever_is_damaged_is_told_in_one_line(folder: RunFolder, name: str, c
         "attention_file": folder.read_attention,
         "curve_file": folder.read_curve,
     }
-    getattr(folder, name).write_bytes(content)
+    getattr(folder, name).write_bytes(content + b"\n")
     with pytest.raises(UserError, match="is damaged") as told:
         readers[name]()
     assert "\n" not in str(told.value)
     assert str(getattr(folder, name)) in str(told.value)
+
+
+def test_a_stop_that_cuts_the_last_line_of_a_curve_damages_nothing(folder: RunFolder) -> None:
+    folder.curve_file.write_text('{"epoch": 0, "val/loss": 1.0}\n{"epoch": 1, "val')
+    assert folder.read_curve() == [{"epoch": 0, "val/loss": 1.0}]
+    folder.write_result(RESULT)
+    with pytest.raises(UserError, match="line 2, is damaged"):
+        folder.read_curve()
 
 
 def test_a_missing_file_names_what_is_expected(folder: RunFolder) -> None:

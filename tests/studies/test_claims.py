@@ -238,7 +238,9 @@ def test_where_nothing_varies_a_claim_is_undecided(tmp_path: Path) -> None:
     claims = ["dot > additive on test bleu", "|dot - additive| < 1 on test bleu", "dot is best on test bleu"]
     skills = {"attention=dot": 1.0, "attention=additive": 1.0}
     folder = write_study(tmp_path / "all", skills=skills, states={}, baseline=None, claims=claims)
-    for verdict in compare_variants(collect(folder)).verdicts:
+    verdicts = compare_variants(collect(folder)).verdicts
+    assert len(verdicts) == len(claims)
+    for verdict in verdicts:
         assert verdict.verdict == UNDECIDED
         assert verdict.reason.startswith("dot - additive has no interval, since too little varies")
 

@@ -300,7 +300,7 @@ def test_a_metric_without_a_better_way_ranks_nobody(tmp_path: Path) -> None:
     assert told(comparison, "no P(A > B)")
 
 
-def test_examples_are_paired_by_what_they_are_wherever_they_stand(folder: Path, tmp_path: Path) -> None:
+def test_examples_are_paired_by_what_they_are_wherever_they_stand(tmp_path: Path) -> None:
     copy = write_study(tmp_path / "seeds", skills=SKILLS, seeds=range(1, 6), states={})
     before = MeasuredVariants(collect(copy), "test", "bleu").of_models("dot", "none")
     for seed, renumber in ((1, False), (3, True)):

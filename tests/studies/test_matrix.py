@@ -169,6 +169,21 @@ def test_the_report_has_a_page_and_tables_for_all_and_for_each_column(folder: Pa
     assert header[:2] == ["variant", "first: BLEU"]
 
 
+def test_a_column_that_is_no_more_leaves_no_report(folder: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(folder, tmp_path / "one")
+    report(own)
+    mine = own / "comparison-mine.md"
+    mine.touch()
+    study = StudyFolder(own)
+    before = study.read_plan()
+    assert before is not None
+    study.write_plan(StudyPlan(**{**vars(before), "columns": {"first": COLUMNS["first"]}, "claims": []}))
+    report(own)
+    left = {path.name for path in own.iterdir() if path.is_file()}
+    assert {name for name in left if "second" in name} == set()
+    assert {"report-first.html", "comparison-first.md", mine.name} <= left
+
+
 def test_a_matrix_survives_being_packed(folder: Path, tmp_path: Path) -> None:
     for run in StudyFolder(folder).runs:
         run.write_digests()

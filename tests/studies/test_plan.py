@@ -65,6 +65,11 @@ def test_what_all_runs_share_is_known_apart_from_what_varies(tmp_path: Path) -> 
     assert len({base, *(study.base for study in others)}) == 3
 
 
+@pytest.mark.parametrize("sign", ["", "+", "++"])
+def test_seeds_are_known_however_they_are_set(sign: str, tmp_path: Path) -> None:
+    assert [run.seed for run in planned(tmp_path, "a: [attention=dot]", f"{sign}seed=1,2").runs] == [1, 2]
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_variant_that_sets_a_key_and_what_it_lies_in_is_refused(order: int, tmp_path: Path) -> None:
     keys = ["optimizer.betas.x=1", "optimizer.betas=2"][::order]

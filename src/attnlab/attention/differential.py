@@ -13,13 +13,12 @@ from attnlab.attention.scores import Score
 
 
 class Differential(Normalizer):
-    """Differential attention, a_t = f(e_t) - λ f(e'_t): what two maps have in common cancels (Ye et al. 2024, section 2.1,
-    equations 1 and 2).
+    """Differential attention, a_t = f(e_t) - λ f(e'_t) with λ = exp(λ_q1 · λ_k1) - exp(λ_q2 · λ_k2) + λ_init: what two maps
+    have in common cancels (Ye et al. 2024, section 2.1, equations 1 and 2).
 
     f is another normalizer, the paper's a softmax; e are the logits and e' those of a second score, with which the paper's
-    second query and key are compared. λ = exp(λ_q1 · λ_k1) - exp(λ_q2 · λ_k2) + λ_init. Weights may be negative. What a window
-    or a history adds to the logits is in the first map alone; what a window forbids has no weight in either. The paper's
-    normalisation of each head's context is left out.
+    second query and key are compared. Weights may be negative. What a window or a history adds to the logits is in the first
+    map alone; what a window forbids has no weight in either. The paper's normalisation of each head's context is left out.
 
     Parameters:
         vectors: λ_q1, λ_k1, λ_q2 and λ_k2 (4, query_size), drawn from N(0, 0.1²).

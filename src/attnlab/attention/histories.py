@@ -115,7 +115,8 @@ class KeyFeatures(History, ABC):
 
 
 class SumCoverage(KeyFeatures):
-    """Coverage is the sum of the weights so far, C_tj = C_{t-1,j} + a_tj (See et al. 2017, equations 10 and 11).
+    """Coverage is the sum of the weights so far, C_tj = C_{t-1,j} + a_tj; the score of step t sees C_{t-1} (See et al. 2017,
+    equations 10 and 11).
 
     The sum is in single precision at least: in half precision it would stop growing.
 
@@ -140,10 +141,11 @@ class SumCoverage(KeyFeatures):
 
 
 class LinguisticCoverage(SumCoverage):
-    """Coverage relative to a predicted fertility, C_tj = C_{t-1,j} + a_tj / Φ_j (Tu et al. 2016, section 3.1).
+    """Coverage relative to a predicted fertility, C_tj = C_{t-1,j} + a_tj / Φ_j with Φ_j = N · sigmoid(u_fᵀ h_j); the score of
+    step t sees C_{t-1} (Tu et al. 2016, section 3.1).
 
-    Φ_j = N · sigmoid(u_fᵀ h_j) is the number of target tokens that source token j is expected to make, here at least 0.001, so
-    that a token that makes none does not make its coverage infinite.
+    Φ_j is the number of target tokens that source token j is expected to make, here at least 0.001, so that a token that makes
+    none does not make its coverage infinite.
 
     Parameters:
         projection: V (projected key size, 1), no bias.

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from attnlab.attention.mechanism import Memory, Part
 from attnlab.attention.noise import draw_gumbel
-from attnlab.errors import UserError
+from attnlab.attention.scores.sharpness import check_temperature
 from attnlab.precision import widen
 
 
@@ -109,7 +109,7 @@ class Softmax(StatelessNormalizer):
 
     def __init__(self, query_size: int, memory_size: int, *, temperature: float = 1.0) -> None:
         super().__init__(query_size, memory_size)
-        _check_temperature(temperature)
+        check_temperature(temperature)
         self.temperature = self.softmax_temperature = temperature
 
     @override
@@ -243,7 +243,7 @@ class Hard(StatelessNormalizer):
 
     def __init__(self, query_size: int, memory_size: int, *, temperature: float = 1.0, noise: bool = True) -> None:
         super().__init__(query_size, memory_size)
-        _check_temperature(temperature)
+        check_temperature(temperature)
         self.temperature = temperature
         self.noise = noise
 
@@ -271,8 +271,3 @@ class Uniform(StatelessNormalizer):
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         ones = torch.ones_like(logits) * allowed
         return ones / ones.sum(dim=-1, keepdim=True).clamp(min=1)
-
-
-def _check_temperature(temperature: float) -> None:
-    if temperature <= 0:
-        raise UserError(f"temperature must be above 0, not {temperature}")

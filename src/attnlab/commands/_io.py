@@ -108,4 +108,4 @@ def iterate_lines(path: Path | None) -> Iterator[str]:
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
-                raise encoding_error(path or "standard input", number, error) from error
+                raise encoding_error(path or "standard input", error, number - 1) from error

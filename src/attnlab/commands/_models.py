@@ -11,7 +11,7 @@ import click
 from attnlab.commands._complete import complete_run_or_search
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
-from attnlab.runs.names import BEST, BOOTSTRAP_SAMPLES, LAST, PRECISIONS, SHAPE, WEIGHTS
+from attnlab.runs.names import BEST, BOOTSTRAP_SAMPLES, LAST, NAME_A_RUN, PRECISIONS, SHAPE, WEIGHTS
 from attnlab.runs.waiting import choose_wait_policy
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class ModelOptions:
         from attnlab.search import Search
 
         if not self.runs:
-            raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
+            raise UserError(NAME_A_RUN)
         first = RunFolder(self.runs[0])
         search = None
         if self.search and first.config_file.is_file():  # opening the run tells what is wrong with one that has none

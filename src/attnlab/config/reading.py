@@ -11,7 +11,7 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from typing_extensions import override
 
-from attnlab.errors import UserError
+from attnlab.data.files import encoding_error
 
 _read: dict[tuple[str | int, ...], ConfigResult | None] = {}
 
@@ -34,12 +34,12 @@ class KeptRepository(ConfigRepository):
             try:
                 _read[key] = super().load_config(config_path)
             except UnicodeDecodeError as error:
-                raise UserError(f"{_place(source, config_path)}: not UTF-8; convert it, for example with iconv") from error
+                raise encoding_error(_place(source, config_path), error) from error
         return copy.deepcopy(_read[key])
 
 
-def _place(source: ConfigSource, config_path: str) -> str:
-    return str(Path(source.path, f"{config_path.removesuffix('.yaml')}.yaml"))
+def _place(source: ConfigSource, config_path: str) -> Path:
+    return Path(source.path, f"{config_path.removesuffix('.yaml')}.yaml")
 
 
 def keep_files() -> None:

@@ -97,7 +97,7 @@ class LineReader:
                 try:
                     line = content.decode("utf-8" if self.count > 1 else "utf-8-sig").strip()
                 except UnicodeDecodeError as error:
-                    raise encoding_error(self.path, self.count, error) from error
+                    raise encoding_error(self.path, error, self.count - 1) from error
                 self.is_blank = self.is_blank and not line
                 yield line
 
@@ -148,7 +148,7 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise encoding_error(path, error.object.count(b"\n", 0, error.start) + 1, error) from error
+        raise encoding_error(path, error) from error
     if not text.strip():
         raise blank_file(path)
     return [line.strip() for line in text.removesuffix("\n").split("\n")]
@@ -163,8 +163,15 @@ PACKED, ARCHIVE = b"\x1f\x8b", b"PK\x03\x04"
 """How a file packed by gzip begins, and an archive, such as a spreadsheet."""
 
 
-def encoding_error(path: Path | str, line: int, error: UnicodeDecodeError) -> UserError:
-    """Tell of a line that is not UTF-8, and what helps."""
+def encoding_error(path: Path | str, error: UnicodeDecodeError, before: int = 0) -> UserError:
+    """Tell of a line that is not UTF-8, and what helps.
+
+    Args:
+        path: of the file, or what it is called.
+        error: of the lines, or of the one line, that were to be decoded.
+        before: how many lines stand before these.
+    """
+    line = before + error.object.count(b"\n", 0, error.start) + 1
     begin = _read_beginning(path) if isinstance(path, Path) else error.object if line == 1 else b""
     if begin.startswith(ARCHIVE):
         return UserError(f"{path} is an archive, as a spreadsheet is: save it as text, such as CSV")

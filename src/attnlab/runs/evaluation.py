@@ -17,7 +17,7 @@ from attnlab.evaluation.alignment import score
 from attnlab.evaluation.evidence import EXAMPLE, ExampleResult, ForcedDecoding, Prediction, take_division
 from attnlab.evaluation.measurement import Measurement, measure
 from attnlab.evaluation.metric import Metric, Occasion, Statistics
-from attnlab.runs.files import write_lines, write_statistics
+from attnlab.runs.files import BESIDE, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.source import is_users_own
 from attnlab.tasks.predictor import Predictor
@@ -86,6 +86,8 @@ def check_metrics(task: Task, sets: Iterable[Examples], occasion: Occasion) -> N
     for name, metric in task.metrics.items():
         if metric.is_due(occasion):
             with component_errors(f"metrics.{name}"):
+                if name in BESIDE:
+                    raise UserError("what is written of single examples has a column of this name: choose another")
                 if not isinstance(getattr(metric, "label", None), str):
                     raise UserError(f'{type(metric).__name__} has no label, which tables call it by: set label = "..." in it')
                 metric.check(facts)

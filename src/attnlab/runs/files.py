@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from attnlab.data.replacement import replacement, write_atomically
 from attnlab.errors import UserError, brief
 from attnlab.evaluation.evidence import EXAMPLE
+from attnlab.runs.digests import DamagedFileError
 
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines that :func:`write_lines` wrote; empty where there is no file.
 
     Raises:
-        UserError: the file is damaged.
+        DamagedFileError: it is no text.
     """
     if not path.is_file():
         return []
@@ -24,7 +25,7 @@ def read_lines(path: Path) -> list[str]:
         text = path.read_bytes().decode("utf-8")
         return text.removesuffix("\n").split("\n") if text else []  # a line may hold another end of line
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is damaged: it is not UTF-8") from error
+        raise DamagedFileError(f"{path} is damaged: it is not UTF-8") from error
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> None:

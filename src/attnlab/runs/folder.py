@@ -149,12 +149,14 @@ class RunFolder:
         self.error_file.unlink(missing_ok=True)
 
     def read_curve(self) -> list[dict[str, float]]:
-        """Return the metrics of every epoch so far; empty where there is none."""
+        """Return the metrics of every epoch so far; empty where there is none. Of a run that is not finished the last line may
+        be cut, and is left out then."""
         if not self.curve_file.is_file():
             self.verify(self.curve_file)
             return []
+        whole, end, _ = (text := self._text(self.curve_file)).rpartition("\n")
         lines = []
-        for number, line in enumerate(self._text(self.curve_file).splitlines(), 1):
+        for number, line in enumerate((text if self.result_file.is_file() else whole + end).splitlines(), 1):
             try:
                 lines.append({**parse_json(line)})
                 lines[-1]["epoch"] += 0

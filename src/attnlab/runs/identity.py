@@ -20,8 +20,10 @@ ROOMS = ("attention", "layers", "encoders", "decoders", "heads", "search", "data
 """Folders whose code decides a run's numbers, beside that of its task."""
 MODULES = ["model.py", "seeding.py", "precision.py", "tasks/task.py", "tasks/predictor.py"]
 MODULES += ["runs/assembly.py", "runs/execution.py", "runs/evaluation.py"]
+INTERVENTIONS = "attention/interventions.py"
+"""What probes alone use."""
 IDLE = (
-    "attention/interventions.py",
+    INTERVENTIONS,
     "attention/trial.py",
     "attention/validation.py",
     "data/progress.py",
@@ -107,7 +109,7 @@ def hash_probe_code(config: Mapping[str, Any], task: Task) -> str:
     """Return hashes of the code that decides what a probe of a run finds: that of the run and that of the experiments, in the
     form of :func:`hash_run_code`.
     """
-    places = [PACKAGE / name for name in ("probing", "attention/interventions.py")]
+    places = [PACKAGE / name for name in ("probing", INTERVENTIONS)]
     more = {file for file in read_package() if any(map(file.is_relative_to, places))}
     return _hash_decisive(config, task, _run_files() | more)
 

@@ -16,7 +16,7 @@ from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_task
 from attnlab.runs.building import read_trusted_config, report_damage
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.names import BEST, PRECISIONS, SHAPE, WEIGHTS
+from attnlab.runs.names import BEST, NAME_A_RUN, PRECISIONS, SHAPE, WEIGHTS
 from attnlab.runs.weights import load_weights
 from attnlab.search import Search
 from attnlab.tasks.predictor import Predictor
@@ -77,7 +77,7 @@ def _load(
     task_options: Mapping[str, Any],
 ) -> Predictor:
     if not runs:
-        raise UserError(f"name a run: the folder that attnlab train wrote, {SHAPE}")
+        raise UserError(NAME_A_RUN)
     folders = [RunFolder(expand_home(run)) for run in runs]
     for folder in folders:
         _require(folder, checkpoint)

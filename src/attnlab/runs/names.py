@@ -3,6 +3,8 @@
 RUNS = "runs"
 """Folder of all studies, as ``conf/train.yaml`` has it."""
 SHAPE = f"{RUNS}/NAME/VARIANT/seed=N"
+NAME_A_RUN = f"name a run: the folder that attnlab train wrote, {SHAPE}"
+"""What a command says that needs one."""
 RECORD = "run.json"
 BEST = "best.ckpt"
 LAST = "last.ckpt"

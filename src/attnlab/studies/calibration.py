@@ -49,7 +49,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class PairRate:
-    """How often two variants are told from each other on one test set, before Holm's correction.
+    """How often two variants differ significantly on one test set, before Holm's correction.
 
     Attributes:
         one: the first variant.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnlab.errors import UserError, nearest
-from attnlab.studies.names import VARIANT_NAME, nearest_variant
+from attnlab.studies.names import VARIANT_NAME, no_baseline
 
 
 def check_variants(node: object, key: str) -> dict[str, list[str]]:
@@ -79,8 +79,7 @@ def cross_columns(study: Mapping[str, Any]) -> dict[str, Any]:
     rows = {name: study["variants"] | own for name, own in further.items()}
     known = {row for own in rows.values() for row in own}
     if study["baseline"] is not None and study["baseline"] not in known:
-        baseline = str(study["baseline"])
-        raise UserError(f"study.baseline: no variant {baseline!r}: {nearest_variant(baseline, known)}")
+        raise no_baseline(str(study["baseline"]), known)
     crossed = {f"{name}-{row}": _join(columns[name], overrides) for name, own in rows.items() for row, overrides in own.items()}
     if len(crossed) < sum(map(len, rows.values())):
         raise UserError("study.columns: two variants would have one name: call a column or a variant otherwise")

@@ -10,6 +10,7 @@ import yaml
 
 from attnlab.config import EXPERIMENTS, Place
 from attnlab.config import MAIN as MAIN_CONFIG
+from attnlab.data.files import encoding_error
 from attnlab.errors import UserError, nearest
 from attnlab.runs.names import RUNS
 
@@ -127,7 +128,7 @@ def read_study_file(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8; convert it, for example with iconv") from error
+        raise encoding_error(path, error) from error
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     return content if isinstance(content, dict) else {}

@@ -140,6 +140,12 @@ class StudyFolder:
         """Return the report of one column."""
         return self.path / f"report-{column}.html"
 
+    @property
+    def reported_columns(self) -> set[str]:
+        """Names of the columns that have a report."""
+        begin, end = self.column_page_file("*").name.split("*")
+        return {path.name.removeprefix(begin).removesuffix(end) for path in self.path.glob(f"{begin}*{end}")}
+
     def run(self, place: str) -> RunFolder:
         """Return the folder of a run, ``VARIANT/seed=N``."""
         return RunFolder(self.path / place)

@@ -45,7 +45,7 @@ class Inference:
         improvements: P(A > B) of those, over seeds.
         orders: ε_min of those with a p and enough seeds.
         clusters: number of the cluster of each variant, by the test set; empty where none were made.
-        apart: variants of one cluster that are told apart all the same, the better one first, by the test set.
+        apart: variants of one cluster that differ significantly all the same, the better one first, by the test set.
         pairs: of variants, on all test sets, that were compared for the clusters.
     """
 
@@ -100,7 +100,7 @@ def _cluster(
     """Number the clusters of variants on each test set whose values compare.
 
     Returns:
-        The numbers, the pairs that are told apart within a cluster, and how many pairs were compared.
+        The numbers, the pairs that differ significantly within a cluster, and how many pairs were compared.
     """
     least = 2 if significance == "seeds" else 1
     ranked = {test: _rank(tested, least) for test, tested in sets.items()}
@@ -160,15 +160,15 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
         )
     if inference.clusters:
         yield Note(
-            f"{CLUSTER}: every variant of a cluster is significantly better than all of later clusters; those of one are not "
-            f"all told apart (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)",
+            f"{CLUSTER}: every variant of a cluster is significantly better than all of later clusters; within one not all "
+            f"pairs are alike (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)",
             (CLUSTER,),
         )
         for test, apart in inference.apart.items():
             below = {better: [worse for one, worse in apart if one == better] for better, _ in apart}
             if below:
                 told = "; ".join(f"{better} above {', '.join(worse)}" for better, worse in below.items())
-                yield Note(f"told apart within a cluster of {test}: {told}", (f"{test} {CLUSTER}",))
+                yield Note(f"significant differences within a cluster of {test}: {told}", (f"{test} {CLUSTER}",))
     elif inference.pairs:
         slow = " for a test of trained models by exchanges" if inference.significance == MODELS else ""
         yield Note(f"no clusters: {inference.pairs} pairs are too many{slow}")

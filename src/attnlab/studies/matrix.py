@@ -73,7 +73,8 @@ def _row(row: str, label: str) -> str:
 
 
 def compare_columns(study: Study) -> Comparison:
-    """Put all columns of a study beside each other: means over seeds, and what cannot be told from the best of its column.
+    """Put all columns of a study beside each other: means over seeds, and what does not differ significantly from the
+    best of its column.
 
     Rows are ordered by their mean rank over all columns; the controls of single columns come last.
     """
@@ -191,7 +192,7 @@ def _notes(
     count = len(tested)
     why = ", ".join(dict.fromkeys(told for told in found.values() if isinstance(told, str)))
     yield (
-        f"bold: the best of its column, and what cannot be told from it. {test}; "
+        f"bold: the best of its column, and what does not differ significantly from it. {test}; "
         f"Holm-corrected over all {count} comparisons with the best, in all columns, p < {LEVEL}; that the best was chosen by "
         "the same values is not corrected for"
         if count

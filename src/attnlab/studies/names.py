@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from attnlab.errors import nearest
+from attnlab.errors import UserError, nearest
 
 Significance = Literal["seeds", "models"]
 """What a test of a difference speaks of: variants whatever their seeds, or these trained models alone."""
@@ -15,3 +15,8 @@ VARIANT_NAME = re.compile(r"(?!(?:true|false|null|nan|inf)$)[A-Za-z][\w.+-]{0,99
 def nearest_variant(label: str, labels: Iterable[str]) -> str:
     """Return a hint at which variant was meant by a label that none has."""
     return nearest(label, labels, "the variants are")
+
+
+def no_baseline(label: str, labels: Iterable[str]) -> UserError:
+    """Tell of a baseline that is none of the variants."""
+    return UserError(f"study.baseline: no variant {label!r}: {nearest_variant(label, labels)}")

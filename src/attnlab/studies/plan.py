@@ -33,7 +33,7 @@ from attnlab.studies.columns import check_variants, cross_columns
 from attnlab.studies.files import own_places, own_settings
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
-from attnlab.studies.names import Significance, nearest_variant
+from attnlab.studies.names import Significance, no_baseline
 from attnlab.studies.options import name_trials, variant_of, write_root, write_trials, write_variants
 from attnlab.studies.tuning.search import Tuning, keep_numbers, parse_tuning
 
@@ -276,7 +276,7 @@ def _with_trials(
     places = tuple(dict.fromkeys([*planned.places, options]))
     axis = [f"+trial={','.join(name_trials(tuning.trials))}", f"seed={tuning.seed}"]
     place = f"hydra.sweep.dir={quote(str(folder.path))}"
-    kept = [[text for text in overrides if not text.startswith("seed=")] for overrides in (planned.overrides, beside)]
+    kept = [[text for text in overrides if not _sets_seed(text)] for overrides in (planned.overrides, beside)]
     swept, whole = ([*overrides, *axis, place] for overrides in kept)
     told = {"metric": tuning.metric, "seed": tuning.seed, "trials": proposed}
     trials = replace(
@@ -348,8 +348,12 @@ def _runs(composition: ComposedConfig, overrides: Sequence[str], places: Sequenc
     return [_run(job, composition.value("seed")) for job in split_sweep([*axes, *overrides], places)]
 
 
+def _sets_seed(override: str) -> bool:
+    return override.lstrip("+").startswith("seed=")
+
+
 def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
-    seeds = [override.partition("=")[2] for override in overrides if override.startswith("seed=")]
+    seeds = [override.partition("=")[2] for override in overrides if _sets_seed(override)]
     given = seeds[-1] if seeds else str(default_seed)
     if not given.isdecimal():
         raise UserError(f"seed is a whole number, 0 or more, not {given!r}")
@@ -397,4 +401,4 @@ def _check_baseline(planned: Plan, labels: Mapping[tuple[str, ...], str]) -> Non
     if planned.settings["columns"] is None and baseline is not None and labels and find_variant(baseline, labels) is None:
         for run in {run.variant: run for run in planned.runs}.values():
             planned.config(run)  # an axis that is no key, or a misspelt option of one, makes other labels, and is told so
-        raise UserError(f"study.baseline: no variant {baseline!r}: {nearest_variant(baseline, labels.values())}")
+        raise no_baseline(baseline, labels.values())

@@ -29,6 +29,7 @@ def report(folder: Path) -> tuple[Study, Comparison | None]:
         UserError: no run there, or a plan that is damaged.
     """
     study = check_files(collect(folder))
+    _remove_columns(study)
     if study.plan.columns:
         return study, _report_columns(study)
     selection = read_selection(study)
@@ -36,6 +37,15 @@ def report(folder: Path) -> tuple[Study, Comparison | None]:
     write_atomically(study.folder.page_file, page(study, comparison, selection))
     _write_tables(study, comparison, selection)
     return study, comparison
+
+
+def _remove_columns(study: Study) -> None:
+    """Remove the reports of columns that the study had once, and has no more."""
+    folder = study.folder
+    for name in folder.reported_columns - {*(study.plan.columns or ())}:
+        tables = [folder.table_file(form, name) for form in FORMS]
+        for path in (folder.column_page_file(name), *tables, folder.runs_file(name), folder.trials_file(name)):
+            path.unlink(missing_ok=True)
 
 
 def _report_columns(study: Study) -> Comparison | None:

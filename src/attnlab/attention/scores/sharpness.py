@@ -128,6 +128,15 @@ def make_sharpness(kind: SharpnessKind, query_size: int, temperature: float) -> 
     """
     if kind not in KINDS:
         raise UserError(f"sharpness is {', '.join(KINDS)}, not {kind!r}")
+    check_temperature(temperature)
+    return KINDS[kind](query_size, temperature)
+
+
+def check_temperature(temperature: float) -> None:
+    """Refuse a temperature that is not positive.
+
+    Raises:
+        UserError: it is not.
+    """
     if temperature <= 0:
         raise UserError(f"temperature must be above 0, not {temperature}")
-    return KINDS[kind](query_size, temperature)

@@ -78,7 +78,7 @@ class ControlHead(ValueHead):
 
 
 class RepeatHead(ControlHead):
-    """ŷ_{t+h} = y_{t-p+1+((h-1) mod p)}: the last p rows again and again.
+    """ŷ_{t+h} = y_{t-p+1+((h-1) mod p)}: the last p rows again and again, or the last one with p = 1.
 
     Parameters:
         idle: a number that changes nothing: training takes for granted that there is something to train.
