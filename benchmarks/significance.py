@@ -33,7 +33,7 @@ EXAMPLES, SAMPLES = 500, 500
 SEED_DEVIATION, NOISE = 1.0, 0.5
 SCENES = {
     "equal": (0.0, 0.0, 1.0, 0.0),
-    "equal, examples to the taste of one": (1.0, 0.0, 1.0, 0.0),
+    "equal, some examples easier for one": (1.0, 0.0, 1.0, 0.0),
     "equal, one spreads three times as far": (0.0, 0.0, 3.0, 0.0),
     "equal means, one fails in a fifth of trainings": (0.0, 0.0, 1.0, 0.2),
     "one better by 2": (0.0, 2.0, 1.0, 0.0),
