@@ -172,7 +172,8 @@ def encoding_error(path: Path | str, error: UnicodeDecodeError, before: int = 0)
         before: how many lines stand before these.
     """
     line = before + error.object.count(b"\n", 0, error.start) + 1
-    begin = _read_beginning(path) if isinstance(path, Path) else error.object if line == 1 else b""
+    is_kept = isinstance(path, Path) and path.is_file()  # and no pipe, which cannot be read again
+    begin = _read_beginning(Path(path)) if is_kept else error.object if line == 1 else b""
     if begin.startswith(ARCHIVE):
         return UserError(f"{path} is an archive, as a spreadsheet is: save it as text, such as CSV")
     if begin.startswith(PACKED):
