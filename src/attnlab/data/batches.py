@@ -54,6 +54,16 @@ class BatchOptions:
             raise UserError(f"by is examples or tokens, not {self.by!r}")
 
 
+def no_examples(limit: int, kind: str) -> UserError:
+    """Tell of a ``max_length`` by which nothing is left to train on.
+
+    Args:
+        limit: what it is.
+        kind: what an example is called.
+    """
+    return UserError(f"max_length={limit} leaves no training {kind}: raise it")
+
+
 @dataclass  # not frozen: Lightning writes into a copy of it where it changes the precision
 class Batch:
     """A batch of examples.

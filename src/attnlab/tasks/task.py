@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
@@ -137,6 +137,10 @@ class Task(ABC):
     @abstractmethod
     def examples(self, split: str) -> Examples:
         """Return the examples of "train", "val" or a test set."""
+
+    def no_split(self, split: str, known: Iterable[str]) -> UserError:
+        """Tell of a split that there is not, and of those that there are."""
+        return UserError(f"the task {self.name} has no test set {split!r} here: there is {', '.join(known)}")
 
     def divisions(self, split: str) -> Mapping[str, range]:
         """Return the divisions of a split that are measured each on its own too: where each has its examples, by names that

@@ -5,7 +5,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from attnlab.data.batches import BatchOptions
+from attnlab.data.batches import BatchOptions, no_examples
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
@@ -54,14 +54,14 @@ class Diagnostics(Task):
         if limit is not None:
             loaded["train"] = [p for p in loaded["train"] if max(len(p.source), len(p.answer)) <= limit]
             if not loaded["train"]:
-                raise UserError(f"max_length={limit} leaves no training problem: raise it")
+                raise no_examples(limit, "problem")
         self._splits = {split: SymbolExamples(problems, self.problems) for split, problems in loaded.items()}
 
     @override
     def examples(self, split: str) -> SymbolExamples:
         self.prepare()
         if split not in self._splits:
-            raise UserError(f"the problems have no test set {split!r}: there is {', '.join(self._splits)}")
+            raise self.no_split(split, self._splits)
         return self._with_copy_ids(self.with_links(self._splits[split]))
 
     @override

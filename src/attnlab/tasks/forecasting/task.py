@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
-from attnlab.data.batches import BatchOptions
+from attnlab.data.batches import BatchOptions, no_examples
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold
 from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
@@ -125,7 +125,7 @@ class Forecasting(Task):
     def prepare(self) -> None:
         limit = self.batches.max_length
         if limit is not None and limit < max(self.source.look_back, self.source.horizon):
-            raise UserError(f"max_length={limit} leaves no training window: raise it")
+            raise no_examples(limit, "window")
         self.examples("train")
 
     @override
@@ -137,7 +137,7 @@ class Forecasting(Task):
             "test": (val, test, self.source.eval_stride),
         }
         if split not in parts:
-            raise UserError(f"a series has no test set {split!r}: there is {', '.join(parts)}")
+            raise self.no_split(split, parts)
         if split not in self._splits:
             begin, end, stride = parts[split]
             self._splits[split] = self._windows(np.arange(begin, end - self.source.horizon + 1, stride))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from attnlab.data.batches import BatchOptions
+from attnlab.data.batches import BatchOptions, no_examples
 from attnlab.data.cache import StoredFolder, cache_folder, load_or_make
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold
@@ -82,7 +82,7 @@ class Pointing(Task):
         if limit is not None:
             self._loaded["train"] = self._loaded["train"].up_to(limit)
             if not self._loaded["train"]:
-                raise UserError(f"max_length={limit} leaves no training problem: raise it")
+                raise no_examples(limit, "problem")
 
     def _draw(self, folder: Path) -> None:
         for split in self.problems.splits:
@@ -95,7 +95,7 @@ class Pointing(Task):
     def examples(self, split: str) -> ProblemExamples:
         self.prepare()
         if split not in self._loaded:
-            raise UserError(f"the problems have no test set {split!r}: there is {', '.join(self._loaded)}")
+            raise self.no_split(split, self._loaded)
         if split not in self._splits:
             self._splits[split] = ProblemExamples(self._loaded[split])
         return self.with_links(self._splits[split])

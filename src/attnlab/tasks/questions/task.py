@@ -5,7 +5,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from attnlab.data.batches import BatchOptions
+from attnlab.data.batches import BatchOptions, no_examples
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
@@ -96,7 +96,7 @@ class Questions(Task):
         if limit is not None:
             loaded["train"] = [question for question in loaded["train"] if self._count_elements(question) <= limit]
             if not loaded["train"]:
-                raise UserError(f"max_length={limit} leaves no training question: raise it")
+                raise no_examples(limit, "question")
         self._loaded = loaded
 
     def _count_elements(self, question: Question) -> int:
@@ -108,7 +108,7 @@ class Questions(Task):
     def examples(self, split: str) -> StoryExamples:
         self.prepare()
         if split not in self._loaded:
-            raise UserError(f"the stories have no test set {split!r}: there is {', '.join(self._loaded)}")
+            raise self.no_split(split, self._loaded)
         if split not in self._splits:
             self._splits[split] = self._make_examples(self._loaded[split])
         return self.with_links(self._splits[split])

@@ -177,8 +177,7 @@ class Translation(Task):
         """Return the pairs of a split, or of its division by language."""
         found, codes = self._tokenized, self.corpus.part_languages
         if split not in codes:  # told before the corpus is read or drawn
-            known = ", ".join({**self.corpus.parts, **codes} if self.is_multilingual else codes)
-            raise UserError(f"the corpus has no test set {split!r}: there is {known}")
+            raise self.no_split(split, {**self.corpus.parts, **codes} if self.is_multilingual else codes)
         code = codes[split]
         if found is None:
             is_training = split in ("train", *self.corpus.parts["train"].values())

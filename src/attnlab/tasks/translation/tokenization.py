@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.data.batches import no_examples
 from attnlab.data.cache import StoredFolder
 from attnlab.data.lines import OFFSETS, TEXT, LineWriter, StoredLines
 from attnlab.data.ondemand import OnDemand
@@ -201,7 +202,7 @@ def _find_short(
     count, total = sum(int(own.sum()) for own in kept.values()), sum(map(len, kept.values()))
     if not all(own.any() for own in kept.values()):
         of_part = "" if len(train) == 1 else f" of {next(part for part, own in kept.items() if not own.any())}"
-        raise UserError(f"max_length={max_length} leaves no training pair{of_part}: raise it")
+        raise no_examples(max_length, f"pair{of_part}")
     log.info("left out %d of %d training pairs: longer than %d tokens", total - count, total, max_length)
     return {} if count == total else kept
 
