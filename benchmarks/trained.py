@@ -7,6 +7,7 @@ import torch
 from sacrebleu import corpus_bleu
 
 from attnlab.config import build
+from attnlab.data.symbols import without_end
 from attnlab.search import BeamSearch
 from attnlab.tasks.predictor import Predictor
 from benchmarks.decoding import NO_BFLOAT16, has_bfloat16
@@ -38,7 +39,7 @@ class OurSearch:
     """A way in which attnlab translates the first test set.
 
     Attributes:
-        translations: of the last time, their tokens.
+        translations: of the last time, their tokens but the end symbol.
     """
 
     def __init__(self, setting: Setting, predictor: Predictor) -> None:
@@ -55,7 +56,7 @@ class OurSearch:
         """Translate, and return how many sentences."""
         found: dict[int, Sequence[str]] = {}
         for batch in self.predictor.batches(self.examples):
-            found |= {p.index: p.tokens for p in self.predictor.search_batch(batch, self.examples)}
+            found |= {p.index: without_end(p.tokens) for p in self.predictor.search_batch(batch, self.examples)}
         self.translations = [found.get(index, []) for index in range(len(self.examples))]
         return len(found)
 
