@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,11 @@ def _pss(process: int) -> int:
 
 
 def _children() -> list[int]:
-    return [int(child) for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()]
+    found: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # a thread that has ended
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def main() -> None:

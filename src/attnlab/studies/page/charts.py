@@ -62,11 +62,13 @@ def curves(study: Study) -> list[Chart]:
     """
     shown = {label: [run for run in runs if run.is_done] or runs for label, runs in study.variants.items()}
     names = {name for runs in shown.values() for run in runs for line in run.curve for name in line}
+    metrics = {f"val/{name}": f"val {metric.title}" for name, metric in {**study.known_metrics, **study.metrics}.items()}
     charts = []
     for name in sorted(names, key=lambda name: (name != study.monitor, not name.startswith("val/"), name)):
         if name.startswith(("val/", "val_", "train/")):
             lines = [(label, _by_epoch(runs, name)) for label, runs in shown.items()]
-            charts.append(Chart(name, "epoch", name, [line for label, found in lines if (line := _series(label, found))], []))
+            series = [line for label, found in lines if (line := _series(label, found))]
+            charts.append(Chart(name, "epoch", metrics.get(name, name), series, []))
     return [chart for chart in charts if chart.series]
 
 

@@ -45,8 +45,9 @@ function make(name, attributes = {}, ...children) {
 const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
 function number(value) {
-  const digits = Math.abs(value) >= 1000 ? 0 : Math.abs(value) >= 1 ? 2 : 4;
-  return value.toLocaleString("en", { maximumFractionDigits: digits });
+  const size = Math.abs(value);
+  const digits = size < 1 ? { maximumSignificantDigits: 4 } : { maximumFractionDigits: size >= 1000 ? 0 : 2 };
+  return value.toLocaleString("en", digits);
 }
 
 function told({ mean, low, high, runs }) {
