@@ -324,6 +324,14 @@ def test_heatmaps_show_the_chosen_example_with_its_labels_uncut(opened: Page) ->
         assert cut == 0
     opened.locator(".map svg").first.hover()
     assert re.fullmatch(r"\S+ ← \S+: [01]\.\d{3}", opened.locator(".map output").first.inner_text())
+    frame, told = opened.locator(".map .frame").first, []
+    frame.focus()
+    for arrow in ("Up", "Right", "Down", "Left", "Left"):
+        frame.press(f"Arrow{arrow}")
+        told.append(opened.locator(".map output").first.inner_text().partition(":")[0].split(" ← "))
+    first, right, below, left, edge = told
+    assert (right[0], below[1]) == (first[0], right[1])
+    assert left == edge == [below[0], first[1]]
 
 
 @pytest.mark.exhaustive

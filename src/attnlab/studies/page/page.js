@@ -210,7 +210,7 @@ function drawMap({ variant, source, target, weights, links }) {
   const left = widest(target, font) + 8;
   const top = widest(source, font) + 8;
   const [width, height] = [source.length * cell, target.length * cell];
-  const svg = make("svg", { width: left + width + 4, height: top + height + 2, role: "img", "aria-label": `attention of ${variant}` });
+  const svg = make("svg", { width: left + width + 4, height: top + height + 2, "aria-hidden": "true" });
   svg.style.font = font;
   svg.append(
     make("image", { x: left, y: top, width, height, preserveAspectRatio: "none", href: picture(weights, source.length) }),
@@ -227,13 +227,39 @@ function drawMap({ variant, source, target, weights, links }) {
     svg.append(make("circle", { class: "halo", ...middle }), make("circle", { class: "gold", ...middle }));
   }
   const output = make("output");
-  svg.addEventListener("pointermove", (event) => {
-    const box = svg.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.x - left, event.clientY - box.y - top].map((at) => Math.floor(at / cell));
+  const tell = (x, y) => {
     const weight = weights[y]?.[x];
     output.textContent = weight === undefined ? "" : `${target[y]} ← ${source[x]}: ${weight.toFixed(3)}`;
+  };
+  const point = (event) => {
+    const box = svg.getBoundingClientRect();
+    tell(...[event.clientX - box.x - left, event.clientY - box.y - top].map((at) => Math.floor(at / cell)));
+  };
+  svg.addEventListener("pointermove", point);
+  svg.addEventListener("pointerdown", point);  // of a finger, which does not hover
+  const label = `attention of ${variant}: arrow keys go from weight to weight`;
+  const frame = make("div", { class: "frame", tabindex: 0, role: "group", "aria-label": label }, svg);
+  walk(frame, svg, { left, top, cell, sizes: [source.length, target.length] }, tell);
+  return make("div", { class: "map" }, make("h3", {}, variant), frame, output);
+}
+
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+// The first arrow key goes to the first weight.
+function walk(frame, svg, { left, top, cell, sizes }, tell) {
+  const cursor = make("rect", { class: "cursor", width: cell, height: cell, x: left, y: top });
+  svg.append(cursor);
+  let at = null;
+  frame.addEventListener("keydown", (event) => {
+    const step = ARROWS[event.key];
+    if (!step) return;
+    event.preventDefault();
+    at = at ? at.map((place, axis) => Math.min(Math.max(place + step[axis], 0), sizes[axis] - 1)) : [0, 0];
+    cursor.setAttribute("x", left + at[0] * cell);
+    cursor.setAttribute("y", top + at[1] * cell);
+    cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
+    tell(...at);
   });
-  return make("div", { class: "map" }, make("h3", {}, variant), make("div", { class: "frame" }, svg), output);
 }
 
 function drawMaps() {
