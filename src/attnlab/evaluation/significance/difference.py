@@ -101,7 +101,7 @@ class Difference:
         variance = self.variance
         if math.isnan(self.value - variance):
             return math.nan
-        if not variance:
+        if not variance or self.value == 0:
             return 1.0
         low, high = LEAST, math.log(0.5)  # of the logarithm of p / 2
         for _ in range(STEPS):
