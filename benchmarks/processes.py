@@ -19,7 +19,7 @@ TWO = {
 }
 
 
-def alone(worker: Worker) -> float:
+def measure_rate(worker: Worker) -> float:
     """Return its speed."""
     return float(worker.ask("train")["rate"])
 
@@ -38,7 +38,7 @@ def busy_process() -> Iterator[None]:
 def beside_busy(worker: Worker) -> float:
     """Return its speed while another process keeps one core busy."""
     with busy_process():
-        return alone(worker)
+        return measure_rate(worker)
 
 
 def one_after_other(workers: Sequence[Worker]) -> float:
@@ -66,7 +66,7 @@ def measure(setting: Setting) -> Iterator[Figure]:
             with busy_process():  # threads wait as suits the machine at the start
                 third, fourth = _two_workers(stack, setting, threads, folder / "beside")
             ways: dict[str, Callable[[], float]] = {
-                "alone": lambda w=first: alone(w),  # type: ignore[misc]
+                "alone": lambda w=first: measure_rate(w),  # type: ignore[misc]
                 "busy": lambda w=third: beside_busy(w),  # type: ignore[misc]
                 "after": lambda w=(first, second): one_after_other(w),  # type: ignore[misc]
                 "at once": lambda w=(third, fourth): at_once(w),  # type: ignore[misc]

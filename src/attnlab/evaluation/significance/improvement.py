@@ -48,7 +48,9 @@ def probability_of_improvement(
     share = float(_wins(apart))
     more = (len(one) + len(other)) / 2 - 1
     spread = GRID * (1 - GRID) * (1 + more * ((1 - GRID) / (2 - GRID) + GRID / (1 + GRID))) / len(apart)
-    return _bounded(share, spread + _moved(apart, examples_variance), float(stdtrit(len(one) + len(other) - 2, 1 - LEVEL / 2)))
+    return _invert_test(
+        share, spread + _shift_variance(apart, examples_variance), float(stdtrit(len(one) + len(other) - 2, 1 - LEVEL / 2))
+    )
 
 
 def probability_by_pairs(apart: NDArray[np.float64], examples_variance: float = 0.0) -> Probability:
@@ -60,12 +62,12 @@ def probability_by_pairs(apart: NDArray[np.float64], examples_variance: float = 
             :func:`probability_of_improvement`; 0 where every pair has examples of its own.
     """
     spread = GRID * (1 - GRID) / len(apart)
-    return _bounded(
-        float(_wins(apart)), spread + _moved(apart, examples_variance), float(stdtrit(len(apart) - 1, 1 - LEVEL / 2))
+    return _invert_test(
+        float(_wins(apart)), spread + _shift_variance(apart, examples_variance), float(stdtrit(len(apart) - 1, 1 - LEVEL / 2))
     )
 
 
-def _moved(apart: NDArray[np.float64], variance: float) -> float:
+def _shift_variance(apart: NDArray[np.float64], variance: float) -> float:
     """Return the variance of the share of wins if a normal variable of some variance moves all differences at once."""
     return float(np.var(_wins(apart[None, :] + math.sqrt(variance) * SHIFTS[:, None])))
 
@@ -74,7 +76,7 @@ def _wins(apart: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(((apart > 0) + 0.5 * (apart == 0)).mean(axis=-1))
 
 
-def _bounded(share: float, variance: NDArray[np.float64], critical: float) -> Probability:
+def _invert_test(share: float, variance: NDArray[np.float64], critical: float) -> Probability:
     """Return the interval of all probabilities that are no farther from the share than their own variance allows."""
     inside = GRID[np.abs(GRID - share) <= critical * np.sqrt(variance) + 1e-12]
     return Probability(share, min(share, float(inside[0])), max(share, float(inside[-1])))

@@ -55,7 +55,7 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     weights = np.concatenate([np.full(first, 1 / first), np.full(len(other), -1 / len(other))])
     resolution = find_resolution(values)
     spreads = [_spread(values[group], resolution) for group in groups]
-    counted = sum(min(spread, _alone(covariance[group, group])) for spread, group in zip(spreads, groups, strict=True))
+    counted = sum(min(spread, _within_models(covariance[group, group])) for spread, group in zip(spreads, groups, strict=True))
     examples = float(weights @ covariance @ weights) - counted
     # Where no example is easier for one of both, this is a difference of equal numbers.
     least = max(ROUNDING * float(np.trace(covariance)), find_least_variance(resolution))
@@ -90,14 +90,14 @@ def compare_uses(sample: Sample, one: Indices, other: Indices) -> Difference:
     covariance = signs @ whole @ signs.T
     resolution = find_resolution(sample.values[rows])
     spread = _spread(apart, resolution)
-    examples = float(covariance.mean()) - min(spread, _alone(covariance))
+    examples = float(covariance.mean()) - min(spread, _within_models(covariance))
     least = max(ROUNDING * float(np.trace(whole)), find_least_variance(resolution))
     parts = Part(spread, len(first) - 1.0), Part(0.0 if examples < least else examples, sample.examples - 1.0)
     difference = exact_mean(apart)
     return Difference(drop_rounding(difference, resolution), parts)
 
 
-def _alone(covariance: NDArray[np.float64]) -> float:
+def _within_models(covariance: NDArray[np.float64]) -> float:
     """Return what examples make in single models alone, in the variance of the mean over models: R / n."""
     count = len(covariance)
     return float((np.trace(covariance) - covariance.sum() / count) / (count - 1) / count)
