@@ -140,7 +140,7 @@ class Task(ABC):
 
     def no_split(self, split: str, known: Iterable[str]) -> UserError:
         """Tell of a split that there is not, and of those that there are."""
-        return UserError(f"the task {self.name} has no test set {split!r} here: there is {', '.join(known)}")
+        return UserError(f"the task {self.name} has no test set {split!r}: there is {', '.join(known)}")
 
     def divisions(self, split: str) -> Mapping[str, range]:
         """Return the divisions of a split that are measured each on its own too: where each has its examples, by names that
