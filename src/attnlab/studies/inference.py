@@ -160,8 +160,8 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
         )
     if inference.clusters:
         yield Note(
-            f"{CLUSTER}: every variant of a cluster is significantly better than all of later clusters; within one not all "
-            f"pairs are alike (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)",
+            f"{CLUSTER}: every variant of a cluster is significantly better than all of later clusters; within one some "
+            f"pairs may differ too (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)",
             (CLUSTER,),
         )
         for test, apart in inference.apart.items():
