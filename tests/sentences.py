@@ -60,7 +60,7 @@ def write_pair(prefix: Path, source: str | bytes, target: str | bytes) -> None:
 
 
 VOCABULARY_OPTIONS = {"min_frequency", "max_size", "shared"}
-BATCH_OPTIONS = {"size", "by", "eval_size", "max_length", "num_workers"}
+BATCH_OPTIONS = {"size", "by", "pool", "eval_size", "max_length", "num_workers"}
 
 
 def translation(folder: Path, **changes: Any) -> Translation:

@@ -87,7 +87,7 @@ class TestBucketSampler:
 
 
 def test_a_batch_with_an_example_for_each_rank_is_kept() -> None:
-    three = BucketSampler(np.full(9, 3), np.full(9, 3), size=3, by="examples", seed=1, world_size=3)
+    three = BucketSampler(np.full(9, 3), np.full(9, 3), size=3, by="examples", seed=1, pool=20, world_size=3)
     assert [len(batch) for batch in three] == [1, 1, 1]
 
 
@@ -194,7 +194,7 @@ def test_batch_is_padded() -> None:
 @pytest.mark.parametrize(("served", "skipped"), [(0, 0), (1, 1), (4, 0)])
 def test_a_loader_goes_on_after_what_was_served_and_after_a_whole_epoch_anew(served: int, skipped: int) -> None:
     ids = Ragged.of_ids([[5, 6, 3]] * 10)
-    batches = BucketSampler(np.full(10, 3), np.full(10, 3), size=3, by="examples", seed=1)
+    batches = BucketSampler(np.full(10, 3), np.full(10, 3), size=3, by="examples", seed=1, pool=20)
     whole = list(batches)
     loader = TrainingLoader(Plain(ids, ids), batches, num_workers=0)
     loader.load_state_dict({"served": served})

@@ -29,22 +29,24 @@ class BatchOptions:
     Attributes:
         size: of training batches, in examples or in tokens.
         by: what ``size`` counts: "examples", or "tokens" (padded, of a batch's longer side).
+        pool: training batches whose examples are sorted together, by examples; see :class:`BucketSampler`.
         eval_size: examples in a batch of validation and test, fewer where they are very long.
         max_length: leave out training examples with a side of more tokens; None keeps all.
         num_workers: processes that load batches.
 
     Raises:
-        UserError: a size that is not positive, fewer than no processes, or an unknown ``by``.
+        UserError: a size that is not positive, fewer than no processes, an unknown ``by``, or a ``pool`` by tokens.
     """
 
     size: int = 64
     by: Literal["examples", "tokens"] = "examples"
+    pool: int = 20
     eval_size: int = 128
     max_length: int | None = None
     num_workers: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("size", "eval_size", "max_length"):
+        for name in ("size", "pool", "eval_size", "max_length"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} must be 1 or more, not {value}")
@@ -52,6 +54,8 @@ class BatchOptions:
             raise UserError(f"num_workers must be 0 or more, not {self.num_workers}")
         if self.by not in ("examples", "tokens"):
             raise UserError(f"by is examples or tokens, not {self.by!r}")
+        if self.by == "tokens" and self.pool != type(self).pool:
+            raise UserError("pool goes with by=examples: by tokens, all examples are sorted together")
 
 
 def no_examples(limit: int, kind: str) -> UserError:
@@ -227,7 +231,7 @@ class BucketSampler(Sampler[list[int]]):
         size: of a batch; see :func:`split_batches`.
         by: what ``size`` counts.
         seed: of the run.
-        pool: batches in a pool, by examples: more is less padding, fewer is more random.
+        pool: batches in a pool, by examples: more is less padding, fewer is more random; an epoch's batches at most.
         rank: of this process.
         world_size: processes.
 
@@ -247,7 +251,7 @@ class BucketSampler(Sampler[list[int]]):
         size: int,
         by: Literal["examples", "tokens"],
         seed: int,
-        pool: int = 20,
+        pool: int,
         rank: int = 0,
         world_size: int = 1,
     ) -> None:

@@ -56,6 +56,7 @@ class SequenceDataModule(LightningDataModule):
             examples.target.lengths,
             size=self.options.size,
             by=self.options.by,
+            pool=self.options.pool,
             seed=self.seed,
             rank=self._rank,
             world_size=self._world_size,

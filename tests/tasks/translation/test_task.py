@@ -159,8 +159,24 @@ class TestBatches:
         alone = prepared(make(tokenizer=partial(BPETokenizer, vocab_size=90)))
         assert alone.tokenizers[0].state() != alone.tokenizers[1].state()
 
+    def test_a_larger_pool_is_less_padding(self, make: Make) -> None:
+        padded = []
+        for pool in (1, 100):
+            batches = list(served(prepared(make(pool=pool, size=4))).train_dataloader())
+            padded.append(sum(batch.target.numel() for batch in batches))
+        assert padded[1] < padded[0]
+
     @pytest.mark.parametrize(
-        "wrong", [{"size": 0}, {"max_length": -1}, {"min_frequency": 0}, {"by": "words"}, {"num_workers": -1}]
+        "wrong",
+        [
+            {"size": 0},
+            {"max_length": -1},
+            {"min_frequency": 0},
+            {"by": "words"},
+            {"num_workers": -1},
+            {"pool": 0},
+            {"pool": 3, "by": "tokens"},
+        ],
     )
     def test_wrong_options(self, make: Make, wrong: dict[str, Any]) -> None:
         with pytest.raises(UserError, match=f"^{next(iter(wrong))} "):
