@@ -102,7 +102,7 @@ def sweep(
         planned = make_plan(scratch=Path(scratch))
         if single and len(planned.runs) != 1:
             raise UserError("several values of a key are a sweep: add -m")
-        return _show_config(planned, options) if options.show else _dry_run(planned)
+        return _show_config(planned, options) if options.show else _dry_run(planned, in_sweep=not single)
 
 
 def _show_config(planned: "Plan", options: HydraOptions) -> int:
@@ -114,8 +114,8 @@ def _show_config(planned: "Plan", options: HydraOptions) -> int:
     return 0
 
 
-def _dry_run(planned: "Plan") -> int:
-    from attnlab.studies.preview import check_plan, preview
+def _dry_run(planned: "Plan", *, in_sweep: bool) -> int:
+    from attnlab.studies.preview import check_plan, check_trainers, preview
     from attnlab.studies.sweep import apply_tuning
     from attnlab.terminal import unrepeated_warnings
 
@@ -128,6 +128,10 @@ def _dry_run(planned: "Plan") -> int:
             tuned = apply_tuning(planned) if not any(state.startswith("to do") for state in states) else None
         told = ["to do, once it is tuned"] * len(planned.runs) if tuned is None else preview(tuned)
     _show_plan(tuned or planned, told, "runs")
+    try:
+        check_trainers(planned, in_sweep=in_sweep)
+    except UserError as error:  # what is done can be seen where nothing could be trained
+        warn(f"started here, it would end: {error}")
     return 0
 
 

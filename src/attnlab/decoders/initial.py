@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from attnlab.encoders import Encoder, EncoderOutput
+from attnlab.encoders.encoder import mean_state
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import RecurrentState, StateSizes
 from attnlab.precision import product_type
@@ -103,8 +104,7 @@ class Mean(Projection):
 
     @override
     def summary(self, encoded: EncoderOutput, part: int) -> Tensor:
-        total = encoded.states.masked_fill(~encoded.mask.unsqueeze(2), 0.0).sum(dim=1)
-        return total / encoded.mask.sum(dim=1, keepdim=True)
+        return mean_state(encoded.states, encoded.mask)
 
 
 class LastState(InitialState):

@@ -73,14 +73,22 @@ class ParallelEncoder(Encoder):
     def _output(states: Tensor, mask: Tensor, values: Tensor | None = None) -> EncoderOutput:
         """Put zeros at padding, and add the mean."""
         padding = ~mask.unsqueeze(-1)
-        states = states.masked_fill(padding, 0.0)
-        mean = states.sum(1) / mask.sum(1, keepdim=True)
         return EncoderOutput(
-            states,
+            states.masked_fill(padding, 0.0),
             mask,
-            (mean.unsqueeze(1).unsqueeze(1),),
+            (mean_state(states, mask).unsqueeze(1).unsqueeze(1),),
             None if values is None else values.masked_fill(padding, 0.0),
         )
+
+
+def mean_state(states: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean of the states of each source's tokens, (batch, size).
+
+    Args:
+        states: (batch, source_len, size).
+        mask: (batch, source_len), true where the source has a token.
+    """
+    return states.masked_fill(~mask.unsqueeze(-1), 0.0).sum(1) / mask.sum(1, keepdim=True)
 
 
 def join_steps(states: Tensor, history: Sequence[tuple[Tensor, ...]], mask: Tensor) -> EncoderOutput:

@@ -69,9 +69,13 @@ def check_plan(plan: Plan) -> Plan:
     return matched
 
 
-def check_trainers(plan: Plan) -> None:
-    """Refuse a trainer that no run of a sweep can have, such as one for a device that is not there, where runs are launched on
-    this machine.
+def check_trainers(plan: Plan, *, in_sweep: bool = True) -> None:
+    """Refuse a trainer that no run can have, such as one for a device that is not there, where runs are launched on this
+    machine.
+
+    Args:
+        plan: whose runs that are not done are looked at.
+        in_sweep: refuse a trainer that no run of a sweep can have, too.
 
     Raises:
         UserError: there is such a trainer.
@@ -89,7 +93,7 @@ def check_trainers(plan: Plan) -> None:
         if trainer not in known:
             known.add(trainer)
             try:
-                check_trainer(config, in_sweep=True)
+                check_trainer(config, in_sweep=in_sweep)
             except UserError as error:
                 raise UserError(f"{label}: {error}") from error
 
