@@ -115,7 +115,7 @@ def rates(seeds: int, taste: float, added: float, times: int, spread: float = 1.
     return [*(stars / times)]
 
 
-def true_levels(seeds: int, spread: float, draws: int) -> list[float]:
+def true_levels(seeds: tuple[int, int], spread: float, draws: int) -> list[float]:
     """Return how often equal systems are told apart at each of the nominal levels, without a choice of examples.
 
     A system's mean does not depend on how far its seeds lie apart: given that, the rate is a normal tail.
@@ -125,11 +125,13 @@ def true_levels(seeds: int, spread: float, draws: int) -> list[float]:
         spread: of the second system's seeds, in deviations of the first's.
         draws: of how far the seeds lie apart.
     """
-    draw, nothing = np.random.default_rng([seeds, int(spread)]), np.zeros((2 * seeds, 2 * seeds))
-    deviations, error = np.repeat([1.0, spread], seeds), math.sqrt((1 + spread**2) / seeds)
+    one, count = seeds[0], sum(seeds)
+    draw, nothing = np.random.default_rng([*seeds, int(spread)]), np.zeros((count, count))
+    deviations, error = np.repeat([1.0, spread], seeds), math.sqrt(1 / seeds[0] + spread**2 / seeds[1])
     rates = np.zeros(len(LEVELS))
     for _ in range(draws):
-        found = _compare(Sample(deviations * draw.standard_normal(2 * seeds), nothing, EXAMPLES))
+        sample = Sample(deviations * draw.standard_normal(count), nothing, EXAMPLES)
+        found = compare_systems(sample, range(one), range(one, count))
         rates += [2 * ndtr(-found.half_width(1 - level) / error) for level in LEVELS]
     return [*(rates / draws)]
 
@@ -171,10 +173,10 @@ def main() -> None:
     arguments = parser.parse_args()
     times = arguments.times
     if arguments.levels:
-        for seeds in (3, 5, 10):
+        for one, other in ((3, 3), (5, 5), (10, 10), (10, 3)):
             for spread in SPREADS:
-                shown = " | ".join(f"{rate:.2g}" for rate in true_levels(seeds, spread, arguments.levels))
-                print(f"| {seeds} | {spread:g} times | {shown} |", flush=True)
+                shown = " | ".join(f"{rate:.2g}" for rate in true_levels((one, other), spread, arguments.levels))
+                print(f"| {one} and {other} | {spread:g} times | {shown} |", flush=True)
         return
     if arguments.windows:
         for persistence in (0.0, 0.5, 0.9, 0.98):

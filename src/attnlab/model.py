@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from attnlab.attention import Attention, AttentionFactory, Part
+from attnlab.attention.kernels import KERNELS
 from attnlab.decoders import Decoder, DecoderOutput, DecoderState
 from attnlab.decoders.validation import validate_decoder
 from attnlab.encoders import Encoder, EncoderOutput
@@ -136,7 +137,7 @@ class Seq2Seq(nn.Module):
 
     def _check_kernel(self) -> None:
         parts = (part for part in self.decoder.attention.modules() if isinstance(part, Attention))
-        named = {part.kernel for part in parts} & {"sdpa", "flex"}
+        named = {part.kernel for part in parts} & KERNELS.keys()
         if named and not self.decoder.leaves_out_weights:
             raise UserError(
                 f"the kernel {named.pop()} computes contexts whose weights nobody reads, and this decoder reports all weights: "

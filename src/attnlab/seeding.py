@@ -31,7 +31,8 @@ def initialize(model: nn.Module, seed: int) -> None:
         if name in drawn:
             by_itself = ".".join(part for part in name.split(".") if part != "inner")
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(derive_seed(seed, name if by_itself in drawn else by_itself))
+                # torch.manual_seed would seed the generators of all GPUs too.
+                torch.default_generator.manual_seed(derive_seed(seed, name if by_itself in drawn else by_itself))
                 module.reset_parameters()
         elif next(module.parameters(recurse=False), None) is not None:
             raise UserError(

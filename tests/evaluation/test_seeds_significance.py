@@ -365,7 +365,7 @@ def test_the_interval_of_the_probability_of_improvement_ends_where_its_equation_
         shares = [sum(a - b + math.sqrt(examples) * z > 0 for a in one for b in other) / 20 for z in points]
         mean = sum(m * s for m, s in zip(mass, shares, strict=True))
         moved = sum(m * (s - mean) ** 2 for m, s in zip(mass, shares, strict=True))
-    critical, more = stats.t.ppf(0.975, 7), 3.5
+    critical, more = stats.t.ppf(0.975, 6), 3.5
     for end in (low, high):
         spread = end * (1 - end) * (1 + more * ((1 - end) / (2 - end) + end / (1 + end))) / 20
         assert abs(end - share) == pytest.approx(critical * math.sqrt(spread + moved), abs=6e-3)

@@ -28,8 +28,7 @@ from attnlab.search import (
     SamplingSearch,
     Search,
 )
-from attnlab.search.beam import BLOCK, MANY, top_tokens
-from attnlab.search.search import unbatch
+from attnlab.search.search import BLOCK, MANY, top_tokens, unbatch
 from composing import VOCABULARY, composed, copy_ids, model, sentences, singles
 from conftest import options
 from search.hypotheses import BOS, EOS, LIMITS, score_output, search_sentences
@@ -278,10 +277,25 @@ def test_padding_is_never_written(search: Callable[..., Search]) -> None:
     assert all(0 not in hypothesis.tokens for hypotheses in found for hypothesis in hypotheses)
 
 
-def test_a_beam_of_one_is_greedy_where_tokens_are_equally_probable() -> None:
-    source, lengths = sentences([3, 2])
+class Rounded:
+    """A model of which many tokens are equally likely, as in bfloat16; what comes next depends on the last token alone."""
+
+    def __init__(self, size: int) -> None:
+        self.table = torch.randn(size, size).round()
+
+    def encode(self, source: Tensor, lengths: Tensor, copy_ids: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return source.float(), source[:, :1].float()
+
+    def step(self, tokens: Tensor, memory: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self.table[tokens].log_softmax(-1), torch.zeros_like(memory), state
+
+
+@pytest.mark.parametrize("kind", [Tied, *(partial(Rounded, size) for size in (MANY - 1, MANY, MANY + 900))])
+def test_a_beam_of_one_is_greedy_where_tokens_are_equally_probable(kind: Callable[[], Any]) -> None:
+    source, lengths = sentences([3, 2] * 20)
+    tied, starts = kind(), torch.arange(4, 44)
     one, other = (
-        search(Tied(), source, lengths, bos=BOS, eos=EOS, padding=0) for search in (GreedySearch(), BeamSearch(width=1))
+        search(tied, source, lengths, bos=starts, eos=EOS, padding=0) for search in (GreedySearch(), BeamSearch(width=1))
     )
     assert [h.tokens for (h,) in one] == [h.tokens for (h,) in other]
 

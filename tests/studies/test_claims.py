@@ -60,16 +60,19 @@ def test_nothing_is_decided_while_runs_are_to_come_or_have_failed(tmp_path: Path
     assert any(note.startswith("1 of 12 runs are to come: stars are of what there is") for note in notes)
 
 
-@pytest.mark.parametrize(("lacking", "verdict"), [(2, SUPPORTED), (3, UNDECIDED)])
+@pytest.mark.parametrize(
+    ("lacking", "value", "verdict"), [(2, math.nan, SUPPORTED), (3, math.nan, UNDECIDED), (2, math.inf, UNDECIDED)]
+)
 def test_runs_without_a_value_are_told_and_no_claim_falls_to_single_models_for_them(
-    lacking: int, verdict: str, tmp_path: Path
+    lacking: int, value: float, verdict: str, tmp_path: Path
 ) -> None:
+    """An infinite value is that of a training that diverged, of which as of one that failed nothing may be decided."""
     claims = ["|additive - dot| < 90 on test aer"]
     folder = write_study(tmp_path / "holes", seeds=range(1, 5), states={}, columns=["bleu"], claims=claims)
     for seed in range(1, lacking + 1):
         run = RunFolder(folder / "attention=dot" / f"seed={seed}")
         result = run.read_result()
-        result.tests["test"]["metrics"]["aer"]["value"] = math.nan
+        result.tests["test"]["metrics"]["aer"]["value"] = value
         run.write_result(result)
     (found,) = judge_claims(collect(folder))
     assert found.verdict == verdict

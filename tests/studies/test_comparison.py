@@ -10,16 +10,21 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import numpy as np
 import pytest
 import wandb
 
 from attnlab.config import trust
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import PERCENT
+from attnlab.evaluation.significance.difference import Difference, Part
 from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.collection import Study, collect
-from attnlab.studies.comparison import column, compare_variants, student_interval
+from attnlab.studies.comparison import _difference, column, compare_variants, student_interval
+from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import COSTS
+from attnlab.studies.inference import TOLD
+from attnlab.studies.names import Significance
 from attnlab.studies.page import page
 from attnlab.studies.page.charts import costs
 from attnlab.studies.publish import publish
@@ -329,6 +334,19 @@ def test_a_metric_whose_module_is_gone_is_told(tmp_path: Path) -> None:
         report(folder)
 
 
+@pytest.mark.parametrize("significance", ["seeds", "models"])
+def test_without_a_baseline_it_is_told_which_test_the_clusters_are_of(significance: Significance, tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "clusters", states={}, baseline=None, significance=significance)
+    notes = [str(note) for note in compare_variants(collect(folder)).notes]
+    assert any(note.startswith(f"cluster: {TOLD[significance].partition('{')[0]}3 seeds a variant") for note in notes)
+
+
+@pytest.mark.parametrize(("p", "shown"), [(0.0504, "0.0504"), (0.04996, "0.04996"), (0.0312, "0.031"), (1e-5, "< 0.001")])
+def test_p_is_printed_so_that_its_side_of_the_level_shows(p: float, shown: str) -> None:
+    contrast = Contrast(Difference(1.0, (Part(1.0, 4.0),)), p, (3, 3), (np.zeros(3), np.ones(3)))
+    assert _difference(contrast, p, 1).text.endswith(f"(p {shown})")
+
+
 def test_a_study_is_what_its_plan_says(folder: Path) -> None:
     study = collect(folder)
     assert (study.axis, study.baseline, study.count("done"), study.count("failed")) == ("attention", "none", 7, 1)
@@ -336,12 +354,18 @@ def test_a_study_is_what_its_plan_says(folder: Path) -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(("seeds", "told"), [(3, True), (10, False)])
-def test_stars_of_few_seeds_that_spread_unlike_are_named(seeds: int, told: bool, tmp_path: Path) -> None:
-    """Of one variant every seed has all words right."""
+@pytest.mark.parametrize(("seeds", "perfect", "told"), [(3, 3, True), (10, 3, True), (10, 10, False)])
+def test_stars_of_few_seeds_that_spread_unlike_are_named(seeds: int, perfect: int, told: bool, tmp_path: Path) -> None:
+    """Of one variant every seed has all words right, whose mean therefore has no interval."""
     skills = {"attention=none": 0.4, "attention=additive": 0.8, "attention=dot": 1.0}
-    folder = write_study(tmp_path / "unlike", skills=skills, seeds=range(1, seeds + 1), states={})
-    notes = [str(note) for note in compare_variants(collect(folder)).notes]
+    states: dict[tuple[str, int], State] = {("attention=dot", seed): "missing" for seed in range(perfect + 1, seeds + 1)}
+    folder = write_study(tmp_path / "unlike", skills=skills, seeds=range(1, seeds + 1), states=states)
+    comparison = compare_variants(collect(folder))
+    place = comparison.header.index("test BLEU")
+    texts = {row[0].text: row[place].text for row in comparison.rows}
+    assert texts["dot"] == "100.00 ± 0.00"
+    assert texts["additive"].endswith("]")
+    notes = [str(note) for note in comparison.notes]
     found = [note for note in notes if "5 times as far apart" in note]
     assert len(found) == told
     assert all("dot on test" in note and "additive" not in note for note in found)

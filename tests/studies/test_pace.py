@@ -48,7 +48,7 @@ def test_every_variant_has_the_time_of_the_fastest(tmp_path: Path) -> None:
     best = max(expected, key=lambda name: expected[name])
     assert cells(comparison) == {name: (f"{value:.2f}", name == best) for name, value in expected.items()}
     (note,) = (note for note in comparison.notes if note.startswith(NAME))
-    assert f"the first {time:,.1f} s of training, after which none was finished" in note
+    assert f"the first {time:,.1f} s of training, after which all runs of the variant none had ended" in note
     assert comparison.header.index(NAME) not in comparison.brief
 
     for run in runs(folder, "dot"):
@@ -75,7 +75,9 @@ def test_a_control_that_is_done_at_once_sets_no_time_and_no_mean_is_of_the_fast_
     rewrite(slow, seconds=dot + 1)
     rewrite(fast, seconds=dot - 1)
     comparison = compare_variants(collect(folder))
-    assert f"the first {dot:,.1f} s of training, after which dot was finished" in " ".join(map(str, comparison.notes))
+    assert f"the first {dot:,.1f} s of training, after which all runs of the variant dot had ended" in " ".join(
+        map(str, comparison.notes)
+    )
     found = cells(comparison)
     assert found["additive"] == ("-", False)
     assert {found[name][0] != "-" for name in ("none", "dot")} == {True}

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from attnlab.attention.composition import Composition, kernel_obstacle, validate_composition
 from attnlab.attention.histories import History, HistorySizes
-from attnlab.attention.kernels import Kernel, KernelName, ProductAttention, Situation, choose_kernel
+from attnlab.attention.kernels import KERNELS, Kernel, KernelName, ProductAttention, Situation, choose_kernel
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.attention.normalizers import Normalizer
@@ -133,7 +133,7 @@ class Attention(AttentionMechanism):
     def _check_kernel(self) -> None:
         if self.kernel not in get_args(KernelName):
             raise UserError(f"kernel is {', '.join(get_args(KernelName))}, not {self.kernel!r}")
-        if self.kernel in ("sdpa", "flex") and self.kernel_obstacle is not None:
+        if self.kernel in KERNELS and self.kernel_obstacle is not None:
             raise UserError(
                 f"the kernel {self.kernel} computes a softmax over products alone, and {self.kernel_obstacle}: leave it at auto"
             )

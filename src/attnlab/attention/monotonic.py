@@ -26,7 +26,8 @@ class Monotonic(Normalizer):
 
     computed from the products themselves in log space and not by the paper's closed form, whose denominator vanishes. In
     training, noise from N(0, noise²) is added to the energies, so that p is driven to 0 or 1. Mass that runs off the end is
-    lost: weights may sum to less than one.
+    lost: weights may sum to less than one. The gradient needs two tensors (batch, source_len, source_len) of every target
+    token.
 
     Parameters:
         offset: r (1), initialised with ``initial_offset``.

@@ -1,6 +1,7 @@
 """Metrics of any task: of predictions, of forced decoding, and of attention."""
 
 import math
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -70,6 +71,10 @@ class Loss(ForcedDecodingRatio):
         return statistics_of(evidence.forced, lambda forced: (-forced.log_probability, len(forced.tokens)))
 
 
+GREATEST_LOSS = math.log(sys.float_info.max)
+"""There is no float for the perplexity of a greater one."""
+
+
 class Perplexity(Loss):
     """The exponential of :class:`Loss`: between how many equally probable tokens the model hesitates."""
 
@@ -80,7 +85,8 @@ class Perplexity(Loss):
 
     @override
     def value(self, total: NDArray[np.float64]) -> float:
-        return math.exp(min(super().value(total), 700.0))  # beyond which there is no such float
+        loss = super().value(total)
+        return math.inf if loss > GREATEST_LOSS else math.exp(loss)
 
 
 class TokenAccuracy(ForcedDecodingRatio):

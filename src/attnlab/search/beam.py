@@ -9,7 +9,7 @@ from typing_extensions import override
 from attnlab.errors import UserError
 from attnlab.layers.trees import move, select
 from attnlab.search.penalties import AveragePenalty, LengthPenalty
-from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, unbatch
+from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, top_tokens, unbatch
 
 
 @dataclass(kw_only=True, eq=False)
@@ -152,32 +152,6 @@ class BeamSearch(Search):
                 ranked += self.coverage_penalty * float(covered.log().sum())
             found[source].append(Hypothesis(tokens, score, ranked, weights))
         return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
-
-
-BLOCK, MANY = 64, 2048
-"""Tokens of a block, and of a vocabulary of which blocks are looked at first."""
-
-
-def top_tokens(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the best scores (rows, count), best first, and their tokens; among equal ones any.
-
-    Of a large vocabulary on a CPU the blocks with the best maxima hold them all: to look at these alone takes .4 of the time.
-
-    Args:
-        scores: (rows, tokens).
-        count: at most as many as there are tokens.
-    """
-    size = scores.shape[1]
-    if scores.device.type != "cpu" or size < MANY or count * BLOCK > size:
-        best, tokens = scores.topk(count, dim=-1)
-        return best, tokens
-    last = (size - 1) // BLOCK * BLOCK  # where the last block starts, which may be shorter
-    maxima = [scores[:, :last].reshape(len(scores), last // BLOCK, BLOCK).amax(-1), scores[:, last:].amax(-1, keepdim=True)]
-    blocks = torch.cat(maxima, dim=1).topk(count, dim=-1).indices
-    places = (blocks.unsqueeze(-1) * BLOCK + torch.arange(BLOCK)).flatten(1)
-    inside = scores.gather(1, places.clamp(max=size - 1)).masked_fill_(places >= size, -torch.inf)
-    best, chosen = inside.topk(count, dim=-1)
-    return best, places.gather(1, chosen).clamp_(max=size - 1)  # a token even where all of a row are forbidden
 
 
 class FinishedHypotheses:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.layers.trees import move, select
-from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, unbatch
+from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, top_tokens, unbatch
 from attnlab.seeding import derive_seed
 
 LIMITS = {"samples": Range(1), "temperature": Range(1e-6, 1e6), "top_k": Range(0), "top_p": Range(above=0, most=1)}
@@ -94,7 +94,7 @@ class GreedySearch(SinglePathSearch):
 
     @override
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
-        return log_probabilities.topk(1, dim=-1).indices.squeeze(1)  # of equal ones that which a beam of width 1 takes
+        return top_tokens(log_probabilities, 1)[1].squeeze(1)  # of equal ones that which a beam of width 1 takes
 
 
 @dataclass(kw_only=True, eq=False)
@@ -152,8 +152,9 @@ class SamplingSearch(SinglePathSearch):
         mass = probabilities.clone()
         if self.top_k:
             mass[:, self.top_k :] = 0
-        before = mass.cumsum(dim=-1) - mass
-        mass[before >= self.top_p * mass.sum(dim=-1, keepdim=True)] = 0
+        if self.top_p < 1:
+            before = mass.cumsum(dim=-1) - mass
+            mass[before >= self.top_p * mass.sum(dim=-1, keepdim=True)] = 0
         cumulative = mass.cumsum(dim=-1)
         place = (cumulative <= draws.unsqueeze(1) * cumulative[:, -1:]).sum(dim=-1)
         place = place.clamp(max=((mass > 0).sum(dim=-1) - 1).clamp(min=0))  # none where the model gives no numbers

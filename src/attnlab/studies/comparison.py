@@ -185,10 +185,12 @@ def column(
         text, more, short = form.format(value), {}, ""
         if spread and len(values[label]) > 1:
             deviation = stdev(values[label])
-            low, high = (min(max(end, limits[0]), limits[1]) for end in student_interval(values[label]))
-            short = f"{text} ± {form.format(deviation)}"
-            text = f"{short} [{form.format(low)}, {form.format(high)}]"
-            more = {"sd": deviation, "low": low, "high": high}
+            text = short = f"{text} ± {form.format(deviation)}"
+            more = {"sd": deviation}
+            if deviation:  # equal values do not tell what others would be
+                low, high = (min(max(end, limits[0]), limits[1]) for end in student_interval(values[label]))
+                text = f"{short} [{form.format(low)}, {form.format(high)}]"
+                more |= {"low": low, "high": high}
         cells[label] = Cell(text, value, value == marked, more, short)
     return Column(name, cells, brief)
 
@@ -235,7 +237,8 @@ def _difference(found: Contrast, p: float, digits: int) -> Cell:
     low, high = found.difference.shown_interval()
     value = found.difference.value
     shown = f"{value:+.{digits}f}{'*' if p < LEVEL else ''}"
-    told = "" if math.isnan(p) else f" (p {'< 0.001' if p < 0.001 else f'{p:.3f}'})"
+    places = next((places for places in range(3, 6) if round(p, places) != LEVEL), 6)  # none that hides on which side p lies
+    told = "" if math.isnan(p) else f" (p {'< 0.001' if p < 0.001 else f'{p:.{places}f}'})"
     interval = "" if math.isnan(low) else f" [{low:+.{digits}f}, {high:+.{digits}f}]"
     more = {} if math.isnan(p) else {"p": p}
     return Cell(

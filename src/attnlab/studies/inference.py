@@ -1,7 +1,7 @@
 """What the table of a study says of differences: which test was made, and what came of it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import mean
@@ -59,6 +59,11 @@ class Inference:
     clusters: Mapping[str, Mapping[str, int]]
     apart: Mapping[str, Sequence[tuple[str, str]]]
     pairs: int
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether any difference has a p."""
+        return bool(self.corrected or self.clusters)
 
 
 def infer(study: Study) -> Inference:
@@ -133,9 +138,7 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
     """Say in words which test was made, over how many seeds, and what it speaks of."""
     title = difference_title(study)
     if tested := with_p(inference.against):
-        counts = sorted({count for found in tested.values() for count in found.seeds})
-        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-        test = TOLD[inference.significance].format(seeds=_plural(seeds, "seed"))
+        test = _tell_test(inference.significance, {count for found in tested.values() for count in found.seeds})
         yield Note(f"{title}: difference to {study.baseline}. {test}", (title,))
     elif any(isinstance(found, Contrast) for found in inference.against.values()):
         yield Note(f"{title}: difference to {study.baseline}, which nothing could be tested by", (title,))
@@ -164,6 +167,9 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
             f"pairs may differ too (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)",
             (CLUSTER,),
         )
+        if not inference.corrected:
+            counts = {len(runs) for test in inference.clusters for runs in inference.sets[test].runs.values()}
+            yield Note(f"{CLUSTER}: {_tell_test(inference.significance, counts)}", (CLUSTER,))
         for test, apart in inference.apart.items():
             below = {better: [worse for one, worse in apart if one == better] for better, _ in apart}
             if below:
@@ -175,11 +181,15 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
     if study.ranking[1].higher_is_better is None:
         yield Note(f"no {IMPROVEMENT}, no {ORDER} and no clusters: neither way is better for {study.ranking[1].label}")
     if inference.asked != inference.significance:
-        yield Note(
-            "no test over seeds: no two variants have several, and nothing shows how far seeds lie apart; what is tested are "
-            "these trained models alone"
-        )
+        told = "; what is tested are these trained models alone" if inference.is_tested else ""
+        yield Note(f"no test over seeds: no two variants have several, and nothing shows how far seeds lie apart{told}")
     yield from map(Note, _refusals(study, inference))
+
+
+def _tell_test(significance: Significance, counts: Collection[int]) -> str:
+    """Say what a test speaks of, made over so many seeds of a variant."""
+    seeds = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
+    return TOLD[significance].format(seeds=_plural(seeds, "seed"))
 
 
 def _plural(count: str, noun: str) -> str:

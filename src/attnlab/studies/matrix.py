@@ -170,7 +170,7 @@ def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, C
     shades = {row: min(1.0, max(0.0, (max(bounds) - loss) / span)) for row, loss in losses.items()} if span else {}
     cells = {}
     for row, cell in made.items():
-        interval = f" [{form.format(cell.more['low'])}, {form.format(cell.more['high'])}]" if cell.more else ""
+        interval = f" [{form.format(cell.more['low'])}, {form.format(cell.more['high'])}]" if "low" in cell.more else ""
         text = f"{form.format(means[row])}{interval}"
         cells[row] = replace(cell, text=text, short=text, best=row in equals, shade=shades.get(row))
     return cells

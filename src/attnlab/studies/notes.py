@@ -17,7 +17,7 @@ from attnlab.studies.collection import Study
 from attnlab.studies.comparability import has_data_by_seed, has_same_examples, signatures
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import known_costs
-from attnlab.studies.inference import Inference, describe, difference_title
+from attnlab.studies.inference import CLUSTER, Inference, describe, difference_title
 from attnlab.studies.pace import equal_time, equal_time_title
 from attnlab.studies.run import Run
 from attnlab.studies.table import Note
@@ -62,8 +62,8 @@ def remarks(study: Study, inference: Inference) -> list[Note]:
 
 
 def _of_calibration(study: Study, inference: Inference) -> Iterator[Note]:
-    if inference.corrected and (told := tell_published(inference.significance)):
-        yield Note(told, (difference_title(study),))
+    if inference.is_tested and (told := tell_published(inference.significance)):
+        yield Note(told, (difference_title(study), CLUSTER))
 
 
 def _of_pairs(study: Study, inference: Inference) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _of_spreads(inference: Inference) -> Iterator[str]:
     told = []
     for (test, label), p in inference.corrected.items() if inference.significance == "seeds" else ():
         contrast = inference.against[test, label]
-        if isinstance(contrast, Contrast) and contrast.pairs_share is None and max(contrast.seeds) < FEW_SEEDS:
+        if isinstance(contrast, Contrast) and contrast.pairs_share is None and min(contrast.seeds) < FEW_SEEDS:
             least, most = sorted(float(np.std(scores, ddof=1)) for scores in contrast.scores)
             if p < LEVEL and most >= UNLIKE * least:
                 told.append(f"{label} on {test}")
@@ -234,7 +234,7 @@ def _of_equal_time(study: Study) -> Iterator[Note]:
         title = equal_time_title(study.ranking[1])
         yield Note(
             f"{title}: the best on the validation set within the first {pace.seconds:,.1f} s of training, "
-            f"after which {pace.fastest} was finished; the time of validation is not counted",
+            f"after which all runs of the variant {pace.fastest} had ended; the time of validation is not counted",
             (title,),
         )
 

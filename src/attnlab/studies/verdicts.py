@@ -1,5 +1,6 @@
 """What the runs of a study say of its claims."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -56,18 +57,22 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     if unmeasured:
         told = f"without {unmeasured} finished runs, which have no value of {tested.metric.label}"
         verdict = replace(verdict, reason=f"{verdict.reason}, {told}")
-    return _qualify(verdict, [run for label in (one, *others) for run in study.variants[label]])
+    runs = [run for label in (one, *others) for run in study.variants[label]]
+    diverged = sum(run.is_done and math.isinf(run.result.metric(claim.test, claim.metric) or 0.0) for run in runs)
+    return _qualify(verdict, runs, diverged)
 
 
-def _qualify(verdict: Verdict, runs: Sequence[Run]) -> Verdict:
+def _qualify(verdict: Verdict, runs: Sequence[Run], diverged: int) -> Verdict:
     """Decide nothing while runs are missing that were asked for: whoever looks after each new seed, and stops where he likes
-    what he sees, finds differences more often than the level says. Neither while runs have failed: trainings that diverge are a
-    result of their variant, which would look better without them; nor while runs are damaged, for what they were is not known.
+    what he sees, finds differences more often than the level says. Neither while runs have failed or have an infinite value:
+    trainings that diverge are a result of their variant, which would look better without them; nor while runs are damaged, for
+    what they were is not known.
     """
     counts = {
         "are to come": sum(run.is_to_come for run in runs),
         "failed": sum(run.state == "failed" for run in runs),
         "are damaged": sum(run.state == "damaged" for run in runs),
+        "have an infinite value": diverged,
     }
     missing = [f"{count} of {len(runs)} runs {what}" for what, count in counts.items() if count]
     if not missing:

@@ -36,8 +36,8 @@ def probability_of_improvement(
 
         |θ̂ - θ| ≤ t √(θ(1-θ) (1 + M ((1-θ)/(2-θ) + θ/(1+θ))) / (n m) + e),    M = (n + m) / 2 - 1,
 
-    with Student's t of n + m - 2 degrees of freedom, and e the variance of θ̂ if other examples move all differences of A and
-    B by a normal variable of the given variance.
+    with Student's t of 2 (min(n, m) - 1) degrees of freedom, of which there are n + m - 2 where n = m, and e the variance of θ̂
+    if other examples move all differences of A and B by a normal variable of the given variance.
 
     Args:
         one: values of the models of A, (n,); the higher, the better.
@@ -48,9 +48,10 @@ def probability_of_improvement(
     share = float(_wins(apart))
     more = (len(one) + len(other)) / 2 - 1
     spread = GRID * (1 - GRID) * (1 + more * ((1 - GRID) / (2 - GRID) + GRID / (1 + GRID))) / len(apart)
-    return _invert_test(
-        share, spread + _shift_variance(apart, examples_variance), float(stdtrit(len(one) + len(other) - 2, 1 - LEVEL / 2))
-    )
+    freedom = 2 * (
+        min(len(one), len(other)) - 1
+    )  # more seeds of one system say nothing of how far those of the other lie apart
+    return _invert_test(share, spread + _shift_variance(apart, examples_variance), float(stdtrit(freedom, 1 - LEVEL / 2)))
 
 
 def probability_by_pairs(apart: NDArray[np.float64], examples_variance: float = 0.0) -> Probability:
