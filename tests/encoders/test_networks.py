@@ -1,4 +1,6 @@
-"""The LSTM that steps through packed sequences, against torch's own, to the last bit; cells, against plain loops."""
+"""The LSTM that steps through packed sequences, and their padding, against torch's own, to the last bit; cells, against plain
+loops.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,9 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from attnlab.layers.networks import CPU_HAS_BFLOAT16, LSTM, gru_cell, lstm_cell
+from attnlab.layers.packing import pack, pad
 
 
 class Case(NamedTuple):
@@ -28,6 +31,24 @@ CASES = [
     Case(num_layers=2, dtype=torch.bfloat16),
     Case(num_layers=2, mixed=True),
 ]
+
+
+@pytest.mark.parametrize("length", [6, 9])
+def test_padding_is_that_of_torch(length: int) -> None:
+    lengths = torch.tensor([3, 6, 1, 6, 2])
+    sequences, weights = torch.randn(5, 6, 4), torch.randn(5, length, 4)
+    results = []
+    for ours in (True, False):
+        leaf = sequences.clone().requires_grad_()
+        if ours:
+            padded = pad(pack(leaf, lengths), length)
+        else:
+            packed = pack_padded_sequence(leaf, lengths, batch_first=True, enforce_sorted=False)
+            padded, _ = pad_packed_sequence(packed, batch_first=True, total_length=length)
+        (padded * weights).sum().backward()
+        assert leaf.grad is not None
+        results.append((padded, leaf.grad))
+    assert all(map(torch.equal, *results))
 
 
 def learn(network: nn.LSTM, case: Case, data: Tensor, lengths: Tensor) -> tuple[PackedSequence, list[Tensor | None]]:
