@@ -61,6 +61,7 @@ def test_a_sample_depends_on_its_sentence_and_the_seed_alone() -> None:
     assert [h.tokens for h in together[2]] == [h.tokens for h in alone]
     other = SamplingSearch(samples=3, seed=2, **LIMITS)(made, source, lengths, bos=BOS, eos=EOS)
     assert [[h.tokens for h in hs] for hs in other] != [[h.tokens for h in hs] for hs in together]
-    draws = search.draw([5, 6, 3], 0, 9)
-    assert not torch.equal(search.draw([7, 6, 3], 0, 9), draws), "of another sentence"
-    assert not torch.equal(search.draw([5, 6, 3], 1, 9), draws), "of another sample"
+    draws = search.draw(torch.tensor([[5, 6, 3, 0], [7, 6, 3, 9]]), torch.tensor([3, 4]), 9)
+    assert draws.shape == (6, 9)
+    assert len({tuple(row) for row in draws.tolist()}) == 6, "of another sentence, or another sample"
+    assert torch.equal(search.draw(torch.tensor([[5, 6, 3]]), torch.tensor([3]), 9), draws[:3]), "padding is not of a sentence"

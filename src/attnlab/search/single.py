@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,9 +34,12 @@ class SinglePathSearch(Search):
             draws: a number from 0 to 1 for each hypothesis (n,), from :meth:`draw`.
         """
 
-    def draw(self, source: list[Any], path: int, longest: int) -> Tensor:
-        """Return the random numbers (longest,) of one hypothesis of a source; zeros for a search that draws none."""
-        return torch.zeros(longest, dtype=torch.float32)
+    def draw(self, source: Tensor, lengths: Tensor, longest: int) -> Tensor:
+        """Return the numbers of all steps of each hypothesis (batch · hypotheses, longest); zeros for a search that draws none.
+
+        The hypotheses of a source stand together.
+        """
+        return torch.zeros(len(source), longest)
 
     @torch.inference_mode()
     @override
@@ -57,9 +59,8 @@ class SinglePathSearch(Search):
         paths = self.max_hypotheses
         bounds = self.bounds(lengths, target_lengths)
         longest = int(bounds.longest.max())
-        elements = zip(source.tolist(), lengths.tolist(), strict=True)
-        draws = torch.stack([self.draw(own[:n], path, longest) for own, n in elements for path in range(paths)])
-        draws, rows = move(draws, source.device), torch.arange(paths * len(source), device=source.device)
+        draws = move(self.draw(source, lengths, longest), source.device)
+        rows = torch.arange(paths * len(source), device=source.device)
         bounds = select(move(bounds, source.device), rows // paths)
         if paths > 1:
             memory, state = select(memory, rows // paths), select(state, rows // paths)
@@ -142,9 +143,11 @@ class SamplingSearch(SinglePathSearch):
         return self.samples
 
     @override
-    def draw(self, source: list[Any], path: int, longest: int) -> Tensor:
-        seed = derive_seed(self.seed, f"sample {path} of {source}")
-        return torch.rand(longest, dtype=torch.float32, generator=torch.Generator().manual_seed(seed))
+    def draw(self, source: Tensor, lengths: Tensor, longest: int) -> Tensor:
+        elements = zip(source.tolist(), lengths.tolist(), strict=True)
+        seeds = [derive_seed(self.seed, f"sample {n} of {own[:size]}") for own, size in elements for n in range(self.samples)]
+        generators = (torch.Generator().manual_seed(seed) for seed in seeds)
+        return torch.stack([torch.rand(longest, dtype=torch.float32, generator=generator) for generator in generators])
 
     @override
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
