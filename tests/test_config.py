@@ -147,6 +147,8 @@ def test_values_that_a_library_refuses_are_mistakes_and_bugs_are_not() -> None:
         build(node("Broken"), "trainer")(kind="value")
     with pytest.raises(UserError, match=r"^trainer: out of luck$"), library_errors("trainer"):
         raise ValueError("out of\nluck")
+    with pytest.raises(UserError, match=r"^optimizer: a list is too short, .* \(list index"), library_errors("optimizer"):
+        [][0]
     with pytest.raises(UserError, match=r"^model: too deep$"), component_errors("decoder"), component_errors("model"):
         raise UserError("too deep")
 

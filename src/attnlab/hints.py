@@ -53,8 +53,12 @@ def fits(value: object, hint: Any) -> bool:
         return fits(value, arguments[0]) and (not isinstance(value, int | float) or all(value in limit for limit in ranges))
     if origin in (Union, UnionType):
         return any(fits(value, option) for option in arguments)
+    if origin in (Sequence, list, tuple) and isinstance(value, list | tuple):
+        if origin is tuple and Ellipsis not in arguments:
+            return len(value) == len(arguments) and all(map(fits, value, arguments))
+        return _fit(value, arguments[0])
     if origin in (Sequence, list, tuple):
-        return isinstance(value, list | tuple) and _fit(value, arguments[0])
+        return False
     if origin in (Mapping, dict):
         return isinstance(value, Mapping) and all(
             _fit(items, kind) for items, kind in zip(([*value], [*value.values()]), arguments, strict=True)
@@ -109,7 +113,8 @@ def in_words(hint: Any) -> str:
     if origin is Literal:
         return " or ".join(map(str, arguments))
     if origin in (Sequence, list, tuple):
-        return f"a list, each {in_words(arguments[0])}"
+        count = f" of {len(arguments)}" if origin is tuple and Ellipsis not in arguments else ""
+        return f"a list{count}, each {in_words(arguments[0])}"
     if origin in (Mapping, dict):
         return f"keys, each with {in_words(arguments[1])}"
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "null"}

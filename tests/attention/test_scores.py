@@ -288,6 +288,7 @@ MISTAKES: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], str]] = {
     "other queries": (lambda q, k: products(q, k) + products(q, k).mean(1, keepdim=True), "changes with the other queries"),
     "other keys": (lambda q, k: products(q, k).log_softmax(-1), "changes with the other keys"),
     "the batch": (lambda q, k: products(q, k) - products(q, k).amax(0, keepdim=True), "changes with the other examples"),
+    "chance": (lambda q, k: dropout(products(q, k), 0.5, True), "gives other logits for the same queries and keys"),
     "nothing": (lambda q, k: None, "the score Wrong gives NoneType: forward returns one tensor, the logits"),  # type: ignore[dict-item,return-value]
     "a crash": (lambda q, k: q @ k, r"cannot score queries \(2, 3, 6\): RuntimeError: .* \(test_scores.py, line \d+\)"),
 }

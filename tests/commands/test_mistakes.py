@@ -27,6 +27,7 @@ def corpus(folder: Path) -> None:
     (folder / "gz.en.gz").write_bytes(b"not gzip")
     (folder / "gz.de.gz").write_bytes(gzip.compress(b"ein Hund\n"))
     (folder / "line.txt").write_text("no tab here\n")
+    (folder / "numbered.txt").write_text("1\ta dog\tein Hund\n2\ta cat\teine Katze\n")
     (folder / "row.csv").write_text("date,load\n2020-01-01,1\n")
     (folder / "broken.py").write_text("import nothing_of_that_name\n")
 
@@ -88,6 +89,16 @@ MISTAKES = {
     "one of a list": (
         ["task=questions", "data.tasks=1"],
         "data.tasks must be a list, each a whole number, not 1: write 'data.tasks=[1]'",
+    ),
+    "a list without a name": ([*TEXT[:-1], "data.tests=[test]"], "not ['test']: write 'data.tests={NAME: test}'"),
+    "one file of both languages": (
+        [*TEXT, "data.train=line.txt"],
+        "no file line.txt.en (or line.txt.en.gz): line.txt stands for line.txt.en and line.txt.de; one file of both languages",
+    ),
+    "folder of files": ([*TEXT, "data.train=."], "as . is a folder, name what two files in it have in common"),
+    "numbers before the sentences": (
+        ["data=tatoeba", "data.path=numbered.txt"],
+        "numbered.txt, line 1: begins with a number; each line must be ENGLISH TAB TRANSLATION, as cut -f 2- makes it",
     ),
     "one without a name": ([*TEXT[:-1], "data.tests=test"], "not 'test': write 'data.tests={NAME: test}'"),
     "nothing to train with": (
@@ -191,10 +202,7 @@ MISTAKES = {
     "interval": (["trainer.val_check_interval=1000"], "is more than the 2 batches of an epoch"),
     "seed": (["seed=one"], "seed must be a whole number, from 0 to 4294967295, not 'one'"),
     "optimizer": (["optimizer.lr=-1"], "optimizer.lr must be above 0, not -1"),
-    "betas": (
-        ["optimizer.betas=[]"],
-        "optimizer or scheduler: a list is too short, or a key is missing (list index out of range)",
-    ),
+    "betas": (["optimizer.betas=[0.9]"], "optimizer.betas must be a list of 2, each a number, not [0.9]"),
     "beam": (["search.width=1000000000000"], "search.width must be a whole number, from 1 to 1000, not 1000000000000"),
     "columns": (["study.metrics=3"], "study.metrics is a list of any of bleu, "),
     "trainer": (["trainer.precision=13"], "trainer.precision must be"),

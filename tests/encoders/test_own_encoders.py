@@ -49,6 +49,10 @@ MISTAKES: dict[str, tuple[ParallelEncoder, str]] = {
         r"final \(2, 4\) .*its sizes say \(2, 1, 1, 4\)",
     ),
     "a mask": (Other(lambda x, m: EncoderOutput(x, m | True, (x[:, :1, None],))), "a mask that is not true where"),
+    "a mask of numbers": (
+        Other(lambda x, m: EncoderOutput(x, m.float(), (x[:, :1, None],))),
+        "gives a mask of torch.float32: it is boolean",
+    ),
     "no number": (Own(lambda x, _: x.log()), "gives states that are no finite numbers"),
     "the batch": (Own(lambda x, _: x - x.mean(0)), "states that change with the other sources of a batch"),
     "padding": (Own(lambda x, _: x - x.mean(1, keepdim=True)), "states that change with the padding behind a source"),

@@ -20,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 from typing_extensions import override
 
 from attnlab.config.composition import CONF, MAIN, VERSION, Place, hydra_errors, search_path
-from attnlab.errors import UserError
+from attnlab.errors import UserError, refusal
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,8 @@ def run_hydra(arguments: Sequence[str], config_name: str, function: JobFunction)
     except OSError as error:  # the task keeps its own: this is about the run's folder
         if task.is_sweep or not error.filename:
             raise
-        raise UserError(f"cannot write the run's folder: {error.filename}: {error.strerror}") from error
+        told = refusal(error, error.filename) or f"{error.filename}: {error.strerror}"
+        raise UserError(f"cannot write the run's folder: {told}") from error
     finally:
         sys.argv = original
         os.environ.pop("HYDRA_FULL_ERROR")

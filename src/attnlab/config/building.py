@@ -155,5 +155,5 @@ def library_errors(path: str) -> Iterator[None]:
         yield
     except (MisconfigurationException, ValueError, TypeError, ImportError) as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from error
-    except LookupError as error:  # such as of Adam for betas=[]
+    except LookupError as error:
         raise UserError(f"{path}: a list is too short, or a key is missing ({brief(error)})") from error

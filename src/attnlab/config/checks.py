@@ -181,8 +181,9 @@ def check(value: Any, hint: Any = Any, path: str = "") -> None:
         is_number = any(map(_is_number, numbers)) and fits(texts if value is numbers else texts[0], hint)
         example = next((f"""'"{item}"'""" for item in numbers if _is_number(item)), "")
         remedy = f": a number that is meant as text has two kinds of quotation marks, {example}" if is_number else ""
-        for written, meant in ((f"[{value}]", [value]), (f"{{NAME: {value}}}", {"NAME": value})):
-            if not isinstance(value, list | None) and fits(meant, hint):
+        single = value[0] if isinstance(value, list) and len(value) == 1 else value
+        for written, meant in ((f"[{single}]", [single]), (f"{{NAME: {single}}}", {"NAME": single})):
+            if not isinstance(single, list | None) and fits(meant, hint):
                 remedy = f": write '{path}={written}'"
         raise UserError(f"{path} must be {in_words(hint)}, not {value!r}{remedy}")
     for pattern, limited in LIMITED:

@@ -366,7 +366,9 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, OverrideParseException):
         reason = told.removeprefix(f"Error parsing override '{error.override}' ")
         key, _, value = str(error.override).partition("=")
-        if value.endswith(","):
+        if "=" not in str(error.override):
+            reason = "write it without blanks"
+        elif value.endswith(","):
             reason = "several values stand without blanks between them, as in seed=1,2"
         elif reason.startswith("LexerNoViableAltException") and not set(value) & set("'\""):
             quoted = '["...", "..."]' if value.startswith("[") else f'"{value}"'
@@ -377,7 +379,8 @@ def _one_line(error: BaseException) -> str:
     if again := re.match(r"Multiple values for (\S+?)\. ", told):
         return f"{again[1]} has an option already, which is replaced without the +: {again[1]}=OPTION"
     if several := re.match(r"Ambiguous value for argument '(.+?)'", told):
-        return f"{several[1]} has several values: add -m to train with each of them"
+        point = "; a number has a point" if re.search(r"=-?\d+,\d+$", several[1]) and re.search(r"=-?0,|,0", several[1]) else ""
+        return f"{several[1]} has several values: add -m to train with each of them{point}"
     if twice := re.match(r"(\S+) appears more than once in the final defaults list", told):
         return f"{twice[1]} is chosen more than once: options to be trained one after the other stand after -m without brackets"
     refused = re.match(r"UserError raised while resolving interpolation: (.*) full_key: ", told)

@@ -86,7 +86,7 @@ class LineReader:
         """Yield the lines.
 
         Raises:
-            UserError: not UTF-8, or whatever :func:`read_bytes` refuses.
+            UserError: not UTF-8, lines that end in carriage returns alone, or whatever :func:`read_bytes` refuses.
         """
         with open_content(self.path) as stream:
             left = most_bytes(self.path)
@@ -94,6 +94,8 @@ class LineReader:
                 left -= len(content)
                 _check_growth(left, self.path)
                 self.count += 1
+                if self.count == 1:
+                    _check_line_ends(content, self.path)
                 try:
                     line = content.decode("utf-8" if self.count > 1 else "utf-8-sig").strip()
                 except UnicodeDecodeError as error:
@@ -143,8 +145,9 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
     """Split text into lines, at line feeds alone, and strip white space around each.
 
     Raises:
-        UserError: not UTF-8, or no line at all.
+        UserError: not UTF-8, lines that end in carriage returns alone, or no line at all.
     """
+    _check_line_ends(content, path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -152,6 +155,12 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
     if not text.strip():
         raise blank_file(path)
     return [line.strip() for line in text.removesuffix("\n").split("\n")]
+
+
+def _check_line_ends(beginning: bytes, path: Path) -> None:
+    """Refuse a file whose first line would be all of it, as old programs write it."""
+    if b"\n" not in beginning and b"\r" in beginning.strip():
+        raise UserError(f"{path}: its lines end in carriage returns alone; convert it with tr '\\r' '\\n'")
 
 
 def blank_file(path: Path) -> UserError:
@@ -181,7 +190,7 @@ def encoding_error(path: Path | str, error: UnicodeDecodeError, before: int = 0)
     marked = line == 1 and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return UserError(
         f"{path}, line {line}: not UTF-8 (byte 0x{error.object[error.start]:02x}); convert the file, "
-        f"{'' if marked else 'for example '}with iconv -f {'UTF-16' if marked else 'LATIN1'} -t UTF-8"
+        f"{'' if marked else 'for example '}with iconv -f {'UTF-16' if marked else 'WINDOWS-1252'} -t UTF-8"
     )
 
 

@@ -35,7 +35,7 @@ def replacement(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        if error.filename == str(temporary):  # whose name says nothing to the user
+        if error.filename in (str(temporary), None):  # whose name says nothing to the user; a full disk names none
             error.filename = str(path)
         raise
     finally:

@@ -64,6 +64,8 @@ def _check_form(name: str, encoder: Encoder, output: object, lengths: tuple[int,
                 )
             if not bool(tensor.isfinite().all()):
                 raise UserError(f"{name} gives {part} that are no finite numbers for embeddings from N(0, 1)")
+    if output.mask.dtype != torch.bool:
+        raise UserError(f"{name} gives a mask of {output.mask.dtype}: it is boolean, true where a source has an element")
     if not torch.equal(output.mask.cpu(), torch.arange(lengths[0]) < torch.tensor(lengths).unsqueeze(1)):
         raise UserError(f"{name} gives a mask that is not true where a source has an element, and there alone")
 

@@ -50,8 +50,12 @@ def load_weights(path: Path, model: nn.Module) -> None:
         UserError: a file that is damaged, or of another model.
     """
     try:
+        with path.open("rb"):  # safetensors and torch would call a file that nobody may read damaged
+            pass
         state = _read_safetensors(path) if path.suffix == Path(WEIGHTS).suffix else _read_checkpoint(path)
         found = {name: value.shape for name, value in state.items()}
+    except PermissionError as error:
+        raise UserError(f"cannot read {path}: {brief(error)}") from error
     except DAMAGE as error:
         kind = "weights" if path.suffix == Path(WEIGHTS).suffix else "checkpoint"
         told = f"{path} is damaged, or no {kind} of attnlab ({type(error).__name__}: {brief(error)})"

@@ -17,6 +17,7 @@ from attnlab.data.replacement import replacement
 from attnlab.errors import BusyError, UserError, brief, refusal
 from attnlab.runs.clearing import set_aside
 from attnlab.runs.folder import RunFolder
+from attnlab.studies.collection import name_study
 from attnlab.studies.folder import TUNING, StudyFolder
 
 MOST_TIMES, ALWAYS = 1000, 2**26
@@ -70,7 +71,8 @@ def pack(study: StudyFolder, target: Path) -> Packed:
     path_part(study.name)  # by which it is unpacked
     packed = Packed([*filter(_is_whole, study.runs)], [*filter(_is_settled, study.tuning.runs)])
     if not any(packed):
-        raise UserError(f"there is nothing to pack: no run in {study.path} is finished and whole")
+        meant = name_study(study.path)
+        raise UserError(f"there is nothing to pack: no run in {study.path} is finished and whole{meant and f': {meant}'}")
     with tempfile.TemporaryDirectory() as scratch:
         copy = StudyFolder(Path(scratch, study.name))
         for own, other, runs in ((study, copy, packed.runs), (study.tuning, copy.tuning, packed.trials)):

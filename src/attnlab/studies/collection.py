@@ -194,10 +194,7 @@ def collect(folder: str | Path) -> Study:
             else:  # which would count as one more seed
                 runs[run.place] = Run(run, *own, "damaged", f"{run.path} has the run of {place}: move it out of the study")
     if not runs:
-        run = RunFolder(folder)
-        hint = f"it is one run itself: name {run.study}" if run.config_file.is_file() and run.is_of_study else ""
-        hint = f"it is one variant: name {run.path.parent}" if any(run.path.glob("seed=*/*.json")) else hint
-        raise UserError(f"no run below {folder}: {hint or f'expected {folder}/VARIANT/seed=N'}")
+        raise UserError(f"no run below {folder}: {name_study(folder) or f'expected {folder}/VARIANT/seed=N'}")
     by_variant: dict[tuple[str, ...], list[Run]] = defaultdict(list)
     for one in runs.values():
         by_variant[one.overrides].append(one)
@@ -209,6 +206,14 @@ def collect(folder: str | Path) -> Study:
         axis=axis,
         variants={names[overrides]: sorted(seeds, key=lambda run: run.seed) for overrides, seeds in by_variant.items()},
     )
+
+
+def name_study(folder: str | Path) -> str:
+    """Say which study a folder belongs to that is one run or one variant itself; empty if it is neither."""
+    run = RunFolder(folder)
+    if any(run.path.glob("seed=*/*.json")):
+        return f"it is one variant: name {run.path.parent}"
+    return f"it is one run itself: name {run.study}" if run.config_file.is_file() and run.is_of_study else ""
 
 
 def _unreadable(folder: RunFolder) -> Run:

@@ -133,7 +133,9 @@ def _count_baseline(plan: "Plan", tasks: "TaskStore") -> int:
     label = find_variant(plan.settings["baseline"], names)
     run = next((run for run in plan.runs if names[run.variant] == label), None)
     if run is None:
-        raise UserError(f"study.match.parameters is {BASELINE}, but none of the variants here is one: name a number")
+        raise UserError(
+            f"study.match.parameters is {BASELINE}, but none of the variants here is one: set study.baseline, or name a number"
+        )
     return _count(plan, run, None, tasks)
 
 

@@ -95,6 +95,7 @@ class TestReading:
                 r"train\.en, line 1: not UTF-8 \(byte 0xff\); convert the file, with iconv -f UTF-16 -t",
             ),
             (b"\xef\xbb\xbfa\nb\nc \xff", b"a\nb\nc\n", r"train\.en, line 3: not UTF-8 \(byte 0xff\); convert"),
+            (b"a\rb\r", b"a\nb\n", r"train\.en: its lines end in carriage returns alone; convert it with tr"),
             (b"", b"a\n", r"train\.en is empty"),
             (b"a\n", b" \n\n", r"train\.de is empty"),
             (b"a\nb\n", b"a\nb\nc\n", r"train\.en has 2 lines but .*train\.de has 3"),

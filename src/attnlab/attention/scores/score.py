@@ -78,6 +78,7 @@ def validate_score(score: Score) -> None:
             score.eval()
             keys = score.project_keys(states)
             logits = score(query, keys)
+            again = score(query, keys)
             parts = {
                 "queries": (score(query[:, :1], keys), logits[:, :1]),
                 "keys": (score(query, keys[:, :-1]), logits[..., :-1]),
@@ -96,6 +97,8 @@ def validate_score(score: Score) -> None:
             )
     if not bool(logits.isfinite().all()):
         raise UserError(f"the score {name} gives logits that are no finite numbers for queries and keys from N(0, 1)")
+    if not are_close(again, logits):
+        raise UserError(f"the score {name} gives other logits for the same queries and keys, also where nothing is trained")
     if unused:
         raise UserError(f"no gradient reaches {unused} of the score {name}, which would not learn")
     for others, (alone, among) in parts.items():

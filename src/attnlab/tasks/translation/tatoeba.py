@@ -103,6 +103,11 @@ class Tatoeba(Corpus):
                 continue
             if len(columns) < 2:
                 raise UserError(f"{self.path}, line {number}: no tab; each line must be ENGLISH TAB TRANSLATION")
+            if number == 1 and len(columns) > 2 and columns[0].strip().isdecimal():
+                raise UserError(
+                    f"{self.path}, line 1: begins with a number; each line must be ENGLISH TAB TRANSLATION, as cut -f 2- makes "
+                    "it where numbers stand before"
+                )
             english, other = columns[0].strip(), columns[1].strip()
             longest = max(len(english.split()), len(other.split()))
             if english and other and (self.max_words is None or longest <= self.max_words):

@@ -76,7 +76,14 @@ class TextFiles(FileCorpus):
         ending = next((f".{code}" for code in self.languages if prefix.endswith(f".{code}")), "")
         *others, last = (f"{prefix.removesuffix(ending)}.{code}" for code in self.languages)
         remedy = f"{prefix.removesuffix(ending)} stands for {', '.join(others)} and {last}"
-        return find_file(Path(f"{prefix}.{language}"), f"leave out {ending}: {remedy}" if ending else remedy)
+        path = Path(f"{prefix}.{language}")
+        if ending:
+            remedy = f"leave out {ending}: {remedy}"
+        elif Path(prefix).is_dir():
+            remedy = f"as {prefix} is a folder, name what two files in it have in common before their languages"
+        elif Path(prefix).is_file():
+            remedy += "; one file of both languages, with a tab between them, is read by the corpus tatoeba"
+        return find_file(path, remedy)
 
     @override
     def links(self, split: str) -> Path | None:
