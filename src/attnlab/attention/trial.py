@@ -10,7 +10,7 @@ from attnlab.attention.noise import NOISE
 
 
 @contextmanager
-def aside(module: nn.Module) -> Iterator[None]:
+def preserve_state(module: nn.Module) -> Iterator[None]:
     """Compute with a module in evaluation, and give back its mode and the random numbers that it draws."""
     mode, noise = module.training, NOISE.state_dict()
     try:

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import AttentionOutput, Memory, Part, Query
-from attnlab.attention.scores import unlearned
-from attnlab.attention.trial import are_close, aside
+from attnlab.attention.scores import find_unreached
+from attnlab.attention.trial import are_close, preserve_state
 from attnlab.attention.windows import Window
 from attnlab.errors import UserError, attempt
 from attnlab.hints import wrong_attribute
@@ -61,7 +61,7 @@ def validate_parts(attention: "Attention", sizes: Sizes) -> None:
     mask = torch.ones(2, positions, dtype=torch.bool)
     shorter = max(positions - 1, 1)
     mask[1, shorter:] = False
-    with aside(attention):
+    with preserve_state(attention):
         _try_keys(attention.keys, states)
         _try_window(attention.window, mask)
         _try_normalizer(attention, attention.memory(states, mask))
@@ -232,5 +232,5 @@ def _try_learning(attention: "Attention", query: Query, states: Tensor, mask: Te
     with attempt(*_name_own(attention)):
         memory = attention.memory(states, mask)
         context, weights, _ = attention(query, memory, attention.start(memory))
-    if name := unlearned(attention, context.sum() + weights.square().sum()):
+    if name := find_unreached(attention, context.sum() + weights.square().sum()):
         raise UserError(f"no gradient reaches {name} of an attention, which would not learn")

@@ -91,7 +91,7 @@ def command(
     if missing := [task.metrics[name].label for name in chosen if name not in measured]:
         told = f"not measured, since what it takes is not there: {', '.join(missing)}"
         warn(told)
-    _show(task.metrics, _monitored(folder), found)
+    _show(task.metrics, _find_monitored(folder), found)
     write_tests(folder, label, settings, found, sets, paths)
     print(f"written to {folder.evaluation_file(label)}")
     return 0
@@ -121,7 +121,7 @@ def _read_tests(task: "Task", folder: "RunFolder", names: str | None) -> dict[st
         raise
 
 
-def _monitored(folder: "RunFolder") -> str:
+def _find_monitored(folder: "RunFolder") -> str:
     from attnlab.runs.record import metric_name
 
     return metric_name(str(folder.read_config().get("monitor", "")))

@@ -29,12 +29,12 @@ def amend(group: str, recorded: Mapping[str, Any], overrides: Sequence[str], pla
     if any(override.startswith(f"{group}=") for override in overrides):
         node: dict[str, Any] = compose(MAIN, overrides, [CONF, *places]).value(group)
     else:
-        node = _changed(group, recorded[group], overrides, places)
+        node = _amend_node(group, recorded[group], overrides, places)
     check(node, KEYS.get(group, Any), group)
     return node
 
 
-def _changed(group: str, node: Mapping[str, Any], overrides: Sequence[str], places: Sequence[Place]) -> dict[str, Any]:
+def _amend_node(group: str, node: Mapping[str, Any], overrides: Sequence[str], places: Sequence[Place]) -> dict[str, Any]:
     parts = [override for override in overrides if "/" in override.partition("=")[0]]
     config = OmegaConf.create({group: dict(node)})
     with hydra_errors():

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.attention.trial import are_close, aside
+from attnlab.attention.trial import are_close, preserve_state
 from attnlab.decoders.decoder import Decoder, DecoderOutput, DecoderState
 from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError, attempt
@@ -31,7 +31,7 @@ def validate_decoder(decoder: Decoder, encoded: EncoderOutput, size: int) -> Dec
     """
     name = f"the decoder {type(decoder).__name__}"
     embeddings = torch.randn(2, TOKENS, size, generator=torch.Generator().manual_seed(0))
-    with aside(decoder), attempt(name, decoder):
+    with preserve_state(decoder), attempt(name, decoder):
         output = _read(decoder, embeddings, encoded)
         _check_form(name, decoder, output, encoded)
         padding = int((~encoded.mask[1]).sum())

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from attnlab.attention.trial import are_close, aside
+from attnlab.attention.trial import are_close, preserve_state
 from attnlab.encoders.encoder import Encoder, EncoderOutput
 from attnlab.errors import UserError, attempt
 
@@ -28,7 +28,7 @@ def validate_encoder(encoder: Encoder, size: int, lengths: tuple[int, int] = LEN
     name = f"the encoder {type(encoder).__name__}"
     longest, length = lengths
     embeddings = torch.randn(2, longest, size, generator=torch.Generator().manual_seed(0))
-    with aside(encoder), attempt(name, encoder):
+    with preserve_state(encoder), attempt(name, encoder):
         output: EncoderOutput = encoder(embeddings, torch.tensor(lengths))
         _check_form(name, encoder, output, lengths)
         alone = encoder(embeddings[:1], torch.tensor([longest]))

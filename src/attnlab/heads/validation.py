@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from attnlab.attention.trial import are_close, aside
+from attnlab.attention.trial import are_close, preserve_state
 from attnlab.decoders import DecoderOutput
 from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError, attempt
@@ -24,7 +24,7 @@ def validate_head(head: Head, encoded: EncoderOutput, decoded: DecoderOutput) ->
     name = f"the head {type(head).__name__}"
     batch, tokens = decoded.readouts.shape[:2]
     positions = torch.arange(0, batch * tokens, 2)
-    with aside(head), attempt(name, head):
+    with preserve_state(head), attempt(name, head):
         memory = head.prepare(encoded, _copy_ids(head, encoded))
         scores = head(decoded, memory, nn.Identity())
         _check_scores(name, head, scores, (batch, tokens))

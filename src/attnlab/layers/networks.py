@@ -22,7 +22,7 @@ def lstm_cell(gates: Tensor, recurrent: Tensor, cell: Tensor) -> tuple[Tensor, T
         recurrent: U h + b' (batch, 4 · hidden_size).
         cell: c (batch, hidden_size).
     """
-    if _fused(gates, recurrent, cell):
+    if _is_fused(gates, recurrent, cell):
         fused: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._thnn_fused_lstm_cell(gates, recurrent, cell)
         return fused[:2]
     in_gate, forget, candidate, out = (gates + recurrent).chunk(4, dim=1)
@@ -38,7 +38,7 @@ def gru_cell(gates: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
         recurrent: U h + b' (batch, 3 · hidden_size).
         hidden: h (batch, hidden_size).
     """
-    if _fused(gates, recurrent, hidden):
+    if _is_fused(gates, recurrent, hidden):
         fused: Tensor = torch.ops.aten._thnn_fused_gru_cell(gates, recurrent, hidden)[0]
         return fused
     size = hidden.shape[1]
@@ -49,7 +49,7 @@ def gru_cell(gates: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
     return candidate + update * (hidden - candidate)  # torch.lerp refuses the mixed types of autocast
 
 
-def _fused(*parts: Tensor) -> bool:
+def _is_fused(*parts: Tensor) -> bool:
     """Return whether torch's own kernel of a cell serves: one in place of a dozen, on a GPU where nothing else joins them."""
     return parts[0].is_cuda and len({part.dtype for part in parts}) == 1 and not torch.compiler.is_compiling()
 

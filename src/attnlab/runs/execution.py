@@ -52,7 +52,7 @@ from attnlab.runs.resume import begin_run, decide
 from attnlab.runs.weights import load_weights, write_weights
 from attnlab.tasks.task import Task
 from attnlab.training import SequenceModule
-from attnlab.training.arithmetic import count_multiply_adds, counted_batches
+from attnlab.training.arithmetic import choose_batches, count_multiply_adds
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, ProgressBar, RunContext, Throughput
 from attnlab.training.checkpoints import WholeCheckpointIO
 from attnlab.training.loggers import RunInfo, is_first_process, plain_logger
@@ -358,7 +358,7 @@ def _make_result(
 ) -> RunResult:
     fit = {name: value for name, value in record.fit.items() if name != "checkpoint"}
     fit |= {name: max(size, fit.get(name, 0)) for name, size in peaks.items()}  # tests have a peak of their own
-    batches = counted_batches(module.task.examples("val"))
+    batches = choose_batches(module.task.examples("val"))
     return RunResult(
         id=record.id,
         version=attnlab.__version__,

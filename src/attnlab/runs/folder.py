@@ -117,7 +117,7 @@ class RunFolder:
 
     def read_starts(self) -> list[dict[str, Any]]:
         """Return time, versions, commit and hardware of every start of the run, the newest last; empty where none is known."""
-        return self._checked(self.environment_file, parse_starts) if self.environment_file.is_file() else []
+        return self._read_checked(self.environment_file, parse_starts) if self.environment_file.is_file() else []
 
     def add_start(self, start: Mapping[str, Any]) -> None:
         """Add a start of the run to ``environment.json``."""
@@ -139,7 +139,7 @@ class RunFolder:
 
     def read_result(self) -> RunResult:
         """Return what a finished run came to."""
-        return self._checked(self.result_file, RunResult.parse)
+        return self._read_checked(self.result_file, RunResult.parse)
 
     def write_result(self, result: RunResult) -> None:
         """Write ``result.json``, which says that the run is done, behind the digests of it and all that later commands read."""
@@ -198,19 +198,19 @@ class RunFolder:
 
     def read_hypotheses(self, test: str) -> list[str]:
         """Return the predictions of a test set; empty where there are none."""
-        return self._verified(self.hypotheses_file(test), read_lines)
+        return self._read_verified(self.hypotheses_file(test), read_lines)
 
     def read_sources(self, test: str) -> list[str]:
         """Return the sources of a test set; empty where there are none."""
-        return self._verified(self.sources_file(test), read_lines)
+        return self._read_verified(self.sources_file(test), read_lines)
 
     def read_references(self, test: str) -> list[str]:
         """Return the references of a test set; empty where there are none."""
-        return self._verified(self.references_file(test), read_lines)
+        return self._read_verified(self.references_file(test), read_lines)
 
     def read_statistics(self, test: str) -> dict[str, NDArray[np.float64]]:
         """Return what each example of a test set adds to each metric, as :func:`read_statistics` does."""
-        return self._verified(self.statistics_file(test), read_statistics)
+        return self._read_verified(self.statistics_file(test), read_statistics)
 
     def read_attention(self) -> list[dict[str, Any]]:
         """Return what the attention looks at while a few given targets are read; empty where there is none.
@@ -222,7 +222,7 @@ class RunFolder:
         if not self.attention_file.is_file():
             self.verify(self.attention_file)
             return []
-        return self._checked(self.attention_file, parse_attention)
+        return self._read_checked(self.attention_file, parse_attention)
 
     def write_attention(self, maps: Sequence[Mapping[str, Any]]) -> None:
         """Write ``attention.json``."""
@@ -278,7 +278,7 @@ class RunFolder:
             remedy = "export or copy it again" if self.is_exported else "start the run again"
             raise DamagedFileError(f"{path} is {'damaged' if path == self.digests_file else found}: {remedy}")
 
-    def _verified(self, path: Path, read: Callable[[Path], T]) -> T:
+    def _read_verified(self, path: Path, read: Callable[[Path], T]) -> T:
         content = read(path)
         self.verify(path)
         return content
@@ -399,7 +399,7 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from error
 
-    def _checked(self, path: Path, parse: Callable[[Any], T]) -> T:
+    def _read_checked(self, path: Path, parse: Callable[[Any], T]) -> T:
         text = self._text(path)
         try:
             content = parse(parse_json(text))
@@ -409,4 +409,4 @@ class RunFolder:
         return content
 
     def _mapping(self, path: Path) -> dict[str, Any]:
-        return self._checked(path, parse_mapping)
+        return self._read_checked(path, parse_mapping)

@@ -137,7 +137,7 @@ def _columns_of(study: Study, name: str, metric: Metric, test: str, inference: I
     best = choose_best(metric) if is_comparable(study, name, test) else None
     label = f"{test} {metric.label}"
     found = metric_column(label, metric, study.done(), lambda run: run.value(test, name), best=best, brief=brief)
-    return [found, *_inferred(study, test, inference)] if name == ranking else [found]
+    return [found, *_inference_columns(study, test, inference)] if name == ranking else [found]
 
 
 def metric_column(
@@ -206,7 +206,7 @@ def _seeds(runs: Sequence[Run]) -> Cell:
     return Cell(str(done) if done == len(runs) else f"{done} of {len(runs)}", float(done))
 
 
-def _inferred(study: Study, test: str, inference: Inference) -> list[Column]:
+def _inference_columns(study: Study, test: str, inference: Inference) -> list[Column]:
     """Return what the table says of differences in the metric that ranks, on one test set."""
     digits = study.ranking[1].digits
     against = {variant: found for (where, variant), found in inference.against.items() if where == test}

@@ -100,7 +100,7 @@ class MeasuredVariants:
         """Compare two variants with every variance counted, that between seeds and that between examples; or say why not."""
         first, second = (self.runs.get(label, []) for label in (one, other))
         crossed = len({run.kind for run in (*first, *second)}) == 1
-        pairs = [] if crossed else self._shared(one, other)
+        pairs = [] if crossed else self._pair_runs(one, other)
         if not (first and second):
             return NOT_MEASURED
         if not (crossed or pairs):
@@ -141,7 +141,7 @@ class MeasuredVariants:
         one, other = (self.metric.sign * score for score in contrast.scores)
         return improvement.stochastic_order(one, other, confidence=confidence)
 
-    def _shared(self, one: str, other: str) -> list[tuple[Measured, Measured]]:
+    def _pair_runs(self, one: str, other: str) -> list[tuple[Measured, Measured]]:
         """Return the runs of two variants by seeds, if each seed has examples of its own, the same for both variants."""
         pairs = self.same_seeds(one, other)
         kinds = {pair[0].kind for pair in pairs}

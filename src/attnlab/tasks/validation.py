@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnlab.attention.trial import aside
+from attnlab.attention.trial import preserve_state
 from attnlab.attention.validation import as_part
 from attnlab.data.batches import Batch
 from attnlab.data.examples import Examples
@@ -140,7 +140,7 @@ def _try_frontend(task: Task, split: str, method: str, kind: type[Frontend], ele
     with own_errors(task, f"{method}()"), torch.random.fork_rng(devices=[]):
         frontend = as_part(getattr(task, method)(SIZE), kind)
         _check_ids(name, split, frontend, elements)
-        with aside(frontend):
+        with preserve_state(frontend):
             made: Tensor = frontend(elements, *vectors)
     wanted = (*elements.shape[:2], frontend.size)
     if made.shape != wanted:

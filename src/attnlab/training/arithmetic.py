@@ -70,7 +70,7 @@ def count_multiply_adds(model: Seq2Seq, batches: Sequence[Batch]) -> float:
     return counter.get_total_flops() / 2 / tokens
 
 
-def counted_batches(examples: Examples) -> list[Batch]:
+def choose_batches(examples: Examples) -> list[Batch]:
     """Return examples from all over a split in batches as an evaluation has them; none of a split without sources."""
     lengths = examples.source.lengths
     known = np.flatnonzero(lengths > 1)

@@ -20,7 +20,7 @@ from lightning.pytorch.utilities.types import STEP_OUTPUT
 from rich.table import Table
 from typing_extensions import override
 
-from attnlab.attention.trial import aside
+from attnlab.attention.trial import preserve_state
 from attnlab.data.batches import Batch
 from attnlab.data.replacement import write_atomically
 from attnlab.evaluation.evidence import EXAMPLE, Prediction
@@ -304,7 +304,7 @@ class Samples(Callback):
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Draw the attention, and print the predictions."""
         if self.is_stale:  # a training that was stopped between its last validation and here
-            with aside(pl_module):
+            with preserve_state(pl_module):
                 self._predict(trainer, pl_module)
         self._show(trainer, pl_module)
 

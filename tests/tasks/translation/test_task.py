@@ -22,7 +22,7 @@ from attnlab.tasks.translation.links import WORDS
 from attnlab.tasks.translation.pairs import SentencePairs
 from attnlab.tasks.translation.tokenization import (
     TokenizedCorpus,
-    _parsed,
+    _parse_lines,
     format_alignment,
     read_corpus,
     write_corpus,
@@ -103,7 +103,7 @@ class TestBatches:
 
     def test_sure_and_possible_links_are_kept_as_they_are(self) -> None:
         known = [Gold(set(), set()), Gold({(0, 11)}, {(0, 11), (2, 0)}), Gold(set(), {(3, 3)})]
-        stored = _parsed(list(map(format_alignment, known)), parse_links)
+        stored = _parse_lines(list(map(format_alignment, known)), parse_links)
         assert stored == known
         assert stored[1:] == known[1:]
         assert stored != known[1:]

@@ -7,7 +7,7 @@ does the rest for one query or for all queries of a sequence at once, with the s
 from attnlab.attention.scores.location import Location
 from attnlab.attention.scores.networks import Additive, Concat, Linear, Network, NormalizedAdditive, SharedConcat
 from attnlab.attention.scores.products import Cosine, Dot, General, LearnedScaleDot, NormalizedDot, ScaledDot
-from attnlab.attention.scores.score import EqualSizes, Score, score_within, unlearned, validate_score
+from attnlab.attention.scores.score import EqualSizes, Score, find_unreached, score_within, validate_score
 
 __all__ = [
     "Additive",
@@ -25,7 +25,7 @@ __all__ = [
     "ScaledDot",
     "Score",
     "SharedConcat",
+    "find_unreached",
     "score_within",
-    "unlearned",
     "validate_score",
 ]

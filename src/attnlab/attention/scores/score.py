@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from attnlab.attention.mechanism import Part
-from attnlab.attention.trial import are_close, aside
+from attnlab.attention.trial import are_close, preserve_state
 from attnlab.errors import UserError, locate
 
 
@@ -69,12 +69,12 @@ def validate_score(score: Score) -> None:
     positions = min(4, score.max_length or 4)
     states = torch.randn(2, positions, score.memory_size, generator=draw)
     try:
-        with aside(score):
+        with preserve_state(score):
             with torch.enable_grad():
                 trained = score.train()(query, score.project_keys(states))
                 if not isinstance(trained, Tensor):
                     raise UserError(f"the score {name} gives {type(trained).__name__}: forward returns one tensor, the logits")
-                unused = unlearned(score, trained)
+                unused = find_unreached(score, trained)
             score.eval()
             keys = score.project_keys(states)
             logits = score(query, keys)
@@ -111,7 +111,7 @@ def validate_score(score: Score) -> None:
         )
 
 
-def unlearned(module: nn.Module, output: Tensor) -> str | None:
+def find_unreached(module: nn.Module, output: Tensor) -> str | None:
     """Return the name of a parameter that the output of a module does not depend on; None if there is none."""
     learned = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
     if not learned or not output.requires_grad:

@@ -192,11 +192,11 @@ def _signatures(metrics: Mapping[str, Metric], measured: Measured) -> dict[str, 
 
 def _versions(packages: Mapping[str, str]) -> dict[str, str]:
     """Return the versions of what attnlab itself requires."""
-    required = {_plain(match[0]) for match in _required() if match}
+    required = {_plain(match[0]) for match in _match_required() if match}
     return {name: version for name, version in packages.items() if _plain(name) in required}
 
 
-def _required() -> Iterable[re.Match[str] | None]:
+def _match_required() -> Iterable[re.Match[str] | None]:
     return (re.match(r"[\w.-]+", line) for line in importlib.metadata.requires("attnlab") or () if "extra ==" not in line)
 
 

@@ -80,7 +80,7 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         },
         style=_own("page.css"),
         script=_own("page.js"),
-        plotly=_packed(get_plotlyjs()),
+        plotly=_pack(get_plotlyjs()),
     )
 
 
@@ -100,7 +100,7 @@ def _plain(node: Any) -> Any:
     return [_plain(item) for item in node] if isinstance(node, list) else node
 
 
-def _packed(text: str) -> str:
+def _pack(text: str) -> str:
     """Return a text by gzip and base64, as which the drawing library takes 2 MB of a page, and not 5."""
     return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 

@@ -78,7 +78,7 @@ class Tuning:
                 spaces[key] = optuna.distributions.FloatDistribution(space.low, space.high, log=space.log)
         study = optuna.create_study(sampler=sampler)
         drawn = [study.ask(spaces).params for _ in range(self.trials)]
-        return [{key: _rounded(trial[key], space) for key, space in self.keys.items()} for trial in drawn]
+        return [{key: _round_value(trial[key], space) for key, space in self.keys.items()} for trial in drawn]
 
 
 def keep_numbers(proposed: Sequence[dict[str, Value]], earlier: Sequence[Mapping[str, Any]]) -> list[dict[str, Value]]:
@@ -94,7 +94,7 @@ def keep_numbers(proposed: Sequence[dict[str, Value]], earlier: Sequence[Mapping
     return [kept[number] if number in kept else others.pop(0) for number in range(len(proposed))]
 
 
-def _rounded(value: Value, space: Interval | list[Value]) -> Value:
+def _round_value(value: Value, space: Interval | list[Value]) -> Value:
     if isinstance(space, list) or not isinstance(value, float):
         return value
     return min(max(float(f"{value:.{DIGITS}g}"), space.low), space.high)

@@ -121,7 +121,7 @@ class Babi(Stories):
     def _texts(self, split: str) -> Iterator[tuple[int | None, list[str], object]]:
         """Yield the task, or None where a file holds all of them, the lines and the place of each file of a split."""
         if self.root is None:
-            yield from self._packed(split)
+            yield from self._pack_stories(split)
             return
         for path in self._paths():
             name = path.name.removesuffix(".gz")
@@ -143,7 +143,7 @@ class Babi(Stories):
             remedy = f"the folder has those of questions={other[0]}"
         return [find_file(self.root / f"en-{self.questions}.{split}.txt", remedy) for split in ("train", "test")]
 
-    def _packed(self, split: str) -> Iterator[tuple[int, list[str], object]]:
+    def _pack_stories(self, split: str) -> Iterator[tuple[int, list[str], object]]:
         (path,) = self._paths()
         wanted = re.compile(rf"[^/]+/{FOLDERS[self.questions]}/(qa\d+_.*_{split}\.txt)")
         try:

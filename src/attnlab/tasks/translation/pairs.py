@@ -100,15 +100,15 @@ class SentencePairs(Examples):
     @property
     @override
     def sources(self) -> Sequence[str]:
-        return self._restored[0]
+        return self._texts[0]
 
     @property
     @override
     def references(self) -> Sequence[str]:
-        return self._restored[1]
+        return self._texts[1]
 
     @cached_property
-    def _restored(self) -> tuple[Sequence[str], Sequence[str]]:
+    def _texts(self) -> tuple[Sequence[str], Sequence[str]]:
         """The sentences as they are measured and shown, the pieces of their words joined."""
         source, target = (
             side if tokenizer.joiner is None else on_demand(partial(_restore, tokenizer, side), len(self))

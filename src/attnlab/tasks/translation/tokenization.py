@@ -266,18 +266,18 @@ def read_corpus(folder: StoredFolder) -> TokenizedCorpus:
     unknown: dict[str, tuple[Sequence[list[str]], Sequence[list[str]]]] = {}
     for split in index["splits"]:
         source, target = (folder.lines(f"{split}.{side}") for side in SIDES)
-        alignments = _parsed(folder.lines(f"{split}.alignments"), parse_links) if index["aligned"][split] else None
+        alignments = _parse_lines(folder.lines(f"{split}.alignments"), parse_links) if index["aligned"][split] else None
         lines = folder.lines(f"{split}.annotations") if index["annotated"][split] else None
-        annotations = None if lines is None else _parsed(lines, parse_annotations)
+        annotations = None if lines is None else _parse_lines(lines, parse_annotations)
         text[split] = ParallelText(source, target, alignments, index["words"][split], annotations)
         ids[split] = (folder.ragged(f"{split}.source"), folder.ragged(f"{split}.target"))
-        first, second = (_parsed(folder.lines(UNKNOWN.format(split, side)), parse_unknown) for side in SIDES)
+        first, second = (_parse_lines(folder.lines(UNKNOWN.format(split, side)), parse_unknown) for side in SIDES)
         unknown[split] = (first, second)
     made = [Vocabulary(tokens, index["symbols"]) for tokens in index["vocabularies"]]
     return TokenizedCorpus(text, ids, unknown, (made[0], made[1]), index["tokenizers"], index["overlap"])
 
 
-def _parsed(lines: Sequence[str], parse: Callable[[str], T]) -> OnDemand[T]:
+def _parse_lines(lines: Sequence[str], parse: Callable[[str], T]) -> OnDemand[T]:
     """Read lines when they are asked for: few runs ask for the alignments of the training set."""
     return OnDemand(partial(_parse, lines, parse), len(lines))
 

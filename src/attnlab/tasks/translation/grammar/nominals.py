@@ -174,13 +174,13 @@ class PhraseSampler(ABC):
         gender = self.random.choice(genders)
         known = [name for name in NAMES[gender] if name[-1] not in "sx"][:OWNERS] if owning else NAMES[gender]
         for _ in range(8):
-            name = self._invented() if not owning and self._chance(self.open_names) else self.random.choice(known)
+            name = self._invent_name() if not owning and self._chance(self.open_names) else self.random.choice(known)
             if name not in self._used:
                 break
         self._used.add(name)
         return Name(name=name, plural=False, gender=gender, natural=gender, kind=NAME)
 
-    def _invented(self) -> str:
+    def _invent_name(self) -> str:
         syllables = [
             self.random.choice("bdfgklmnprstvz") + self.random.choice("aeiou") for _ in range(self.random.randint(2, 4))
         ]
