@@ -1,7 +1,6 @@
 """Training speed beside other loops and beside what the arithmetic allows."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +17,6 @@ from benchmarks.setting import PRECISIONS, Setting, count_targets
 TOKENS = "target tokens/s"
 OURS, PLAIN, HAND = "attnlab", "plain loop of its model", "hand-written model"
 TUTORIAL = "a sentence at a time"
-SORTED = ("batches.pool=1000",)
-"""Sorts the examples of a whole epoch by length."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 FLOP = Quantity("flop", "arithmetic of a target token, forward and backward", "MFLOP")
 SPEEDS = {
@@ -28,10 +25,6 @@ SPEEDS = {
     for name in (OURS, PLAIN, HAND)
 } | {(name, "32-true"): Quantity(f"{name}, 32-true", f"{name}, 32-true", TOKENS) for name in (TUTORIAL, JOEYNMT)}
 RATIOS = {key: Quantity(f"attnlab / {q.name}", f"attnlab / {q.label}") for key, q in SPEEDS.items() if key[0] != OURS}
-SORTED_SPEED = Quantity("attnlab, sorted, 32-true", f"attnlab, `{SORTED[0]}`, 32-true", TOKENS)
-SORTED_RATIOS = {
-    name: Quantity(f"attnlab, sorted / {name}", f"attnlab, `{SORTED[0]}` / {name}, 32-true") for name in (OURS, JOEYNMT)
-}
 RATES = {
     (size, dtype): Quantity(f"products {size}, {dtype}", f"matrix products {size}, {dtype}", "GFLOP/s")
     for dtype in DTYPES
@@ -66,7 +59,6 @@ def measure(setting: Setting) -> Iterator[Figure]:
         contestants[f"{OURS}, {precision}"] = lightning_loop(setting, precision)
         contestants[f"{PLAIN}, {precision}"] = plain_loop(setting, setting.model(), batch_loss, precision)
         contestants[f"{HAND}, {precision}"] = plain_loop(setting, plain_seq2seq(setting), plain_loss, precision)
-    contestants[SORTED_SPEED.name] = lightning_loop(replace(setting, overrides=(*setting.overrides, *SORTED)), "32-true")
     contestants[f"{TUTORIAL}, 32-true"] = tutorial_loop(setting)
     batches = setting.training_batches()
     flop, products = step_products(setting, batches)
@@ -85,9 +77,6 @@ def measure(setting: Setting) -> Iterator[Figure]:
         yield rounds.figure(quantity, f"{name}, {precision}", own)
         if (name, precision) in RATIOS:
             yield rounds.ratio(RATIOS[name, precision], f"{OURS}, {precision}", f"{name}, {precision}")
-    yield rounds.figure(SORTED_SPEED, SORTED_SPEED.name, "the first batches of its own epoch")
-    for name, quantity in SORTED_RATIOS.items():
-        yield rounds.ratio(quantity, SORTED_SPEED.name, f"{name}, 32-true")
     for (size, dtype_name), quantity in RATES.items():
         rounds.values[f"{size}, {dtype_name}"] = [value / 1e9 for value in rounds.values[f"{size}, {dtype_name}"]]
         yield rounds.figure(quantity, f"{size}, {dtype_name}")
@@ -96,5 +85,6 @@ def measure(setting: Setting) -> Iterator[Figure]:
         yield rounds.ratio(quantity, f"{OURS}, {precision}", f"{size}, {dtype_name}", 100 * per_token / 1e9)
 
 
-BESIDE_OTHERS = [q for key, speed in SPEEDS.items() for q in (speed, RATIOS.get(key)) if q]
-PART = Part([FLOP, *BESIDE_OTHERS, SORTED_SPEED, *SORTED_RATIOS.values(), *RATES.values(), *SHARES.values()], measure)
+PART = Part(
+    [FLOP, *(q for key, s in SPEEDS.items() for q in (s, RATIOS.get(key)) if q), *RATES.values(), *SHARES.values()], measure
+)
