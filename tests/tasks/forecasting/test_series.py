@@ -122,7 +122,7 @@ def test_a_lag_that_lies_in_the_forecast_itself_has_no_link() -> None:
         ("time,a\n2020-01-01 02:00+02:00,1\n2020-01-01 03:00,1\n", {}, "line 3: this time or the one before has no offset"),
         ("a\n1\n\n3\n", {"time": None}, "line 3, column 'a': no value: fill the hole"),
         ("time,a\n2020-01-02,1\n2020-01-01,1\n", {}, "line 3: 2020-01-01 is not after the time of the line before"),
-        ("time,a\r2020-01-01,1\r2020-01-02,2\r", {}, "line 1: no values with commas between them"),
+        ("time,a\r2020-01-01,1\r2020-01-02,2\r", {}, "its lines end in carriage returns alone"),
         ('time,a\n2020-01-01,1\n2020-01-02,"' + 140_000 * "2" + "\n", {}, "line 3: no values with commas between them"),
         ("time,a\n2020-01-01,1\n2020-01-01,2\n", {}, "line 3: 2020-01-01 is the time of the line before too: leave one out"),
         (",a\n0,1\n", {"time": None}, "column 1 has no name: name it, or leave it out"),
