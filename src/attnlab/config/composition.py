@@ -379,7 +379,7 @@ def _one_line(error: BaseException) -> str:
     if again := re.match(r"Multiple values for (\S+?)\. ", told):
         return f"{again[1]} has an option already, which is replaced without the +: {again[1]}=OPTION"
     if several := re.match(r"Ambiguous value for argument '(.+?)'", told):
-        point = "; a number has a point" if re.search(r"=-?\d+,\d+$", several[1]) and re.search(r"=-?0,|,0", several[1]) else ""
+        point = "; a number has a point" if re.search(r"=-?\d+,0\d+$", several[1]) else ""
         return f"{several[1]} has several values: add -m to train with each of them{point}"
     if twice := re.match(r"(\S+) appears more than once in the final defaults list", told):
         return f"{twice[1]} is chosen more than once: options to be trained one after the other stand after -m without brackets"
