@@ -296,6 +296,26 @@ def test_charts_are_drawn_and_their_selectors_change_them(opened: Page) -> None:
     assert opened.locator("[data-chart=curves] .key button").all_inner_texts()[-1] == "<b>odd</b>"
 
 
+@in_a_browser
+def test_charts_are_also_tables_of_their_values(opened: Page) -> None:
+    charts = json.loads(opened.locator("#data").text_content() or "")["charts"]
+    for name, chart in ((name, charts[name][0]) for name in ("curves", "lengths", "costs")):
+        figure = opened.locator(f"[data-chart={name}]")
+        figure.locator(".values summary").click()
+        head, *rows = [row.locator("th, td").all_inner_texts() for row in figure.locator(".values tr").all()]
+        variants = [series["variant"] for series in chart["series"]]
+        assert (head[:1] + variants if name != "costs" else ["variant", chart["x"], chart["y"]]) == head
+        assert [row[0] for row in rows] == (variants if name == "costs" else [str(x) for x in chart["series"][0]["x"]])
+        for place, series in enumerate(chart["series"]):
+            shown = [rows[place][-1]] if name == "costs" else [row[place + 1] for row in rows]
+            means = [spread["mean"] for spread in series["y"]]
+            assert [float(text.split()[0].replace(",", "")) for text in shown] == pytest.approx(means, rel=1e-3, abs=0.005)
+            several = [spread["runs"] > 1 for spread in series["y"]]
+            assert [text.endswith(", 2 seeds") for text in shown] == several
+    figure.locator(".key button", has_text="general").click()
+    assert len(figure.locator(".values tr").all()) == len(rows), "one is hidden, and the head is a row"
+
+
 @pytest.mark.exhaustive
 @in_a_browser
 def test_variant_can_be_hidden_from_all_charts(opened: Page) -> None:

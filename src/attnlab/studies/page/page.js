@@ -50,8 +50,10 @@ function number(value) {
   return value.toLocaleString("en", digits);
 }
 
-function told({ mean, low, high, runs }) {
-  return runs > 1 ? `${number(mean)} (${number(low)} to ${number(high)}, ${runs} seeds)` : number(mean);
+const range = ({ low, high, runs }) => `${number(low)} to ${number(high)}, ${runs} seeds`;
+
+function told(spread) {
+  return spread.runs > 1 ? `${number(spread.mean)} (${range(spread)})` : number(spread.mean);
 }
 
 function line({ variant, x, y }, _, { length }) {
@@ -114,11 +116,40 @@ function axis(title) {
   };
 }
 
+function chosen(figure) {
+  const chart = charts[figure.dataset.chart][figure.querySelector("select")?.value ?? 0];
+  return { chart, drawn: chart.series.filter(({ variant }) => !hidden.has(variant)) };
+}
+
+function cell(spread) {
+  if (!spread) return make("td");
+  return make("td", {}, number(spread.mean), ...(spread.runs > 1 ? [" ", make("small", {}, range(spread))] : []));
+}
+
+// The chart as a table, for those who want to read the numbers, or copy them.
+function listValues(figure) {
+  const details = figure.querySelector(".values");
+  if (!details.open) return;
+  const { chart, drawn } = chosen(figure);
+  const isPoint = figure.dataset.chart === "costs";
+  const places = chart.ticks.length ? chart.ticks : [...new Set(drawn.flatMap(({ x }) => x))].sort((a, b) => a - b);
+  const heads = isPoint ? ["variant", chart.x, chart.y] : [chart.x, ...drawn.map(({ variant }) => variant)];
+  const rows = isPoint
+    ? drawn.map(({ variant, x, y }) => [variant, x[0], y[0]])
+    : places.map((place) => [place, ...drawn.map(({ x, y }) => y[x.indexOf(place)])]);
+  const table = details.querySelector("table");
+  table.replaceChildren(
+    make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)))),
+    make("tbody", {}, ...rows.map(([first, ...rest]) =>
+      make("tr", {}, make("th", { scope: "row" }, first), ...rest.map(cell)))),
+  );
+}
+
 function drawChart(figure) {
+  listValues(figure);
   if (!window.Plotly) return;
   const id = figure.dataset.chart;
-  const chart = charts[id][figure.querySelector("select")?.value ?? 0];
-  const drawn = chart.series.filter(({ variant }) => !hidden.has(variant));
+  const { chart, drawn } = chosen(figure);
   const traces = id === "costs" ? drawn.map((series) => point(series, chart)) : drawn.flatMap(line);
   const [x, y] = [axis(chart.x), axis(chart.y)];
   if (chart.ticks.length) Object.assign(x, { type: "category", categoryorder: "array", categoryarray: chart.ticks });
@@ -278,6 +309,7 @@ function draw() {
 
 for (const figure of document.querySelectorAll("[data-chart]")) {
   figure.querySelector("select")?.addEventListener("change", () => drawChart(figure));
+  figure.querySelector(".values").addEventListener("toggle", () => listValues(figure));
 }
 document.getElementById("choose-example")?.addEventListener("change", drawMaps);
 document.getElementById("choose-sample")?.addEventListener("change", ({ target }) => {
