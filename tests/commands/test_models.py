@@ -51,6 +51,7 @@ MISTAKES = {
     "metric of a comparison": (["compare", "RUN", "RUN", "--metric", "blue"], "has no metric 'blue': there is bleu, chrf"),
     "metric that was not measured": (["compare", "RUN", "RUN", "--metric", "ter"], "has no metric 'ter' of it"),
     "nothing to draw": (["draw", "heatmaps", "RUN", "--output", "x.png"], "add --source TEXT"),
+    "one in an ensemble twice": (["translate", "RUN", "RUN"], "the same run is named twice"),
     "twice": (["draw", "curves", "RUN", "RUN", "--output", "x.png"], "the same run is named twice"),
     "links": (["draw", "heatmaps", "RUN", "--source", "a b", "--links", "9-9", "--output", "x.png"], "source position 9"),
     "no link": (["draw", "heatmaps", "RUN", "--source", "a b", "--links", "9", "--output", "x.png"], "'9' is no link"),

@@ -175,8 +175,16 @@ def test_what_a_process_that_was_killed_began_is_removed_once_it_is_old(tmp_path
         (begun / "file").write_text("half")
     for path in (old / "file", old, other / "file", other):
         os.utime(path, (0, 0))
-    load_or_make(tmp_path / "made", make=lambda empty: (empty / "file").write_text("good") and None, read=lambda _: None)
+
+    def load() -> None:
+        load_or_make(tmp_path / "made", make=lambda empty: (empty / "file").write_text("good") and None, read=lambda _: None)
+
+    load()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".made-2", ".other-1", "made"]
+    for path in (new / "file", new):
+        os.utime(path, (0, 0))
+    load()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".other-1", "made"], "also where it was made since"
 
 
 class TestContents:
@@ -285,6 +293,7 @@ def test_what_is_made_on_demand_is_not_kept() -> None:
     items = OnDemand(lambda indices: [made.append(i) or str(i) for i in indices], 10_000)
     assert (items[3], items[-1], list(items[4:6]), len(items)) == ("3", "9999", ["4", "5"], 10_000)
     assert made == [3, 9999, 4, 5]
+    assert items.take([9, 2, 9]) == ["9", "2", "9"]
     assert list(items) == list(map(str, range(10_000)))
     with pytest.raises(IndexError):
         items[10_000]

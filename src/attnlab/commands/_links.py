@@ -26,8 +26,9 @@ class Pairs:
             UserError: one cannot be read, or they have not as many lines.
         """
         from attnlab.data.files import decode_lines, read_bytes
+        from attnlab.data.pharaoh import BLANKS
 
-        sides = [decode_lines(read_bytes(path), path) for path in (source, target)]
+        sides = [decode_lines(read_bytes(path), path, BLANKS) for path in (source, target)]
         if len(sides[0]) != len(sides[1]):
             raise UserError(f"{source} has {len(sides[0])} lines but {target} has {len(sides[1])}: one for each")
         return cls(*sides)

@@ -67,6 +67,7 @@ class ModelOptions:
         search, metrics = ([word for word in settings if re.match(rf"{group}([./][\w./]+)?=", word)] for group in GROUPS)
         metrics = metrics if measures else []
         runs = [Path(word) for word in words if word not in (*search, *metrics)]
+        check_distinct(runs)
         for run in runs:
             if "=" in str(run).partition("/")[0] and not run.exists():
                 more = ", metrics=OPTION and metrics.KEY=VALUE" if measures else ""
@@ -224,6 +225,15 @@ def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
     for own, run in zip(parts, runs, strict=True):
         telling = sorted(part.removeprefix("attention=").removeprefix("variant=") for part in own - shared)
         names["\n".join(textwrap.wrap(", ".join(telling), 40)) or run.name] = run
+    check_distinct(runs)
+    return names if len(names) == len(runs) else {str(run): run for run in runs}
+
+
+def check_distinct(runs: Sequence[Path]) -> None:
+    """Refuse one run under two names.
+
+    Raises:
+        UserError: there is one.
+    """
     if len({run.resolve() for run in runs}) < len(runs):
         raise UserError("the same run is named twice")
-    return names if len(names) == len(runs) else {str(run): run for run in runs}

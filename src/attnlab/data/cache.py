@@ -95,6 +95,7 @@ def load_or_make(folder: Path, *, make: Callable[[Path], None], read: Callable[[
     Raises:
         UserError: the folder cannot be read or written.
     """
+    _remove_leftovers(folder)
     if folder.exists():
         try:
             return read(StoredFolder(folder))
@@ -106,7 +107,6 @@ def load_or_make(folder: Path, *, make: Callable[[Path], None], read: Callable[[
                 ) from error
             log.warning("making the cached folder %s again: it is damaged (%s)", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
-    _remove_leftovers(folder)
     temporary = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
     try:
         temporary.mkdir(parents=True)

@@ -71,14 +71,16 @@ class LineReader:
 
     Args:
         path: of the file.
+        blanks: white space that is stripped around a line; None for all of Unicode's.
 
     Attributes:
         count: of lines so far.
         is_blank: whether there was nothing but white space so far.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, blanks: str | None = None) -> None:
         self.path = path
+        self.blanks = blanks
         self.count = 0
         self.is_blank = True
 
@@ -97,10 +99,10 @@ class LineReader:
                 if self.count == 1:
                     _check_line_ends(content, self.path)
                 try:
-                    line = content.decode("utf-8" if self.count > 1 else "utf-8-sig").strip()
+                    line = content.decode("utf-8" if self.count > 1 else "utf-8-sig").strip(self.blanks)
                 except UnicodeDecodeError as error:
                     raise encoding_error(self.path, error, self.count - 1) from error
-                self.is_blank = self.is_blank and not line
+                self.is_blank = self.is_blank and not line.strip()
                 yield line
 
 
@@ -141,8 +143,13 @@ def read_unpacked(stream: gzip.GzipFile | IO[bytes], path: Path) -> bytes:
     return content
 
 
-def decode_lines(content: bytes, path: Path) -> list[str]:
+def decode_lines(content: bytes, path: Path, blanks: str | None = None) -> list[str]:
     """Split text into lines, at line feeds alone, and strip white space around each.
+
+    Args:
+        content: of the file.
+        path: of the file, for the message.
+        blanks: white space that is stripped; None for all of Unicode's.
 
     Raises:
         UserError: not UTF-8, lines that end in carriage returns alone, or no line at all.
@@ -154,7 +161,7 @@ def decode_lines(content: bytes, path: Path) -> list[str]:
         raise encoding_error(path, error) from error
     if not text.strip():
         raise blank_file(path)
-    return [line.strip() for line in text.removesuffix("\n").split("\n")]
+    return [line.strip(blanks) for line in text.removesuffix("\n").split("\n")]
 
 
 def _check_line_ends(beginning: bytes, path: Path) -> None:

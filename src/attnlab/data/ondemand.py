@@ -38,6 +38,10 @@ class OnDemand(Sequence[T]):
         positions = range(self._length)[index]
         return self._make(positions) if isinstance(positions, range) else self._make([positions])[0]
 
+    def take(self, indices: Sequence[int]) -> Sequence[T]:
+        """Make those at some positions, all at once."""
+        return self._make(indices)
+
     def __eq__(self, other: object) -> bool:
         """Tell whether another sequence has the same items."""
         return isinstance(other, Sequence) and list(self) == list(other)

@@ -24,12 +24,14 @@ class Gold(NamedTuple):
         return cls(sure, set(sure))
 
 
+BLANKS = " \t\n\r\f\v"
+"""ASCII white space, at which aligners split a line."""
 LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})", re.ASCII)
 
 
 def split_words(line: str) -> list[str]:
     """Return the words of a line as aligners count them: what stands between ASCII white space, no-break spaces included."""
-    return re.findall(r"[^ \t\n\r\f\v]+", line)
+    return re.findall(f"[^{BLANKS}]+", line)
 
 
 def parse_links(line: str, *, base: int = 0, place: str = "") -> Gold:

@@ -141,6 +141,13 @@ class TestAlignments:
         }
         assert without["train"].alignments is None
 
+    def test_white_space_that_is_a_word_to_aligners_stays_beside_their_links(self, folder: Path) -> None:
+        write_pair(folder / "train", "\u00a0 dog\nb\u00a0\n", "Hund\n\u00a0\n")
+        (folder / "train.align").write_text("1-0\n0-0\n")
+        train = text_files(folder, alignments="align").load()["train"]
+        assert (train.source, train.target, train.alignments) == (["\u00a0 dog"], ["Hund"], [Gold.all_sure([(1, 0)])])
+        assert text_files(folder).load()["train"].source == ["dog"]
+
     def test_empty_pairs_go_with_their_links(self, folder: Path) -> None:
         write_pair(folder / "train", "a\n\nc\nd\n", "ein\nbe\n \nde de\n")
         (folder / "train.align").write_text("0-0\n\n\n0-1\n")
@@ -305,6 +312,7 @@ class TestTatoeba:
         ("content", "message"),
         [
             ("a\tb\nno tab\n", "line 2: no tab; each line must be"),
+            ("a\tb\n\tHallo\nHello\t\n", r"1 pairs are too few for val_size=1000"),
             ("a\tb\n", r"1 pairs are too few for val_size=1000"),
         ],
     )

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from attnlab.data.contents import hash_content
 from attnlab.data.files import LineReader, blank_file
-from attnlab.data.pharaoh import Gold, check_inside, parse_links, split_words
+from attnlab.data.pharaoh import BLANKS, Gold, check_inside, parse_links, split_words
 from attnlab.errors import UserError
 from attnlab.tasks.translation.annotations import Annotation
 from attnlab.tasks.translation.languages import LanguageToken, check_token
@@ -312,14 +312,15 @@ class PairFiles:
         """
         if self.source == self.target:
             _warn_once(f"{self.source} is both source and target: what is learned from it is to copy")
-        readers = [LineReader(path) for path in (self.source, self.target, self.alignments) if path]
+        blanks = BLANKS if self.alignments else None  # a no-break space is a word to aligners
+        readers = [LineReader(path, blanks) for path in (self.source, self.target, self.alignments) if path]
         left_out = 0
         for lines in zip_longest(*readers):  # to the end of each: the message tells how long it is
             if None in lines:
                 continue
             source, target, *links = lines
             gold = self._read_links(links[0], lines, readers[-1].count) if links else None
-            if self.drop_empty and not (source and target):
+            if self.drop_empty and not (source.strip() and target.strip()):
                 left_out += 1
             else:
                 yield source, target, gold

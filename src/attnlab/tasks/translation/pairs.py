@@ -62,6 +62,7 @@ class SentencePairs(Examples):
         self.vocabularies = vocabularies
         self.tokenizers = tokenizers
         self.extensions: Sequence[list[str]] | None = None
+        self._last: tuple[list[int], CopyIds] | None = None
 
     @cached_property
     def tokens(self) -> tuple[Sequence[list[str]], Sequence[list[str]]]:
@@ -148,7 +149,7 @@ class SentencePairs(Examples):
             self.labels = RaggedOnDemand(partial(self._copy, "labels"))
             self.extensions = OnDemand(partial(self._copy, "extensions"), len(self))
         else:
-            copies = self._copies(range(len(self)))
+            copies = self._make_copies(range(len(self)))
             self.copy_ids, self.labels, self.extensions = self._mark(copies.source), copies.labels, copies.extensions
 
     def _copy_sources(self, indices: Sequence[int]) -> Ragged | RaggedView:
@@ -161,12 +162,20 @@ class SentencePairs(Examples):
         return getattr(self._copies(indices), name)
 
     def _copies(self, indices: Sequence[int]) -> CopyIds:
+        """Return the copies of some pairs; the last ones are kept, since a batch asks for its sources and for its labels."""
+        if self._last is None or self._last[0] != [*indices]:
+            self._last = [*indices], self._make_copies(indices)
+        return self._last[1]
+
+    def _make_copies(self, indices: Sequence[int]) -> CopyIds:
         source, target = (_choose(side, indices) for side in self.tokens)
         return CopyIds.of(source, target, self.vocabularies[1])
 
 
 def _choose(items: Sequence[T], indices: Sequence[int]) -> Sequence[T]:
-    return items if indices == range(len(items)) else [items[index] for index in indices]
+    if indices == range(len(items)):
+        return items
+    return items.take(indices) if isinstance(items, OnDemand) else [items[index] for index in indices]
 
 
 def _read_tokens(ids: Ragged, vocabulary: Vocabulary, unknown: Sequence[list[str]], indices: Sequence[int]) -> list[list[str]]:

@@ -97,7 +97,7 @@ class Tatoeba(Corpus):
 
     def _pairs(self) -> list[tuple[str, str]]:
         pairs = []
-        for number, line in enumerate(decode_lines(self._content(), self.path), start=1):
+        for number, line in enumerate(decode_lines(self._content(), self.path, blanks=""), start=1):
             columns = line.split("\t")
             if not line.strip():
                 continue
