@@ -82,11 +82,11 @@ class ModelOptions:
             UserError: no run, one that cannot be opened, no such device, or a search that there is not.
         """
         choose_wait_policy()
-        from attnlab.config import amend, build
+        from attnlab.config import amend
+        from attnlab.runs.assembly import build_search
         from attnlab.runs.building import read_trusted_config, report_damage
         from attnlab.runs.folder import RunFolder
         from attnlab.runs.loading import load
-        from attnlab.search import Search
 
         if not self.runs:
             raise UserError(NAME_A_RUN)
@@ -94,7 +94,7 @@ class ModelOptions:
         search = None
         if self.search and first.config_file.is_file():  # opening the run tells what is wrong with one that has none
             with report_damage(first.path):
-                search = build(amend("search", read_trusted_config(first), self.search), "search", Search)
+                search = build_search({"search": amend("search", read_trusted_config(first), self.search)})
         return load(
             *self.runs,
             search=search,

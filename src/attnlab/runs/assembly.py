@@ -21,6 +21,7 @@ from attnlab.errors import UserError
 from attnlab.heads.head import Head
 from attnlab.model import Seq2Seq
 from attnlab.search import Search
+from attnlab.search.validation import validate_search
 from attnlab.tasks.task import Task
 from attnlab.tasks.validation import own_errors, validate_task
 from attnlab.training import SequenceModule
@@ -137,7 +138,7 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
     module = SequenceModule(
         model,
         task,
-        build(config["search"], "search", Search),
+        build_search(config),
         config["seed"],
         objective=objective,
         optimizer=build(config["optimizer"], "optimizer"),
@@ -146,6 +147,18 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
     with library_errors("optimizer or scheduler"):
         module.configure_optimizers()
     return module
+
+
+def build_search(config: Mapping[str, Any]) -> Search:
+    """Make the search of a config, and try one of a user's own.
+
+    Raises:
+        UserError: a mistake in its settings, or a promise that it does not keep.
+    """
+    search: Search = build(config["search"], "search", Search)
+    with component_errors("search"):
+        validate_search(search)
+    return search
 
 
 def _check_lengths(task: Task, model: Seq2Seq) -> None:

@@ -31,6 +31,7 @@ IDLE = (
     "encoders/validation.py",
     "decoders/validation.py",
     "heads/validation.py",
+    "search/validation.py",
     "evaluation/fonts.py",
     "evaluation/heatmaps.py",
     "evaluation/plots.py",

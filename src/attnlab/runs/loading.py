@@ -7,13 +7,12 @@ from typing import Any
 
 import torch
 
-from attnlab.config import build
 from attnlab.config import trust as trust_all
 from attnlab.data.files import expand_home
 from attnlab.errors import UserError, brief
 from attnlab.layers.networks import CPU_HAS_BFLOAT16
 from attnlab.model import Seq2Seq
-from attnlab.runs.assembly import build_model, build_task
+from attnlab.runs.assembly import build_model, build_search, build_task
 from attnlab.runs.building import read_trusted_config, report_damage
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.names import BEST, NAME_A_RUN, PRECISIONS, SHAPE, WEIGHTS
@@ -95,7 +94,7 @@ def _load(
     if search is not None and not isinstance(search, Search):
         raise UserError(f"search is a Search such as attnlab.search.BeamSearch(width=5), not {search!r}")
     with report_damage(folders[0].path):
-        search = search or build(read_trusted_config(folders[0])["search"], "search", Search)
+        search = search or build_search(read_trusted_config(folders[0]))
     if models[0].needs_copy_ids:
         task.serve_copy_ids()
     prepare_process()

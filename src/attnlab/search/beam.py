@@ -1,12 +1,13 @@
 """Beam search."""
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from typing_extensions import override
 
-from attnlab.errors import UserError
+from attnlab.errors import UserError, attempt
 from attnlab.layers.trees import move, select
 from attnlab.search.penalties import AveragePenalty, LengthPenalty
 from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, top_tokens, unbatch
@@ -32,7 +33,7 @@ class BeamSearch(Search):
 
     Raises:
         UserError: a width below 1, a negative penalty or threshold, one that has nothing to choose from, or a length penalty
-            that is no function of a length.
+            that is no function of a length, or not above 0.
     """
 
     max_hypotheses_setting = "width"
@@ -60,6 +61,7 @@ class BeamSearch(Search):
                 f"length_penalty is a part of its own and not a value, as {self.length_penalty!r} is: choose an option of its "
                 "group"
             )
+        _check_penalty(self.length_penalty)
 
     @property
     @override
@@ -152,6 +154,15 @@ class BeamSearch(Search):
                 ranked += self.coverage_penalty * float(covered.log().sum())
             found[source].append(Hypothesis(tokens, score, ranked, weights))
         return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
+
+
+def _check_penalty(penalty: LengthPenalty) -> None:
+    name = f"the length penalty {getattr(penalty, '__name__', type(penalty).__name__)}"
+    for length in (1, 2, 100):
+        with attempt(name, penalty, type(penalty)):
+            divisor = penalty(length)
+            if not (math.isfinite(divisor) and divisor > 0):
+                raise UserError(f"{name} is {divisor} for {length} tokens: what log-probabilities are divided by is above 0")
 
 
 class FinishedHypotheses:
