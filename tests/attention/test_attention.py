@@ -173,7 +173,9 @@ def test_an_encoders_own_values_are_what_is_averaged() -> None:
     torch.testing.assert_close(look(ours, query, embedding, ours.memory(states, MASK, values))[0], weights @ values)
 
 
-def multihead(score: Any = "scaled_dot", *, heads: int = 2, query: str = "state", **chosen: Any) -> MultiHeadAttention:
+def multihead(
+    score: Any = "scaled_dot", *, heads: int = 2, query: str | list[str] = "state", **chosen: Any
+) -> MultiHeadAttention:
     """Parts are chosen by name or given as factories."""
     named = {"score": score, "window": "global", "normalizer": "softmax", "history": "none", **chosen}
     parts = {group: part(group, made) if isinstance(made, str) else made for group, made in named.items()}
@@ -202,6 +204,25 @@ def test_heads_are_attentions_in_subspaces() -> None:
         mean.append(average)
     agree(context, torch.stack(expected).view(2, 4, 4), [query, states, *ours.parameters()])
     agree(weights, torch.stack(mean).view(2, 4, 5), [query, states])
+
+
+def test_heads_ask_with_the_embedding_of_their_own_sequence_and_average_an_encoders_own_values() -> None:
+    ours = multihead("general", query=["state", "embedding"])
+    query, embedding, states = inputs()
+    whole = torch.ones(2, 5, dtype=torch.bool)
+    together = look(ours, query, embedding, ours.memory(states, whole))
+    for row in (slice(0, 1), slice(1, 2)):
+        alone = look(ours, query[row], embedding[row], ours.memory(states[row], whole[row]))
+        torch.testing.assert_close(tuple(part[row] for part in together), alone)
+    torch.testing.assert_close(look(ours, query, embedding, ours.memory(states, whole, -states))[0], -together[0])
+
+
+@pytest.mark.parametrize(("name", "own"), [("mocha", "selection"), ("differential", "second")])
+def test_a_normalizers_own_score_compares_with_encoder_states_whatever_keys_and_values_are(name: str, own: str) -> None:
+    ours = attention(normalizer=name, keys="projected")
+    states = inputs()[2]
+    expected = getattr(ours.normalizer, own).project_keys(states)
+    torch.testing.assert_close(ours.memory(states, MASK, -states).normalizer, expected)
 
 
 @pytest.mark.parametrize("group", ["score", "window", "normalizer", "history"])

@@ -176,3 +176,12 @@ def test_a_cancelled_query_is_read_where_something_else_reads_it(normalizer: str
     memory = made.memory(states, torch.ones(states.shape[:2], dtype=torch.bool))
     weights = [made(Query(asked, embeddings), memory, made.start(memory)).weights for asked in (queries, -queries)]
     assert made.reads_query == reads == (not torch.allclose(*weights))
+
+
+def test_a_fertility_that_underflows_leaves_coverage_finite() -> None:
+    ours = attention(score="additive", history="coverage_linguistic")
+    with torch.no_grad():
+        ours.history.fertility.weight.fill_(1e4)
+    query, embedding, states = inputs()
+    memory = ours.memory(states, torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool))
+    assert ours(Query(query, embedding), memory, ours.start(memory)).state.history.isfinite().all()

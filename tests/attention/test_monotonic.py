@@ -218,3 +218,15 @@ def test_a_chunk_is_no_longer_than_a_source() -> None:
 def test_values_without_sense_are_refused(name: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         make(name, **settings)
+
+
+@pytest.mark.parametrize("name", ["monotonic", "mocha"])
+def test_the_gradients_of_an_expectation_over_a_long_source_are_finite(name: str) -> None:
+    """To pass a hundred positions by that are probably chosen is less probable than any float32."""
+    ours = make(name, noise=0.0).float().train()
+    with torch.no_grad():
+        ours.normalizer.offset.fill_(3.0)
+    query, embedding, states = (tensor.detach().float() for tensor in inputs(target=3, source=200))
+    memory = ours.memory(states, torch.ones(2, 200, dtype=torch.bool))
+    ours(Query(query, embedding), memory, ours.start(memory)).weights.square().sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in ours.parameters())  # type: ignore[union-attr]

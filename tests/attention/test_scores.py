@@ -115,6 +115,11 @@ def test_every_product_may_be_sharper(name: str, kind: str) -> None:
     agree(made(query, made.project_keys(states)), expected, [query, states, *made.parameters()])
 
 
+def test_a_learned_scale_begins_as_that_of_a_scaled_dot_product() -> None:
+    query, _, states = inputs(memory=4)
+    torch.testing.assert_close(score("dot_learned_scale")(query, states), score("scaled_dot")(query, states))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_limit_of_memory_changes_neither_scores_nor_gradients_but_what_is_kept(name: str) -> None:
     made = score(name)

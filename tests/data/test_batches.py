@@ -200,6 +200,7 @@ def test_a_loader_goes_on_after_what_was_served_and_after_a_whole_epoch_anew(ser
     loader.load_state_dict({"served": served})
     assert [batch.indices.tolist() for batch in loader] == whole[skipped:]
     assert loader.state_dict() == {"served": 4}
+    assert [batch.indices.tolist() for batch in loader] == whole, "the next one is whole"
 
 
 def test_numbers_are_real_up_to_the_length_of_their_target() -> None:

@@ -120,6 +120,8 @@ def test_an_unknown_word_is_linked_to_an_unknown_word() -> None:
     model = DiagonalAligner.train(arrays(sources), arrays(targets), (5, 100))
     found = model.link(arrays([[0, 3, 1], [3, 0], []]), arrays([[0, 4, 1], [0, 4], [1]]))
     assert found == [{(0, 0), (1, 1), (2, 2)}, {(1, 0), (0, 1)}, set()]
+    among_known = model.link(arrays([[0, 1]]), arrays([[0, 4]]))
+    assert among_known == [{(0, 0), (1, 1)}], "where no translation is known, the place decides"
 
 
 def test_nothing_to_learn_from_is_refused() -> None:

@@ -105,6 +105,7 @@ def test_growing_goes_to_free_neighbours_alone() -> None:
     grown = grow_diagonal(forward, reverse)
     assert grown == {(0, 0), (1, 1), (3, 3)}  # (1, 1) is a free diagonal neighbour; then rows and columns 1 are taken
     assert grow_diagonal_final({(0, 0), (4, 4)}, {(0, 0), (7, 0)}) == {(0, 0), (4, 4)}
+    assert grow_diagonal_final({(4, 4)}, {(4, 6), (8, 8)}) == {(4, 4), (8, 8)}, "what goes forward comes first"
 
 
 def test_links_from_weights_merge_pieces_and_drop_the_end_symbol() -> None:

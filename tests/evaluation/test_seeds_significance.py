@@ -229,6 +229,8 @@ def test_what_varies_by_rounding_alone_does_not_vary() -> None:
         assert math.isnan(apart.interval()[0])
     for equal in (compare_systems(sample, [0, 1], [1, 0]), compare_uses(sample, [0, 1], [1, 0])):
         assert (equal.value, equal.p) == (0.0, 1.0)
+    rounded = compare_systems(sample, [0, 0], [1, 1])
+    assert (rounded.value, rounded.p) == (0.0, 1.0)
 
 
 @pytest.mark.few(1)
@@ -426,6 +428,13 @@ def test_the_smallest_difference_is_one_that_gets_its_stars() -> None:
     assert stats.nct.sf(stats.t.ppf(0.975, 8), 8, noncentral) == pytest.approx(0.8, abs=0.05)
 
 
+def test_the_smallest_difference_gets_its_stars_whichever_group_is_called_the_first() -> None:
+    """Where all splits differ by one, half of the differences are one less for whoever calls the groups the other way round."""
+    found = calibrate(4, 2, lambda one, other: Difference(1.0, (Part(4.0, 1e9),)), 10)
+    assert found.splits == 3
+    assert found.smallest == pytest.approx(1 + 2 * stats.norm.ppf(0.975), rel=1e-6)
+
+
 def test_no_difference_gets_stars_where_nothing_varies() -> None:
     sample = Sample(np.repeat(50.0, 12), np.zeros((12, 12)), 100)
     found = calibrate(12, 5, lambda one, other: compare_systems(sample, one, other), 100)
@@ -446,6 +455,17 @@ def test_examples_that_add_nothing_are_none() -> None:
     shares = np.stack([rows[:, 0] for rows in few])
     np.testing.assert_allclose(alone.covariance, 100**2 * np.cov(shares) / 6)  # of means
     assert compare_systems(alone, [0, 1], [2, 3]).parts[1].freedom == 5
+
+
+def test_an_example_counts_where_it_adds_to_one_model_alone() -> None:
+    """As one for which another model wrote nothing: leaving it out changes the value of the one and not of the other."""
+    draw = np.random.default_rng(6)
+    models = [np.stack([draw.integers(0, 3, 8), np.full(8, 3.0)], axis=1) for _ in range(2)]
+    models[0][2] = models[1][5] = 0.0
+    sample = sample_models(ExactMatch(), models)
+    assert sample.examples == 8
+    without = [[100 * n / d for n, d in (np.delete(rows, i, axis=0).sum(axis=0) for i in range(8))] for rows in models]
+    np.testing.assert_allclose(sample.covariance, np.cov(without) * 7 * 7 / 8)
 
 
 @pytest.mark.parametrize("metric", [BLEU(), ExactMatch()], ids=["smooth at nothing", "not"])

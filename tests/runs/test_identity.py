@@ -45,6 +45,11 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
     assert identified(*own, "+metrics.bleu.smoothing=floor").training != identified(*own).training
 
 
+def test_a_run_that_is_not_tested_is_another_one_of_the_same_training() -> None:
+    assert identified("test=false").id != identified().id
+    assert identified("test=false").training == identified().training
+
+
 def test_the_seeds_of_a_variant_have_one_recipe() -> None:
     assert identified("seed=2").recipe == identified().recipe != identified("model.dropout=0.2").recipe
 
@@ -67,6 +72,7 @@ def test_the_seeds_of_a_variant_have_one_recipe() -> None:
         ("runs/evaluation.py", True),
         ("training/loggers.py", False),
         ("decoders/validation.py", False),
+        ("search/validation.py", False),
         ("evaluation/plots.py", False),
         ("tasks/pointing/generators/sort.py", False),
         ("studies/comparison.py", False),
@@ -109,6 +115,7 @@ def test_a_generator_counts_where_it_is_used(module: str, counts: bool, monkeypa
     after = identified.__wrapped__(*hulls)
     assert (after.code != before.code) == (after.recipe != before.recipe) == counts
     assert (build_task(settled(*hulls)).fingerprint != fingerprint) == counts
+    assert after.settings == before.settings, "by which results of other code are kept on request"
 
 
 def test_every_room_whose_code_counts_is_there() -> None:
@@ -123,7 +130,7 @@ def test_of_these_rooms_all_else_counts() -> None:
     idle = modules - {name.removeprefix("attnlab.") for name in identity.run_modules()}
     assert {name for name in idle if not name.startswith("evaluation.significance")} == {
         *("attention.interventions", "attention.trial", "evaluation.fonts", "evaluation.heatmaps", "evaluation.plots"),
-        *(f"{room}.validation" for room in ("attention", "encoders", "decoders", "heads")),
+        *(f"{room}.validation" for room in ("attention", "encoders", "decoders", "heads", "search")),
         *("data.progress", "data.replacement", "training.loggers", "training.placement"),
     }
 

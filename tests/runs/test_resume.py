@@ -183,6 +183,8 @@ def test_what_diverged_is_left_as_a_trial_alone(folder: RunFolder) -> None:
     folder.error_file.write_text("FloatingPointError: train/loss is nan at step 2\n")
     for is_trial, deed in ((True, "diverged"), (False, "begin")):
         assert decide(folder, RECORD, resume=True, keep_results=False, is_trial=is_trial).deed == deed
+    other = replace(RECORD, id="other", settings="other")
+    assert decide(folder, other, resume=True, keep_results=False, is_trial=True).deed == "begin", "of other values"
 
 
 class Stop:

@@ -28,6 +28,16 @@ def test_a_hypothesis_is_as_long_as_demanded(kind: type[Search]) -> None:
     assert {len(h.tokens) for hypotheses in short for h in hypotheses} == {4}
 
 
+@pytest.mark.parametrize("kind", [BeamSearch, GreedySearch, SamplingSearch])
+def test_a_hypothesis_that_would_rather_end_is_no_longer_than_demanded(kind: type[Search]) -> None:
+    made = model(seed=5)
+    with torch.no_grad():
+        made.head.projection.bias[EOS] = 30.0
+    source, lengths = sentences([6, 2, 4, 3])
+    found = kind(**LIMITS, min_length_offset=2)(made, source, lengths, bos=BOS, eos=EOS)
+    assert {len(hypotheses[0].tokens) for hypotheses in found} == {2}
+
+
 def step_by_step(made: Seq2Seq, source: Tensor, length: int, target: int) -> list[int]:
     """Greedy search for an output of a given length, a step and a sentence at a time, without any search of attnlab's."""
     memory, state = made.encode(source[None, :length], torch.tensor([length]))

@@ -65,3 +65,10 @@ def test_a_sample_depends_on_its_sentence_and_the_seed_alone() -> None:
     assert draws.shape == (6, 9)
     assert len({tuple(row) for row in draws.tolist()}) == 6, "of another sentence, or another sample"
     assert torch.equal(search.draw(torch.tensor([[5, 6, 3]]), torch.tensor([3]), 9), draws[:3]), "padding is not of a sentence"
+
+
+def test_a_share_of_the_mass_is_one_of_what_the_best_few_tokens_have() -> None:
+    """Of 0.4, 0.3, 0.2 and 0.1 the best two have 0.7, half of which the first one has alone."""
+    log_probabilities, draws = torch.tensor([[0.1, 0.4, 0.2, 0.3]]).log(), torch.tensor([0.99])
+    assert SamplingSearch(top_k=2, top_p=0.5).choose(log_probabilities, draws).tolist() == [1]
+    assert SamplingSearch(top_k=2, top_p=0.6).choose(log_probabilities, draws).tolist() == [3]

@@ -108,6 +108,45 @@ def test_full_width_is_exhaustive(penalty: LengthPenalty) -> None:
         assert [h.score for h in found[row]] == pytest.approx([score for score, _ in expected], abs=1e-5)
 
 
+@torch.no_grad()
+def plain_beam(made: Seq2Seq, source: Tensor, width: int, longest: int, threshold: float) -> list[tuple[float, list[int]]]:
+    """The best extensions of what is open take the places that are left, one sentence and one hypothesis at a time."""
+    memory, start = made.encode(source[None], torch.tensor([len(source)]))
+    beam: list[tuple[float, list[int], Any]] = [(0.0, [], start)]
+    finished: list[tuple[float, list[int]]] = []
+    while beam:
+        every = []
+        for score, tokens, state in beam:
+            log_probabilities, _, after = made.step(torch.tensor([BOS, *tokens][-1:]), memory, state)
+            allowed = [EOS] if len(tokens) + 1 == longest else range(VOCABULARY)
+            every += [(score + float(log_probabilities[0, token]), [*tokens, token], after) for token in allowed]
+        every.sort(key=lambda one: -one[0])
+        best = [one for one in every[: width - len(finished)] if one[0] >= every[0][0] - threshold]
+        beam = [one for one in best if one[1][-1] != EOS]
+        finished += [(score, tokens) for score, tokens, _ in best if tokens[-1] == EOS]
+    return sorted(finished, reverse=True)
+
+
+@pytest.mark.parametrize("threshold", [None, 1.5])
+def test_a_beam_is_that_of_a_plain_loop(threshold: float | None) -> None:
+    """What is finished keeps its place, and what is too far below the best of its step loses it."""
+    search = BeamSearch(
+        width=3, length_penalty=NoPenalty(), relative_threshold=threshold, max_length_factor=0, max_length_offset=8
+    )
+    counts = set()
+    for seed in range(8):
+        made = model("decoder=luong_feeding", "attention=general", seed=seed)
+        with torch.no_grad():
+            made.head.projection.weight.mul_(20.0)
+        source, lengths = sentences([5, 2])
+        for row, found in enumerate(search(made, source, lengths, bos=BOS, eos=EOS)):
+            expected = plain_beam(made, source[row, : lengths[row]], 3, 8, math.inf if threshold is None else threshold)
+            assert [h.tokens for h in found] == [tokens for _, tokens in expected]
+            assert [h.score for h in found] == pytest.approx([score for score, _ in expected])
+            counts.add(len(found))
+    assert counts == {3} if threshold is None else min(counts) < 3
+
+
 def test_gnmt_penalty_is_its_equation() -> None:
     assert GNMTPenalty(alpha=0.2)(7) == pytest.approx((5 + 7) ** 0.2 / (5 + 1) ** 0.2)
 
@@ -351,6 +390,19 @@ def test_weights_cost_as_much_as_was_written(kind: type[Search]) -> None:
 def test_a_search_names_the_setting_that_raises_its_number_of_hypotheses(kind: type[Search]) -> None:
     assert kind(**{kind.max_hypotheses_setting: 7}).max_hypotheses == 7
     assert (GreedySearch.max_hypotheses_setting, GreedySearch().max_hypotheses) == (None, 1)
+
+
+@pytest.mark.parametrize("kind", [BeamSearch, GreedySearch, SamplingSearch])
+def test_what_a_sentence_may_not_repeat_is_its_own(kind: type[Search]) -> None:
+    """Sentences of a batch end one after another, and leave it."""
+    search = kind(**LIMITS, no_repeat_ngram=1)
+    for seed in range(3):
+        made = model(seed=seed)
+        source, lengths = sentences([2, 6, 3, 5])
+        together = search(made, source, lengths, bos=BOS, eos=EOS)
+        for row, length in enumerate(lengths.tolist()):
+            (alone,) = search(made, source[row : row + 1, :length], lengths[row : row + 1], bos=BOS, eos=EOS)
+            assert [h.tokens for h in together[row]] == [h.tokens for h in alone]
 
 
 @pytest.mark.parametrize("kind", [BeamSearch, GreedySearch, SamplingSearch])

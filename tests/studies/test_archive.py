@@ -5,6 +5,7 @@ import io
 import os
 import shutil
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from attnlab.runs.record import ProbeRecord
 from attnlab.studies.archive import unpack
 from attnlab.studies.collection import check_files, collect
 from attnlab.studies.comparison import compare_variants
+from attnlab.studies.folder import StudyFolder
 from commands import Cli, cli
 from runs.test_resume import Stop
 from studies.folders import write_study
@@ -71,6 +73,22 @@ def test_runs_that_are_unpacked_count_as_done_and_make_the_same_table(
     assert "there before: 6" in told
     assert check_files(collect(study)).count("done") == 8
     assert (study / "attention=none" / "seed=2" / "result.json").stat() == kept
+
+
+def test_what_is_unpacked_beside_other_runs_changes_no_plan_and_what_was_begun_is_set_aside(study: Path, cli: Cli) -> None:
+    assert cli("pack", "small") == 0
+    begun = RunFolder(study / "attention=dot" / "seed=1")
+    begun.result_file.unlink()
+    begun.best_checkpoint.write_bytes(b"of another training")
+    own = StudyFolder(study)
+    plan = own.read_plan()
+    assert plan is not None
+    own.write_plan(replace(plan, claims=["dot > none on test bleu"]))
+    before = own.plan_file.read_bytes()
+    assert cli("unpack", "small.tar.xz") == 0
+    assert own.plan_file.read_bytes() == before
+    assert begun.state == "done"
+    assert not begun.best_checkpoint.exists(), "it is not what the unpacked run was tested with"
 
 
 def test_probes_and_evaluations_are_carried_too(study: Path, cli: Cli) -> None:

@@ -68,7 +68,21 @@ def test_windows_of_another_length_are_drawn_in_the_longest_blocks(folder: Path,
     assert mixed == [repr(contrast(folder, significance)) for significance in ("seeds", "models")]
 
 
-def test_the_same_examples_in_other_blocks_are_no_pairs(folder: Path) -> None:
+@pytest.mark.parametrize("stories", [6, 8], ids=["each in four others", "each in three"])
+def test_the_same_examples_in_other_blocks_are_no_pairs(folder: Path, stories: int) -> None:
     for seed in (1, 2):
-        group(RunFolder(folder / "attention=dot" / f"seed={seed}"), "test", [number % 6 for number in range(24)])
+        group(RunFolder(folder / "attention=dot" / f"seed={seed}"), "test", [number % stories for number in range(24)])
     assert contrast(folder, "seeds") == contrast(folder, "models") == "not comparable"
+
+
+def test_a_third_variant_in_other_blocks_keeps_no_two_from_being_compared(tmp_path: Path) -> None:
+    """Nor does it matter how each of them numbers its blocks."""
+    folder = write_study(
+        tmp_path / "three", skills={**SKILLS, "attention=additive": 0.9}, seeds=(1, 2), states={}, columns=["bleu"]
+    )
+    stories = {"none": STORIES, "dot": [5 - story for story in STORIES], "additive": [number % 6 for number in range(24)]}
+    for variant, blocks in stories.items():
+        for seed in (1, 2):
+            group(RunFolder(folder / f"attention={variant}" / f"seed={seed}"), "test", blocks)
+    assert isinstance(contrast(folder, "seeds"), Contrast)
+    assert isinstance(contrast(folder, "models"), Contrast)

@@ -14,6 +14,7 @@ from scipy import stats
 from attnlab.errors import UserError
 from attnlab.evaluation.resampling import sum_blocks
 from attnlab.evaluation.significance import models, seeds
+from attnlab.evaluation.significance.improvement import probability_of_improvement, stochastic_order
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.evaluation.significance.sample import sample_models
 from attnlab.runs.files import BESIDE, LENGTHS, write_lines, write_statistics
@@ -21,7 +22,7 @@ from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.calibration import compare_groups
 from attnlab.studies.collection import Study, collect, find_variant
 from attnlab.studies.comparison import compare_variants
-from attnlab.studies.contrasts import Contrast, MeasuredVariants
+from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, Use, compare, shared_trainings
 from attnlab.studies.folder import StudyFolder
 from attnlab.studies.inference import infer
 from attnlab.studies.page import page
@@ -121,6 +122,30 @@ def test_how_often_and_how_surely_a_variant_is_better(comparison: Comparison) ->
     assert "no test beside that of Δ" in told(comparison, "ε_min")
 
 
+@pytest.mark.parametrize(("metric", "sign"), [("bleu", 1), ("perplexity", -1)])
+def test_how_surely_one_is_better_goes_by_what_is_better_and_by_all_comparisons_together(
+    metric: str, sign: int, tmp_path: Path
+) -> None:
+    skills = {"attention=none": 0.8, "attention=dot": 0.81, "attention=additive": 0.82}
+    found = infer(collect(write_study(tmp_path / "near", skills=skills, columns=[metric], seeds=range(1, 6), states={})))
+    made = {key: one for key, one in found.against.items() if isinstance(one, Contrast)}
+    scores = {key: [sign * own for own in one.scores] for key, one in made.items()}
+    examples = {key: one.difference.parts[1].variance for key, one in made.items()}
+    assert len(made) == 4
+    assert found.orders == {key: stochastic_order(*both, confidence=1 - 0.05 / 4) for key, both in scores.items()}
+    assert found.improvements == {key: probability_of_improvement(*both, examples[key]) for key, both in scores.items()}
+
+
+def test_the_same_trainings_alone_are_pairs() -> None:
+    def uses(first: int, *trainings: str | None) -> list[Use]:
+        return [Use(first + number, number, training) for number, training in enumerate(trainings)]
+
+    assert shared_trainings(uses(0, "a", "b"), uses(2, "a", "b")) == [(0, 2), (1, 3)]
+    assert shared_trainings(uses(0, "a", "b"), uses(2, "a", "c")) == []
+    assert shared_trainings(uses(0, None, None), uses(2, None, None)) == [], "of which nothing is known"
+    assert shared_trainings(uses(0, "a"), uses(1, "a")) == [], "one pair has no variance"
+
+
 def test_variants_that_are_not_told_apart_are_one_cluster(comparison: Comparison) -> None:
     numbers = {label: cell.value for label, cell in cells(comparison, "test cluster").items()}
     assert numbers == {"dot": 1.0, "additive": 1.0, "cosine": 1.0, "none": 2.0}
@@ -165,6 +190,14 @@ def test_a_variant_with_one_seed_among_others_is_not_tested_and_named(tmp_path: 
     assert told(comparison, "no test over seeds of variants with one seed").endswith("study.significance=models: dot")
     assert cells(comparison, "test cluster")["dot"].text == "-"
     assert "(p " in cells(comparison, "test ΔBLEU")["additive"].text
+
+
+def test_where_one_variant_alone_has_several_seeds_trained_models_are_tested(tmp_path: Path) -> None:
+    skills = {"attention=none": 0.55, "attention=dot": 0.85}
+    states: dict[tuple[str, int], State] = {("attention=dot", 2): "missing", ("attention=dot", 3): "missing"}
+    found = infer(collect(write_study(tmp_path / "lone", skills=skills, states=states)))
+    assert (found.asked, found.significance) == ("seeds", "models")
+    assert found.corrected.keys() == {("test", "dot"), ("test_long", "dot")}
 
 
 def test_searches_of_the_same_trainings_are_pairs(tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
@@ -336,11 +369,26 @@ def test_seeds_with_examples_of_their_own_are_pairs_and_what_else_differs_is_ref
     assert "(p " in cells(fewer, "test ΔBLEU")["dot"].text
     (tmp_path / "lost").rename(lost)
     run = RunFolder(study_folder / "attention=dot" / "seed=2")
-    write_lines(run.sources_file("test"), [f"3 {line[2:]}" for line in run.read_sources("test")])
-    comparison = compare_variants(collect(study_folder))
-    assert cells(comparison, "test ΔBLEU")["dot"].text == "not comparable"
-    assert "(p " in cells(comparison, "test ΔBLEU")["additive"].text
-    assert told(comparison, "not tested against none").endswith(": dot")
+    for other in (3, 4):  # as another seed has, or no run at all
+        write_lines(run.sources_file("test"), [f"{other} {line[2:]}" for line in run.read_sources("test")])
+        comparison = compare_variants(collect(study_folder))
+        assert cells(comparison, "test ΔBLEU")["dot"].text == "not comparable"
+        assert "(p " in cells(comparison, "test ΔBLEU")["additive"].text
+        assert told(comparison, "not tested against none").endswith(": dot")
+
+
+def test_seeds_with_examples_of_their_own_and_with_metrics_of_several_forms_are_no_pairs(tmp_path: Path) -> None:
+    skills = {"attention=none": 0.55, "attention=dot": 0.85}
+    folder = write_study(tmp_path / "forms", skills=skills, states={})
+    for path in folder.glob("*/seed=*"):
+        run = RunFolder(path)
+        write_lines(run.sources_file("test"), [f"{path.name} {line}" for line in run.read_sources("test")])
+        if path.name == "seed=2":
+            result = run.read_result()
+            result.tests["test"]["metrics"]["bleu"]["signature"] = "tok:zh"
+            run.write_result(result)
+    tested = MeasuredVariants(collect(folder), "test", "bleu")
+    assert tested.over_seeds("dot", "none") == tested.of_models("dot", "none") == "not comparable"
 
 
 def test_a_table_is_corrected_for_all_that_it_shows(tmp_path: Path, comparison: Comparison) -> None:
@@ -429,3 +477,23 @@ def test_values_choose_a_variant_if_one_alone_has_them() -> None:
     assert (find_variant("x", names), find_variant("y", names), find_variant(None, names)) == ("x", None, None)
     with pytest.raises(UserError, match="'1 2' may be a=1 b=2 or a=2 b=1: write out which"):
         find_variant("1 2", names)
+
+
+@pytest.mark.parametrize("own_examples", [False, True])
+def test_trained_models_are_exchanged_with_those_of_their_own_seeds(own_examples: bool, tmp_path: Path) -> None:
+    """Two variants that have other seeds each with the baseline, whose examples may vary with the seed."""
+    skills = {"attention=none": 0.8, "attention=dot": 0.82, "attention=additive": 0.84}
+    folder = write_study(tmp_path / "seeds", skills=skills, states={}, significance="models")
+    for path in folder.glob("*/seed=*") if own_examples else ():
+        run = RunFolder(path)
+        write_lines(run.sources_file("test"), [f"{path.name} {line}" for line in run.read_sources("test")])
+    shutil.rmtree(folder / "attention=dot" / "seed=1")
+    shutil.rmtree(folder / "attention=additive" / "seed=3")
+    tested = MeasuredVariants(collect(folder), "test", "bleu")
+    for pair, found in compare(
+        "models", {"test": tested}, [Pair("test", label, "none") for label in ("dot", "additive")]
+    ).items():
+        ours, theirs = ([run.statistics for run in side] for side in zip(*tested.same_seeds(pair.one, "none"), strict=True))
+        alone = models.Contest(tested.metric, theirs, {pair: ours}, not own_examples)
+        assert isinstance(found, Contrast)
+        assert found.p == pytest.approx(models.compare_models([alone])[pair].p, abs=0.01)

@@ -40,7 +40,7 @@ def parameters(study: Plan, attention: str, size: int | None = None) -> int:
 @pytest.mark.parametrize("count", [lambda size: 100 + 7 * size, lambda size: 3 * size * size + size], ids=["line", "square"])
 @pytest.mark.parametrize("multiple", [1, 4])
 def test_the_size_is_the_nearest_of_all(count: Callable[[int], int], multiple: int) -> None:
-    for target in (150, 151, 997, 5000):
+    for target in (150, 151, 177, 997, 5000):  # of which one lies between two squares
         for begin in (1, 8, 300):
             found = nearest_size(count, target, begin, multiple)
             best = min(range(multiple, 3000, multiple), key=lambda size: abs(count(size) - target))

@@ -6,6 +6,8 @@ import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from attnlab.runs.folder import RunFolder
 from attnlab.studies.archive import pack, unpack
 from attnlab.studies.collection import collect
 from attnlab.studies.folder import StudyFolder, StudyPlan
-from attnlab.studies.matrix import compare_columns, split_columns
+from attnlab.studies.matrix import _order, compare_columns, split_columns
 from attnlab.studies.plan import Plan, plan
 from attnlab.studies.preview import check_plan
 from attnlab.studies.report import report
@@ -87,6 +89,15 @@ def test_the_best_is_the_best_of_its_column_and_its_metric_is_that_of_the_task(f
     clear, wrong = compare_columns(study).verdicts
     assert (clear.verdict, wrong.verdict) == ("supported", "contradicted")
     assert "second-good" in clear.reason
+
+
+def test_rows_of_equal_values_share_the_mean_of_their_ranks() -> None:
+    values = {"one": {"a": 1.0, "b": 1.0, "d": 1.0, "c": 0.0}, "two": {"c": 3.0, "b": 2.0, "d": 1.0, "a": 0.0}}
+    columns: Any = {
+        name: SimpleNamespace(means=means, has_ranks=True, study=SimpleNamespace(variants=values["one"]))
+        for name, means in values.items()
+    }
+    assert _order(columns, {*"abcd"}) == ["b", "d", "c", "a"]
 
 
 def test_a_further_axis_makes_more_rows_that_the_best_must_beat(tmp_path: Path) -> None:

@@ -407,6 +407,8 @@ def test_where_every_trial_of_a_variant_diverged_the_study_says_so(tuned: Path) 
     with pytest.raises(UserError, match="every trial of attention=additive diverged"):
         check_divergence(folder, tune, variants)
     check_divergence(folder, tune, variants[:1])
+    check_divergence(folder, {**tune, "seed": 7}, variants)
+    check_divergence(folder, {**tune, "trials": [{"optimizer.lr": 9.0}] * len(tune["trials"])}, variants)
 
 
 def test_a_damaged_trial_is_not_finished_and_the_report_is_made(tuned: Path) -> None:

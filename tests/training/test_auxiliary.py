@@ -147,3 +147,9 @@ def test_supervision_wants_alignments(cli: Cli, tmp_path: Path, capsys: pytest.C
     (tmp_path / "train.align").write_text("0-0 1-9\n")
     assert cli("train", *text, *tiny, "auxiliary=supervised", "data.alignments=align", "logger=none") == 2
     assert "train.align, line 1" in capsys.readouterr().err
+
+
+def test_a_weight_rises_over_its_ramp_and_without_one_counts_at_once() -> None:
+    loss = CoverageLoss(weight=2.0, start=0.5, ramp=0.2)
+    assert [loss.weight_at(share) for share in (0.0, 0.5, 0.6, 0.7, 1.0)] == pytest.approx([0.0, 0.0, 1.0, 2.0, 2.0])
+    assert CoverageLoss(weight=2.0, start=0.0, ramp=0.0).weight_at(0.0) == 2.0

@@ -83,6 +83,9 @@ def test_an_unknown_word_stays_where_its_row_looks_at_no_word() -> None:
     weights = torch.tensor([[0.1, 0.6, 0.3], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     found = copy_for_unknown(["<unk>"] * 3, [UNK] * 3, ["Anna", "Bob", "</s>"], weights, 2)
     assert found == ["Bob", "<unk>", "<unk>"]
+    weights = torch.tensor([[0.7, 0.2, 0.1, 0.0], [0.0, 0.1, 0.3, 0.6]])
+    found = copy_for_unknown(["<unk>"] * 2, [UNK] * 2, ["<2de>", "Anna", "Bob", "</s>"], weights, 2)
+    assert found == ["Anna", "Bob"], "what says the language is no word, nor is the end"
 
 
 def test_invented_names_are_copied_from_where_they_are_linked(make: Make) -> None:

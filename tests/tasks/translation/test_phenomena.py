@@ -225,3 +225,11 @@ def test_a_corpus_hands_annotations_on_of_all_that_is_measured() -> None:
             for line, own in zip(text.target, text.annotations, strict=True) if text.annotations else ():
                 assert own
                 assert {annotation.judge(Words(line)) for annotation in own} == {"right"}
+
+
+def test_a_model_of_lower_case_need_not_write_capital_letters() -> None:
+    lines, own = ["gestern kam anna"], [(Occurrence("copy", ("Anna",), ("Anna",)),)]
+    for lowercase, right in ((True, 1.0), (False, 0.0)):
+        found = Copy().statistics(Evidence(predictions(lines), lines, [], {"lowercase": lowercase}, annotations=own))
+        assert found is not None
+        assert found.tolist() == [[right, 1.0]]
