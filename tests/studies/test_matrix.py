@@ -98,6 +98,9 @@ def test_rows_of_equal_values_share_the_mean_of_their_ranks() -> None:
         for name, means in values.items()
     }
     assert _order(columns, {*"abcd"}) == ["b", "d", "c", "a"]
+    columns["one"].means = {"e": 2.0, **values["one"]}
+    columns["one"].study.variants = ["e", *values["one"]]
+    assert _order(columns, {*"abcde"}) == ["b", "d", "c", "a", "e"], "the last has a value in one column alone"
 
 
 def test_a_further_axis_makes_more_rows_that_the_best_must_beat(tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ def test_questions_about_one_story_are_one_block() -> None:
     examples = StoryExamples(questions, made.vocabulary)
     assert examples.blocks.tolist() == [0, 0, 0, 1, 2, 3]
     assert StoryExamples([], made.vocabulary).blocks.tolist() == []
+    asked = [questions[0], questions[1]._replace(task="another")]
+    assert StoryExamples(asked, made.vocabulary).blocks.tolist() == [0, 1], "another task tells another story"
     generated = made.examples("test")
     assert len(set(generated.blocks.tolist())) == len(generated)
 
