@@ -187,6 +187,42 @@ def test_editing_a_score_trains_it_again_unless_results_are_to_be_kept(
     assert "kept" not in (tmp_path / "runs" / "own" / "comparison.md").read_text()
 
 
+METRIC = """from attnlab.evaluation.metrics import ExactMatch
+
+
+class Mine(ExactMatch):
+    scale = 100.0
+"""
+LOGGER = "from lightning.pytorch.loggers import CSVLogger\n\n\nclass Mine(CSVLogger):\n    depth = 1\n"
+
+
+def test_own_code_that_decides_no_training_leaves_it_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    places = {"mymetric": "+metrics.mine._target_", "mysearch": "search._target_", "mylogger": "logger._target_"}
+    content = {
+        "mymetric": METRIC,
+        "mysearch": "from attnlab.search import BeamSearch\n\n\nclass Mine(BeamSearch):\n    depth = 1\n",
+        "mylogger": LOGGER,
+    }
+    for name, text in content.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    config = settled("logger=none", *(f"{place}={name}.Mine" for name, place in places.items()))
+    task = build_task(config)
+    before = identify(config, task)
+    changed = {}
+    for name in places:
+        with (tmp_path / f"{name}.py").open("a") as file:
+            file.write("\nFACTOR = 2\n")
+        now = identify(config, task)
+        changed[name] = now.id != before.id, now.training != before.training
+        before = now
+    assert changed == {"mymetric": (True, False), "mysearch": (True, False), "mylogger": (False, False)}
+    watched = {**config, "monitor": "val/mine"}
+    trained = identify(watched, task).training
+    (tmp_path / "mymetric.py").write_text(METRIC)
+    assert identify(watched, task).training != trained, "it chooses the checkpoint"
+
+
 def test_two_classes_of_one_file_are_two_kinds_of_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "twokinds.py").write_text(
         "from attnlab.tasks.pointing.generators import Sort\nfrom attnlab.tasks.translation.grammar import GrammarCorpus\n\n\n"

@@ -170,6 +170,24 @@ def test_a_training_is_shared_by_runs_that_differ_in_their_search_alone(folder: 
     assert (begun.fit, is_whole(other.best_checkpoint)) == ({"checkpoint": "best.ckpt"}, True)
 
 
+@pytest.mark.parametrize("training", [RECORD.training, "another"])
+def test_a_training_that_was_set_aside_is_taken_over_if_it_is_the_same(training: str, folder: RunFolder) -> None:
+    """As where a metric of the user's own was edited, which decides no training."""
+    begin(folder, RECORD)
+    save(folder.best_checkpoint)
+    folder.write_record(replace(RECORD, fit={"checkpoint": "best.ckpt"}))
+    folder.write_result(RESULT)
+    assert begin(folder, replace(RECORD, id="edited", code="edited", training=training)) == "new"
+    record, is_same = folder.read_record(), training == RECORD.training
+    assert record is not None
+    assert (record.id, record.fit, is_whole(folder.best_checkpoint)) == (
+        "edited",
+        {"checkpoint": "best.ckpt"} if is_same else {},
+        is_same,
+    )
+    assert not folder.result_file.exists()
+
+
 def test_what_was_trained_otherwise_is_not_shared(folder: RunFolder) -> None:
     begin(folder, RECORD)
     save(folder.best_checkpoint)

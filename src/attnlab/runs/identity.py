@@ -65,13 +65,14 @@ def identify(config: Mapping[str, Any], task: Task) -> Identity:
         UserError: data that cannot be read.
     """
     code, fingerprint = hash_run_code(config, task), task.fingerprint
+    watched = _watched_metrics(config)
     return Identity(
         id=_hash(config, fingerprint, code),
         settings=_hash(config, task.content),
         training=_hash(
-            {**config, "metrics": _watched_metrics(config), "search": _limits(config)},
+            {**config, "metrics": watched, "search": _limits(config)},
             fingerprint,
-            code,
+            hash_run_code({**config, "metrics": watched, "search": {}}, task),
             leave_out=("name", "test"),
         ),
         recipe=_hash(config, fingerprint, code, leave_out=("seed", "name")),
@@ -116,7 +117,7 @@ def hash_probe_code(config: Mapping[str, Any], task: Task) -> str:
 
 
 def _hash_decisive(config: Mapping[str, Any], task: Task, files: Set[Path]) -> str:
-    files = files | foreign_files(map(pkgutil.resolve_name, targets(config)))
+    files = files | foreign_files(map(pkgutil.resolve_name, targets(without_keys(config, WITHOUT_EFFECT))))
     room = Path(inspect.getfile(type(task))).resolve()
     if room.is_relative_to(PACKAGE):
         files = files | {room.parent}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from attnlab.data.replacement import replacement
-from attnlab.runs.clearing import last_checkpoints, set_aside
+from attnlab.runs.clearing import REPLACED, last_checkpoints, set_aside
 from attnlab.runs.digests import DamagedFileError
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord, RunResult
@@ -158,8 +158,11 @@ def _renew(folder: RunFolder, previous: RunRecord, asked: RunRecord) -> None:
 
 
 def _share_training(folder: RunFolder, record: RunRecord) -> bool:
-    """Take over what another run of the same name has trained, if only the search is to be another one; tell whether."""
-    for path in sorted(folder.study.glob(f"*/*/{folder.record_file.name}")) if folder.is_of_study else ():
+    """Take over what another run of the same name has trained, one that was set aside included, if only the search or metrics
+    are to be others; tell whether.
+    """
+    forms = ("*/*", f"{REPLACED}/*/*") if folder.is_of_study else ()
+    for path in (path for form in forms for path in sorted(folder.study.glob(f"{form}/{folder.record_file.name}"))):
         other = RunFolder(path.parent)
         trained = other.read_record()
         if trained is None or trained.training != record.training or path.parent == folder.path.absolute():
