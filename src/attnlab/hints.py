@@ -91,7 +91,7 @@ def wrong_attribute(made: object, kind: type) -> str | None:
     """Say what an object lacks of the attributes that a class declares, or has of another type; None if nothing."""
     hints = get_annotations(kind)
     if unset := [name for name in hints if not hasattr(made, name)]:
-        return f"no {' and no '.join(unset)}: set self.{unset[0]} in its __init__"
+        return f"no {' and no '.join(unset)}: set {' and '.join(f'self.{name}' for name in unset)} in its __init__"
     for name, declared in hints.items():
         value = getattr(made, name)
         origin: Any = get_origin(declared)

@@ -84,6 +84,18 @@ class Nowhere(Window):
         return (position < 0).view(1, 1, -1)
 
 
+class Behind(Window):
+    """Looks at the position of its own step, of which a source may have too few."""
+
+    @override
+    def place(self, query: Tensor, mask: Tensor, step: Tensor) -> tuple[Tensor, ...]:
+        return ((step.unsqueeze(1) + torch.arange(query.shape[1])).unsqueeze(2),)
+
+    @override
+    def is_near(self, position: Tensor, *numbers: Tensor) -> Tensor:
+        return (position - numbers[0]).abs() <= 2
+
+
 class Tally(History):
     """Remembers the sum of the weights, and says that it does not."""
 
@@ -144,7 +156,8 @@ MISTAKES: dict[str, tuple[str, type, Callable[..., Any], str]] = {
     "a bias": ("window", Centre, lambda distance: -distance.square(), ""),
     "no bias": ("window", Centre, lambda distance: distance.sqrt(), "the window Centre gives a bias that is no finite number"),
     "not everywhere": ("window", FirstHalf, softmax, "a region of its own, which its is_near, bias and prior do not say"),
-    "nowhere": ("window", Nowhere, softmax, "the window Nowhere allows no position to some queries"),
+    "nothing behind": ("window", Behind, softmax, "the window Behind allows no position .* behind the 8th target token"),
+    "nowhere": ("window", Nowhere, softmax, "the window Nowhere allows no position of a source that has tokens to some"),
     "a shape": ("history", Remembered, lambda logits, state: logits[..., 0], r"makes logits \(2, 1\) of logits \(2, 1, 4\)"),
     "no logits": ("history", Remembered, lambda logits, state: logits / 0, "makes keys or logits that are no finite numbers"),
     "a state lost": ("history", Remembered, lambda logits, state: logits - state.lost, "test_own_parts.py, line"),
@@ -247,7 +260,9 @@ class Sized(Encoder):
 
 
 def test_what_a_part_leaves_unset_is_told() -> None:
-    with pytest.raises(UserError, match=r"Sized has no num_layers and no num_directions: set self\.num_layers in its __init__"):
+    with pytest.raises(
+        UserError, match=r"Sized has no num_layers and no num_directions: set self\.num_layers and self\.num_dir"
+    ):
         as_part(Sized(output_size=4, hidden_size=2), Encoder)
 
 

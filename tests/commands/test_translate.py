@@ -217,6 +217,15 @@ def test_a_part_of_the_search_is_changed_within_the_runs_own(
     assert attnlab.load(run).search.max_hypotheses == 3
 
 
+def test_a_search_of_ones_own_is_found_in_a_folder(
+    runs: dict[str, Path], cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "conf" / "search").mkdir(parents=True)
+    (tmp_path / "conf" / "search" / "short.yaml").write_text("defaults: [beam]\nmax_length_factor: 0\nmax_length_offset: 2\n")
+    given = ["-cd", str(tmp_path / "conf"), str(runs["plain-1"]), "search=short"]
+    assert len(translated(cli, monkeypatch, capsys, b"The old man runs .\n", *given).split()) == 1
+
+
 LONG = "The old man runs .\nThe woman sings .\n" + "the house " * 50 + "\nThe child sleeps .\n"
 
 

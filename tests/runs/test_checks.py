@@ -161,3 +161,15 @@ def test_there_is_a_progress_bar_unless_the_trainer_says_no(shown: bool | None, 
         del config["trainer"]["enable_progress_bar"]
     made = build_callbacks(config, RunFolder(tmp_path), build_task(config))
     assert sum(isinstance(one, ProgressBar) for one in made) == count
+
+
+def test_a_logger_of_lightnings_that_is_made_too_late_is_refused(
+    tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logger").mkdir()
+    (tmp_path / "logger" / "table.yaml").write_text(
+        "_target_: lightning.pytorch.loggers.CSVLogger\n_partial_: true\nsave_dir: logs\n"
+    )
+    line = told(tmp_path, cli, capsys, "logger=table")
+    assert line == "attnlab: logger: CSVLogger is a logger of Lightning's, which is not told of the run: leave out _partial_"
+    assert not (tmp_path / "runs").exists()

@@ -232,6 +232,12 @@ def test_columns_are_what_the_study_asks_for_or_else_the_task(tmp_path: Path) ->
     ]
 
 
+def test_a_narrow_table_shows_all_of_few_metrics(tmp_path: Path) -> None:
+    study = collect(write_study(tmp_path / "few", columns=["bleu", "exact"], states={}))
+    comparison = compare_variants(study)
+    assert "test exact match" in [comparison.header[place] for place in comparison.brief]
+
+
 def test_a_narrow_table_shows_the_ranking_metric_and_one_of_each_kind(comparison: Comparison) -> None:
     shown = [comparison.header[place] for place in comparison.brief]
     assert shown == [

@@ -98,8 +98,13 @@ def _try_keys(keys: Keys, states: Tensor) -> None:
 
 
 def _try_window(window: Window, mask: Tensor) -> None:
+    for first in (0, 2 * mask.shape[1]):  # a target may be longer than its source
+        _try_window_from(window, mask, first)
+
+
+def _try_window_from(window: Window, mask: Tensor, first: int) -> None:
     name = _name("window", window)
-    queries, step = torch.zeros(2, QUERIES, window.query_size), torch.zeros(2, dtype=torch.long)
+    queries, step = torch.zeros(2, QUERIES, window.query_size), torch.full((2,), first)
     with attempt(name, window):
         region, numbers = window(queries, mask, step), window.place(queries, mask, step)
         own, said = window.region(mask, numbers), Window.region(window, mask, numbers)
@@ -110,7 +115,8 @@ def _try_window(window: Window, mask: Tensor) -> None:
     if bool((allowed & ~mask.unsqueeze(1)).any()):
         raise UserError(f"{name} allows positions where a source has no token")
     if not bool(allowed.any(-1).all()):
-        raise UserError(f"{name} allows no position to some queries of a source that has tokens")
+        where = f" behind the {first}th target token" if first else ""
+        raise UserError(f"{name} allows no position of a source that has tokens to some queries{where}")
     for what, given in (("a bias", region.bias), ("a prior", region.prior)):
         if given is not None and not bool(given.isfinite().all()):
             raise UserError(f"{name} gives {what} that is no finite number")

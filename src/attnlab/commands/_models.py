@@ -39,6 +39,7 @@ class ModelOptions:
         batch_size: sources at a time.
         replace_unknown: of the task; None is as in the run's own test.
         to: the target language of lines of text, where the runs have several.
+        config_dir: where options are searched beside attnlab's own.
     """
 
     runs: list[Path]
@@ -50,6 +51,12 @@ class ModelOptions:
     batch_size: int
     replace_unknown: bool | None
     to: str | None
+    config_dir: Path | None
+
+    @property
+    def places(self) -> list[Path]:
+        """Where options are searched beside attnlab's own."""
+        return [self.config_dir] if self.config_dir else []
 
     @classmethod
     def of(cls, given: dict[str, Any], *, measures: bool = False) -> "ModelOptions":
@@ -94,7 +101,8 @@ class ModelOptions:
         search = None
         if self.search and first.config_file.is_file():  # opening the run tells what is wrong with one that has none
             with report_damage(first.path):
-                search = build_search({"search": amend("search", read_trusted_config(first), self.search)})
+                node = amend("search", read_trusted_config(first), self.search, self.places)
+                search = build_search({"search": node})
         return load(
             *self.runs,
             search=search,
@@ -128,6 +136,7 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
             help="Write the source word with the largest weight for an unknown one.  [default: as in the run's own test]",
         ),
         to_option,
+        click.option("-cd", "--config-dir", type=FOLDER, help="A folder with further options of the config groups."),
     ]
     for option in reversed(options):
         command = option(command)

@@ -1,6 +1,6 @@
 """``attnlab evaluate``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ import click
 
 from attnlab.commands._io import check_input, check_writable
 from attnlab.commands._links import Pairs
-from attnlab.commands._models import FILE, FOLDER, ModelOptions, bootstrap_option, check_label, model_options
+from attnlab.commands._models import FILE, ModelOptions, bootstrap_option, check_label, model_options
 from attnlab.commands._tests import print_tests
 from attnlab.errors import UserError, warn
 
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 @click.option("--test", metavar="NAME,...", help="Test sets of the run's data, or val.  [default: all its test sets]")
 @click.option("--files", nargs=2, type=FILE, metavar="SOURCE TARGET", help="Two line-aligned files instead.")
 @bootstrap_option
-@click.option("-cd", "--config-dir", type=FOLDER, help="A folder with further options of metrics.")
 @click.option("--label", default="default", show_default=True, help="Name of what is written into evaluations/.")
 def command(
     test: str | None,
     files: tuple[Path, Path] | None,
     bootstrap: int,
-    config_dir: Path | None,
     label: str,
     **options: Any,
 ) -> int:
@@ -55,7 +53,7 @@ def command(
     folders = [RunFolder(run) for run in models.runs]
     folder = folders[0]
     task = predictor.task
-    chosen = _choose_metrics(task, folder, models.metrics, config_dir)
+    chosen = _choose_metrics(task, folder, models)
     if files:
         pairs = Pairs.read(*files)
         tests = {files[0].stem: task.parse(pairs.sources, pairs.targets)}
@@ -97,15 +95,15 @@ def command(
     return 0
 
 
-def _choose_metrics(task: "Task", folder: "RunFolder", overrides: Sequence[str], config_dir: Path | None) -> dict[str, Any]:
+def _choose_metrics(task: "Task", folder: "RunFolder", models: ModelOptions) -> dict[str, Any]:
     """Let the task have the metrics that overrides ask for, and return the nodes of those that are not the run's own."""
     from attnlab.config import amend, targets, trust
     from attnlab.runs.building import load_metrics, read_trusted_config
 
-    if not overrides:
+    if not models.metrics:
         return {}
     recorded = read_trusted_config(folder)
-    nodes = amend("metrics", recorded, overrides, [config_dir] if config_dir else [])
+    nodes = amend("metrics", recorded, models.metrics, models.places)
     with trust(targets(nodes)):  # the user's own words
         task.metrics = load_metrics(nodes, folder.config_file)
     return {name: node for name, node in nodes.items() if node != recorded["metrics"].get(name)}

@@ -14,10 +14,11 @@ from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from lightning.pytorch.accelerators import AcceleratorRegistry, CPUAccelerator
 from lightning.pytorch.callbacks import Callback, Timer
+from lightning.pytorch.loggers import Logger
 from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher, _SubprocessScriptLauncher
 from torch import nn
 
-from attnlab.config import build, check_columns, library_errors
+from attnlab.config import Factory, build, check_columns, library_errors
 from attnlab.errors import UserError, nearest
 from attnlab.model import Seq2Seq
 from attnlab.source import is_users_own
@@ -34,17 +35,27 @@ def check_settings(config: Mapping[str, Any], task: Task) -> None:
         task: that it is of, prepared or not.
 
     Raises:
-        UserError: a monitored metric, a column, a schedule, an accelerator or a time that there is not.
+        UserError: a monitored metric, a column, a schedule, an accelerator, a logger or a time that there is not.
     """
     monitored_metric(config["monitor"], task.metrics)
     _check_columns((config.get("study") or {}).get("metrics"), task)
     _check_duration(config)
+    _check_logger(config["logger"])
     trainer = config["trainer"]
     named = trainer.get("accelerator")
     if isinstance(named, str) and named not in (known := {"auto", "gpu", *AcceleratorRegistry.available_accelerators()}):
         raise UserError(f"trainer.accelerator: there is no {named!r}, {nearest(named, known)}")
     with library_errors("trainer.max_time"):
         Timer(trainer.get("max_time"))
+
+
+def _check_logger(node: object) -> None:
+    """Refuse a logger of Lightning's that would be called with what attnlab's own are told of a run."""
+    made = build(node, "logger") if isinstance(node, Mapping) and node.get("_partial_") else None
+    if isinstance(made, Factory) and isinstance(made.func, type) and issubclass(made.func, Logger):
+        raise UserError(
+            f"logger: {made.func.__name__} is a logger of Lightning's, which is not told of the run: leave out _partial_"
+        )
 
 
 def check_module(config: Mapping[str, Any], module: SequenceModule) -> None:

@@ -26,6 +26,9 @@ from attnlab.studies.tuning.selection import Selection
 from attnlab.studies.tuning.summary import tabulate
 from attnlab.studies.verdicts import judge_claims
 
+FEW = 3
+"""Metrics of a study that a narrow table shows all of, on the first test set."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -131,9 +134,9 @@ def _columns_of(study: Study, name: str, metric: Metric, test: str, inference: I
     ranking, _ = study.ranking
     if not any(run.value(test, name) is not None for run in study.finished_runs):
         return []
-    # On a narrow table another metric of the same evidence would say little more.
+    # Of many metrics on a narrow table another one of the same evidence would say little more.
     is_first_of_kind = name == next(n for n, other in study.metrics.items() if other.computed_from == metric.computed_from)
-    brief = name == ranking or (test == study.tests[0] and is_first_of_kind)
+    brief = name == ranking or (test == study.tests[0] and (is_first_of_kind or len(study.metrics) <= FEW))
     best = choose_best(metric) if is_comparable(study, name, test) else None
     label = f"{test} {metric.label}"
     found = metric_column(label, metric, study.done(), lambda run: run.value(test, name), best=best, brief=brief)
