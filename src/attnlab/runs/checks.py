@@ -53,9 +53,8 @@ def _check_logger(node: object) -> None:
     """Refuse a logger of Lightning's that would be called with what attnlab's own are told of a run."""
     made = build(node, "logger") if isinstance(node, Mapping) and node.get("_partial_") else None
     if isinstance(made, Factory) and isinstance(made.func, type) and issubclass(made.func, Logger):
-        raise UserError(
-            f"logger: {made.func.__name__} is a logger of Lightning's, which is not told of the run: leave out _partial_"
-        )
+        name = made.func.__name__
+        raise UserError(f"logger: {name} is a logger of Lightning's, which is not told of the run: leave out _partial_")
 
 
 def check_module(config: Mapping[str, Any], module: SequenceModule) -> None:
