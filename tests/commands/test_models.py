@@ -23,6 +23,11 @@ ALIGN = ["--files", "a.en", "a.de"]
 MISTAKES = {
     "no run": (["translate", "search=greedy"], "name a run"),
     "no folder": (["translate", "nowhere"], "there is no folder nowhere: name the folder of a finished run"),
+    "a folder's name by half": (
+        ["translate", "run/attention=x"],
+        "(did you mean run/attention=x,task=copy?): name the",
+    ),
+    "a folder's name misspelt": (["compare", "run/atention=x,task=copy", "RUN"], "(did you mean run/attention=x,task=copy?)"),
     "a long name": (["translate", "x" * 300], "File name too long"),
     "a file in a path": (["report", "a.en/b"], "a.en"),
     "no file": (["translate", "RUN", "--input", "nothing.txt"], "no file nothing.txt"),
@@ -106,6 +111,7 @@ def test_a_mistake_ends_in_one_line(
     (tmp_path / "a.de").write_text("Der alte Mann rennt .\nDie Frau singt .\n")
     (tmp_path / "one").write_text("Der alte Mann rennt .\n")
     (tmp_path / "gold").write_text("1-1 2-2 3-3 4p4 5-5\n1-1 2-2 3-3 4-4\n")
+    (tmp_path / "run" / "attention=x,task=copy").mkdir(parents=True)
     (tmp_path / "packed").write_bytes(gzip.compress(b"The old man runs .\n"))
     (tmp_path / "zipped").write_bytes(b"PK\x03\x04\x14\x00 \n\x80")
     (tmp_path / "folder").mkdir()

@@ -106,6 +106,20 @@ def test_a_metric_that_cannot_measure(
     assert re.search(message, line), line
 
 
+@pytest.mark.parametrize("defect", ["1 / (one.text == right)", "len(one.text.split()[0])"])
+def test_a_metric_that_fails_on_what_is_wrong_or_empty_is_named(
+    defect: str, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"metric_{abs(hash(defect)) % 10**8}"
+    rows = f"np.array([[{defect}, 1] for one, right in zip(evidence.predictions, evidence.references)])"
+    (tmp_path / f"{module}.py").write_text(METRIC.format(rows=rows))
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics/mine.yaml").write_text(f"defaults: [translation]\nmine: {{_target_: {module}.Mine}}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    line = told(tmp_path, cli, capsys, "metrics=mine")
+    assert re.search(rf"metrics.mine: Mine cannot measure predictions: \w+Error: .* \({module}.py, line", line), line
+
+
 def test_a_metric_that_fails_on_what_a_model_does_is_named(
     cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

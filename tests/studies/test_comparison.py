@@ -174,6 +174,15 @@ def test_a_terminal_shows_the_columns_that_fit_and_cuts_no_figure(
     assert ("wider terminal" in table) is (width < 120)
 
 
+def test_notes_take_the_width_of_the_terminal_and_not_of_the_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    note = "a note that is longer than the table which it stands below, by far"
+    Terminal().print(Comparison("t", ["variant"], [[Cell("a", "a")]], [Note(note)], [], [0]).rich(80))
+    assert note in capsys.readouterr().out.splitlines()
+
+
 def test_a_long_name_leaves_room_for_figures(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     overrides = [f"data.test_{size}_size={size}" for size in range(10)]

@@ -10,7 +10,7 @@ import click
 
 from attnlab.commands._complete import complete_run_or_search
 from attnlab.commands._trust import trust_option
-from attnlab.errors import UserError
+from attnlab.errors import UserError, missing_folder
 from attnlab.runs.names import BEST, BOOTSTRAP_SAMPLES, LAST, NAME_A_RUN, PRECISIONS, SHAPE, WEIGHTS
 from attnlab.runs.waiting import choose_wait_policy
 
@@ -196,7 +196,7 @@ def list_seeds(folder: Path, holds: Callable[["RunFolder"], bool]) -> list["RunF
     from attnlab.runs.folder import RunFolder
 
     if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}: name that of a run or of a variant, {SHAPE} or without its seed")
+        raise UserError(f"{missing_folder(folder)}: name that of a run or of a variant, {SHAPE} or without its seed")
     own = RunFolder(folder)
     seeds = sorted(path for path in folder.glob("seed=*") if path.name.removeprefix("seed=").isdecimal())
     return [own] if holds(own) else [run for path in seeds if holds(run := RunFolder(path))]

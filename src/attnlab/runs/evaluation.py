@@ -96,17 +96,25 @@ def check_metrics(task: Task, sets: Iterable[Examples], occasion: Occasion) -> N
 
 
 def _try_metric(metric: Metric, task: Task, examples: Examples) -> None:
-    """Let a metric measure predictions that are right.
+    """Let a metric measure predictions that are right, that are those of other examples, and that are nothing.
 
     Raises:
         UserError: it fails, or gives what cannot be summed.
     """
-    kind, indices, results = type(metric), range(min(2, len(examples))), []
-    for index in indices:
-        source, target = examples.source_tokens(index), examples.target_tokens(index)
-        weights = torch.full((len(target), len(source)), 1 / max(1, len(source)))
-        found = Prediction(index, examples.references[index], target, source, weights, -1.0, -1.0)
-        results.append(ExampleResult(found, None))
+    indices = range(min(2, len(examples)))
+    right = [(examples.references[index], examples.target_tokens(index)) for index in indices]
+    nothing = [] if task.targets.numbers else [[("", list[str]())] * len(indices)]
+    for written in (right, right[::-1], *nothing):
+        results = []
+        for index, (text, target) in zip(indices, written, strict=True):
+            source = examples.source_tokens(index)
+            weights = torch.full((len(target), len(source)), 1 / max(1, len(source)))
+            results.append(ExampleResult(Prediction(index, text, target, source, weights, -1.0, -1.0), None))
+        _try_measuring(metric, task, examples, results)
+
+
+def _try_measuring(metric: Metric, task: Task, examples: Examples, results: Sequence[ExampleResult]) -> None:
+    kind, indices = type(metric), range(len(results))
     known = {"annotations": task.annotations(examples, indices), "sources": [examples.sources[index] for index in indices]}
     try:
         rows = metric.statistics(collect_evidence(task, examples, results, **known))

@@ -9,7 +9,7 @@ import torch
 
 from attnlab.config import trust as trust_all
 from attnlab.data.files import expand_home
-from attnlab.errors import UserError, brief
+from attnlab.errors import UserError, brief, missing_folder
 from attnlab.layers.networks import CPU_HAS_BFLOAT16
 from attnlab.model import Seq2Seq
 from attnlab.runs.assembly import build_model, build_search, build_task
@@ -135,7 +135,7 @@ def load_task(folder: RunFolder, **options: Any) -> Task:
 
 def _require(folder: RunFolder, checkpoint: str) -> None:
     if not folder.path.is_dir():
-        what = f"{folder.path} is a file" if folder.path.exists() else f"there is no folder {folder.path}"
+        what = f"{folder.path} is a file" if folder.path.exists() else missing_folder(folder.path)
         raise UserError(f"{what}: name the folder of a finished run, {SHAPE}")
     if not checkpoint or Path(checkpoint).name != checkpoint:
         raise UserError(f"a checkpoint is a file in the folder of the run, such as {BEST}, and not {checkpoint!r}")

@@ -54,8 +54,9 @@ def check_plan(plan: Plan) -> Plan:
         UserError: a mistake in the study, in the config of a variant or in its data, or parts of a variant that do not go
             together.
     """
-    if (count := len({run.variant for run in plan.runs})) > MANY:
-        warn(f"checking the configs and the models of {count} variants")
+    trials = [] if plan.trials is None else [run for run in plan.trials.runs if _is_looked_at(run, plan.trials)]
+    if (count := len({run.variant for run in plan.runs}) + len(trials)) > MANY:
+        warn(f"checking the configs and the models of {count} variants{' and trials' if trials else ''}")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # models are tried on a few numbers, for which several threads only wait for each other
     try:

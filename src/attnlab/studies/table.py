@@ -10,8 +10,10 @@ from typing import NamedTuple
 from markupsafe import escape
 from rich import box
 from rich.cells import cell_len
+from rich.console import Group
 from rich.styled import Styled
 from rich.table import Table
+from rich.text import Text
 
 from attnlab.errors import printable
 from attnlab.studies.claims import Verdict
@@ -168,7 +170,7 @@ class Comparison:
         ]
         return "\n".join(lines) + "\n"
 
-    def rich(self, width: int) -> Table:
+    def rich(self, width: int) -> Group:
         """Return the table for a terminal that takes no text for markup, with the columns that fit without cutting a figure.
 
         Below stand the remarks that concern these columns.
@@ -186,15 +188,13 @@ class Comparison:
         hidden = len(self.brief) - len(shown)
         told = [f"{hidden} further column{'s need' if hidden > 1 else ' needs'} a wider terminal"] if hidden else []
         remarks = [remark.text for remark in self.remarks if remark.concerns([self.header[i] for i in shown])]
-        notes = "\n".join([*told, *remarks, *self.pending, *self._claims()])
-        table = Table(
-            title=self.title, caption=notes, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
-        )
+        notes = [Text(printable(note), "dim italic") for note in (*told, *remarks, *self.pending, *self._claims())]
+        table = Table(title=self.title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         for i, wide in zip(shown, widths, strict=True):
             table.add_column(self.header[i], justify="right" if i else "left", width=wide)
         for row in self.rows:
             table.add_row(*(Styled(row[i].brief, "bold") if row[i].best else row[i].brief for i in shown))
-        return table
+        return Group(table, *notes)  # no caption, which would be as narrow as the table
 
     def _width(self, column: int, *, whole: bool) -> int:
         """Return how wide a column must be on a terminal for no word of it to be cut, or for all texts to stand on one line."""

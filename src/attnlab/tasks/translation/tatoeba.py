@@ -117,7 +117,8 @@ class Tatoeba(Corpus):
     def _content(self) -> bytes:
         if not self.path.is_file():
             told = f"{self.path} is no file" if self.path.exists() else f"no file {self.path}"
-            raise UserError(f"{told}: get deu-eng.zip or another from https://www.manythings.org/anki/ and name it as path")
+            wanted = self.path.name if self.path.suffix == ".zip" else "deu-eng.zip"
+            raise UserError(f"{told}: get {wanted} or another from https://www.manythings.org/anki/ and name it as path")
         if self.path.suffix != ".zip":
             return read_bytes(self.path)
         try:
