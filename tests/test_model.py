@@ -392,6 +392,7 @@ def test_dropout_of_the_memory_thins_what_the_decoder_reads_in_training_alone(
     [
         ([], None),
         (["attention/score=location", "attention.score.max_length=9"], 9),
+        (["encoder=dual_stage", "encoder.max_length=7", "attention/score=location", "attention.score.max_length=9"], 7),
         (["attention=context_gate", "attention/score@attention.inner.score=location"], 100),
         (["attention=mocha", "attention/score@attention.normalizer.selection=location"], 100),
         (["encoder=history", f"encoder.{LIMITED}"], 7),

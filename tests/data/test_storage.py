@@ -17,7 +17,7 @@ from attnlab.data import cache, contents, lines, processes
 from attnlab.data.cache import StoredFolder, load_or_make
 from attnlab.data.contents import hash_content
 from attnlab.data.lines import LineWriter, StoredLines
-from attnlab.data.ondemand import OnDemand
+from attnlab.data.ondemand import PART, OnDemand
 from attnlab.data.processes import map_in_order
 from attnlab.data.ragged import Ragged, RaggedWriter
 from attnlab.data.storage import BLOCK, ArrayWriter, DamageError, StoredArray, StoredFile
@@ -155,6 +155,19 @@ def test_a_folder_that_cannot_be_read_is_kept(error: OSError, tmp_path: Path) ->
     assert (tmp_path / "made" / "file").read_text() == "good"
 
 
+def test_of_two_processes_that_make_the_same_the_faster_one_is_read(tmp_path: Path) -> None:
+    def make(empty: Path, text: str) -> None:
+        (empty / "file").write_text(text)
+
+    def make_slowly(empty: Path) -> None:
+        make(empty, "slow")
+        load_or_make(tmp_path / "made", make=lambda other: make(other, "fast"), read=lambda _: None)
+
+    found = load_or_make(tmp_path / "made", make=make_slowly, read=lambda folder: folder._files["file"])
+    assert found.read(0, found.size) == b"fast"
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
 def test_whose_error_it_is(tmp_path: Path) -> None:
     """A file that cannot be written is told; one that a corpus does not find is not called a folder that cannot be written."""
 
@@ -286,6 +299,11 @@ def test_where_no_process_can_be_started_this_one_goes_on(
     with caplog.at_level(logging.WARNING, "attnlab"):
         assert list(map_in_order(double, range(9), 2, patience=0.0)) == [2 * number for number in range(9)]
     assert f"no others can be started ([Errno {errno.EAGAIN}]" in caplog.text
+
+
+@pytest.mark.parametrize("length", [0, 1, PART - 1, PART, PART + 1, 2 * PART + 1])
+def test_all_items_of_a_long_sequence_are_yielded(length: int) -> None:
+    assert list(iter(OnDemand(list, length))) == [*range(length)]
 
 
 def test_what_is_made_on_demand_is_not_kept() -> None:

@@ -59,12 +59,12 @@ def gru(p: dict[str, Tensor], x: Tensor, state: State) -> State:
     return ((1 - z) * n + z * h,)
 
 
-def paper_gru(p: dict[str, Tensor], x: Tensor, state: State) -> State:
+def paper_gru(p: dict[str, Tensor], x: Tensor, state: State, suffix: str = "l0") -> State:
     """Bahdanau et al., appendix A.1.1 and A.2.2, with their z written as 1 - z."""
     (h,) = state
-    w, wz, wn = p["weight_ih_l0"].chunk(3)
-    u, uz, un = p["weight_hh_l0"].chunk(3)
-    b, bz, bn = (p["bias_ih_l0"] + p["bias_hh_l0"]).chunk(3)
+    w, wz, wn = p[f"weight_ih_{suffix}"].chunk(3)
+    u, uz, un = p[f"weight_hh_{suffix}"].chunk(3)
+    b, bz, bn = (p[f"bias_ih_{suffix}"] + p[f"bias_hh_{suffix}"]).chunk(3)
     r, z = (w @ x + u @ h + b).sigmoid(), 1 - (wz @ x + uz @ h + bz).sigmoid()
     candidate = torch.tanh(wn @ x + un @ (r * h) + bn)
     return ((1 - z) * h + z * candidate,)
@@ -81,35 +81,44 @@ Layers = list[State]
 Loop = Callable[[dict[str, Tensor], Tensor, Tensor, Layers], Iterator[Tensor]]
 
 
+def climb(p: dict[str, Tensor], x: Tensor, layers: Layers, cell: Callable[..., State] = lstm) -> Layers:
+    """One step of stacked layers; the top one is the last."""
+    after: Layers = []
+    for number, state in enumerate(layers):
+        after.append(cell(under(p, "recurrence.network."), x, state, f"l{number}"))
+        x = after[-1][0]
+    return after
+
+
 def bahdanau(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
-    state = layers[0]
     for x in embedded:
-        context = attend(p, state[0], states)
-        state = lstm(under(p, "recurrence.network."), torch.cat([x, context]), state)
-        yield torch.tanh(p["readout.projection.weight"] @ torch.cat([state[0], x, context]))
+        context = attend(p, layers[-1][0], states)
+        layers = climb(p, torch.cat([x, context]), layers)
+        yield torch.tanh(p["readout.projection.weight"] @ torch.cat([layers[-1][0], x, context]))
 
 
 def bahdanau_paper(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
-    state = layers[0]
     for x in embedded:
-        previous, context = state[0], attend(p, state[0], states)
-        state = paper_gru(under(p, "recurrence.network."), torch.cat([x, context]), state)
+        previous = layers[-1][0]
+        context = attend(p, previous, states)
+        layers = climb(p, torch.cat([x, context]), layers, paper_gru)
         t = p["readout.projection.weight"] @ torch.cat([previous, x, context]) + p["readout.projection.bias"]
         yield torch.stack([torch.maximum(t[2 * j], t[2 * j + 1]) for j in range(len(t) // 2)])
 
 
 def luong(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
-    state = layers[0]
     for x in embedded:
-        state = lstm(under(p, "recurrence.network."), x, state)
-        yield torch.tanh(p["combine.weight"] @ torch.cat([attend(p, state[0], states), state[0]]))
+        layers = climb(p, x, layers)
+        output = layers[-1][0]
+        yield torch.tanh(p["combine.weight"] @ torch.cat([attend(p, output, states), output]))
 
 
 def luong_feeding(p: dict[str, Tensor], embedded: Tensor, states: Tensor, layers: Layers) -> Iterator[Tensor]:
-    state, fed = layers[0], torch.zeros_like(layers[0][0])
+    fed = torch.zeros_like(layers[0][0])
     for x in embedded:
-        state = lstm(under(p, "recurrence.network."), torch.cat([x, fed]), state)
-        fed = torch.tanh(p["combine.weight"] @ torch.cat([attend(p, state[0], states), state[0]]))
+        layers = climb(p, torch.cat([x, fed]), layers)
+        output = layers[-1][0]
+        fed = torch.tanh(p["combine.weight"] @ torch.cat([attend(p, output, states), output]))
         yield fed
 
 
@@ -169,10 +178,16 @@ LOOPS: dict[str, tuple[Loop, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in options("decoder") if name in LOOPS])
-def test_decoder_is_its_equations(name: str) -> None:
+DEEP = ["bahdanau", "bahdanau_paper", "luong", "luong_feeding"]
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [*((name, []) for name in options("decoder") if name in LOOPS), *((name, ["decoder.num_layers=3"]) for name in DEEP)],
+)
+def test_decoder_is_its_equations(name: str, more: list[str]) -> None:
     loop, settings = LOOPS[name]
-    made = model(f"decoder={name}", "attention=additive", *settings)
+    made = model(f"decoder={name}", "attention=additive", *settings, *more)
     source, lengths = sentences([5, 3])
     target = torch.tensor([[2, 5, 6, 7], [2, 8, 9, 3]])
     encoded = made.encoder(made.source_frontend(source), lengths)
@@ -199,7 +214,7 @@ def test_decoder_is_its_equations(name: str) -> None:
 
 
 def test_plain_decoder_is_its_equation() -> None:
-    made = model("decoder=plain", "attention=none", "decoder/initial_state=zeros")
+    made = model("decoder=plain", "attention=none", "decoder/initial_state=zeros", "encoder.num_layers=2")
     source, lengths = sentences([5, 3])
     target = torch.tensor([[2, 5, 6, 7], [2, 8, 9, 3]])
     encoded = made.encoder(made.source_frontend(source), lengths)
@@ -269,6 +284,33 @@ def test_bridge_reads_the_backward_encoders_first_state() -> None:
     backward_first = encoded.states[:, 0, 4:]
     projection = made.decoder.initial_state.projections[0]
     torch.testing.assert_close(state.hidden[0][:, 0], torch.tanh(projection(backward_first)), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("backward_only", [False, True])
+def test_bridge_reads_each_part_of_the_state_of_the_encoders_top_layer(backward_only: bool) -> None:
+    layers = ["encoder.num_layers=2", "decoder.num_layers=3", "decoder/cell=lstm"]
+    made = model(*layers, f"decoder.initial_state.backward_only={str(backward_only).lower()}")
+    source, lengths = sentences([5, 3])
+    encoded = made.encoder(made.source_frontend(source), lengths)
+    _, state = made.decoder.start(encoded)
+    for own, final, bridge in zip(state.hidden, encoded.final, made.decoder.initial_state.projections, strict=True):
+        forward, backward = final[:, 1].unbind(1)
+        read = backward if backward_only else torch.cat([forward, backward], dim=1)
+        expected = torch.tanh(read @ bridge.weight.t() + bridge.bias).view(2, 3, -1)
+        torch.testing.assert_close(own, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("decoder", ["answer", "bahdanau", "conditional", "gnmt", "luong", "luong_feeding", "transformer"])
+def test_contexts_are_made_of_the_values_where_an_encoder_gives_some(decoder: str) -> None:
+    single = ["decoder.num_layers=1", "decoder.heads=2"] if decoder == "transformer" else []
+    made = model(f"decoder={decoder}", "encoder=convolutional", "attention=general", *single)
+    source, lengths = sentences([5, 3])
+    encoded = made.encoder(made.source_frontend(source), lengths)
+    first = made.target_frontend(torch.tensor([[2], [2]]))
+    doubled = encoded._replace(values=2 * encoded.values)
+    one, other = (made.decoder(first, *made.decoder.start(read)) for read in (encoded, doubled))
+    torch.testing.assert_close(other.weights, one.weights, rtol=0, atol=1e-12)
+    torch.testing.assert_close(other.contexts, 2 * one.contexts, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("encoder", ["lstm", "transformer", "deep"])

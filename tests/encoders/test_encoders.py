@@ -112,6 +112,17 @@ def test_dropout_acts_in_training_alone(option: str) -> None:
     assert not torch.equal(encoder(*sentence).states, encoder(*sentence).states)
 
 
+def test_dropout_of_a_deep_encoder_is_between_its_layers() -> None:
+    encoder = make(["encoder=deep"], dropout=0.5, num_layers=3).train()
+    read: list[Tensor] = []
+    for network in encoder.networks:  # type: ignore[union-attr]
+        network.register_forward_pre_hook(lambda _, given: read.append(given[0].data))
+    embeddings = torch.randn(1, 5, INPUT).double()
+    encoder(embeddings, torch.tensor([5]))
+    assert torch.equal(read[0], embeddings[0])
+    assert [bool((one == 0).any()) for one in read] == [False, True, True]
+
+
 def assert_equal(encoder: Encoder, loop: Callable[[dict[str, Tensor], Tensor], list[Tensor]], size: int = INPUT) -> None:
     """Compare all that an encoder puts out, and the gradients of all that goes in, with a loop over one sentence."""
     randomized(encoder)
@@ -254,24 +265,27 @@ def test_history_encoder() -> None:
     assert_equal(HistoryEncoder(INPUT, cell=LSTMRecurrence, score=General, hidden_size=HIDDEN), loop)
 
 
-def test_dual_stage_encoder() -> None:
-    """Qin et al. 2017, equations 8 to 11, with courses that are zero after the source's end."""
+@pytest.mark.parametrize("layers", [1, 2])
+def test_dual_stage_encoder(layers: int) -> None:
+    """Qin et al. 2017, equations 8 to 11, with courses that are zero after the source's end; of two layers the top one asks."""
 
     def loop(p: dict[str, Tensor], embeddings: Tensor) -> list[Tensor]:
         query, key = p["input_attention.score.query_projection.weight"], p["input_attention.score.key_projection.weight"]
         v = p["input_attention.score.v.weight"][0]
         courses = [torch.cat([course, torch.zeros(3).double()]) for course in embeddings.t()]
-        h = c = torch.zeros(HIDDEN).double()
+        state = [(torch.zeros(HIDDEN).double(),) * 2] * layers
         states = []
         for x in embeddings:
-            scores = [torch.exp(v @ torch.tanh(query @ torch.cat([h, c]) + key @ course)) for course in courses]
-            weighed = torch.stack([score / sum(scores) * number for score, number in zip(scores, x, strict=True)])
-            h, c = lstm(under(p, "recurrence.network."), weighed, (h, c))
-            states.append(h)
-        return [torch.stack(states), h.view(1, 1, -1), c.view(1, 1, -1)]
+            scores = [torch.exp(v @ torch.tanh(query @ torch.cat(state[-1]) + key @ course)) for course in courses]
+            read = torch.stack([score / sum(scores) * number for score, number in zip(scores, x, strict=True)])
+            for layer in range(layers):
+                state[layer] = lstm(under(p, "recurrence.network."), read, state[layer], f"l{layer}")
+                read = state[layer][0]
+            states.append(read)
+        return [torch.stack(states), *(torch.stack(part).unsqueeze(1) for part in zip(*state, strict=True))]
 
-    score = partial(Additive, hidden_size=5)
-    assert_equal(DualStageEncoder(INPUT, cell=LSTMRecurrence, score=score, hidden_size=HIDDEN, max_length=8), loop)
+    score, sizes = partial(Additive, hidden_size=5), {"hidden_size": HIDDEN, "num_layers": layers, "max_length": 8}
+    assert_equal(DualStageEncoder(INPUT, cell=LSTMRecurrence, score=score, **sizes), loop)
 
 
 def test_a_source_longer_than_the_courses_of_an_input_attention_is_refused() -> None:

@@ -17,10 +17,11 @@ from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
 from attnlab.probing.attribution import add_correlations, attribute_by_gradient, correlate, leave_one_out
 from attnlab.probing.figures import Tally
-from attnlab.probing.forcing import collect_weights, with_hypotheses
-from attnlab.probing.probe import check_attention, check_donor
+from attnlab.probing.forcing import collect_weights, label_log_probabilities, with_hypotheses
+from attnlab.probing.probe import ProbeOptions, check_attention, check_donor, probe
 from attnlab.probing.weights import add_ablations, add_interventions, force_with
 from attnlab.runs.assembly import build_model, build_task
+from attnlab.search import GreedySearch
 from attnlab.tasks.predictor import force
 from commands import OF_ANY_TASK
 from composing import PADDING, copy_ids, model, possible, sentences, settled
@@ -106,6 +107,49 @@ def test_other_weights_in_plain_loops() -> None:
                 assert figures[f"{name}_variation"].value == pytest.approx(moved / count, abs=1e-10)
     assert "own_variation" not in tally.figures()
     assert tally.figures()["permuted_variation"].value > 1e-6
+
+
+def test_figures_of_several_permutations_are_the_means_of_those_of_each() -> None:
+    made = model("decoder=luong", "attention=general")
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter *= 5  # so that the likeliest token depends on the weights
+        batch, seeds = batch_for(made), range(6)
+        likeliest = force(made, batch).log_probabilities.argmax(-1)
+    batch.labels[batch.labels != PAD] = likeliest
+    tallies = [Tally() for _ in range(7)]
+    for tally, own in zip(tallies, [list(seeds), *([seed] for seed in seeds)], strict=True):
+        add_interventions(tally, made, batch, own, None)
+    for name in ("permuted_loss", "permuted_accuracy", "permuted_variation"):
+        whole, *single = (tally.figures()[name].statistics for tally in tallies)
+        assert len({one[:, 0].sum() for one in single}) > 1, "else this test says nothing"
+        np.testing.assert_allclose(whole, np.mean(single, axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_figures_are_of_the_examples_in_their_order_by_block(one_by_one: bool) -> None:
+    """Whatever batches they come in; sources of one sentence are examples too."""
+    overrides = ["task=questions", "data=stories", "data.min_length=1", "data.max_length=9", "decoder=answer"]
+    config = settled(*OF_ANY_TASK, *overrides, "logger=none")
+    task = build_task(config)
+    task.prepare()
+    made = build_model(config, task).eval()
+    predictor, examples = task.predictor([made], GreedySearch(), batch_size=3), task.examples("val")
+    assert 2 in examples.source.lengths
+    blocks = np.arange(len(examples)) // (1 if one_by_one else 4)
+    vars(examples)["blocks"] = blocks
+    for count in (len(examples), 9):
+        found = probe(predictor, examples, ProbeOptions(examples=count, permutations=1))
+        assert found.numbers == sorted(set(found.numbers))
+        assert len(found.numbers) == count
+        expected: dict[int, list[float]] = {}
+        for number in found.numbers:
+            batch = examples[[number - 1]]
+            with torch.no_grad():
+                (loss,) = -label_log_probabilities(force(made, batch), batch).double().numpy()
+            expected.setdefault(int(blocks[number - 1]), []).append(float(loss))
+        sums = [[sum(losses), len(losses)] for _, losses in sorted(expected.items())]
+        np.testing.assert_allclose(found.figures["own_loss"].statistics, sums, rtol=1e-4)
 
 
 @pytest.mark.few(5)

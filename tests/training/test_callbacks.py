@@ -1,11 +1,14 @@
 """What is recorded beside the training: how long it took, and its curve."""
 
 import json
+import math
 import re
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -15,8 +18,9 @@ from lightning.pytorch.callbacks import RichProgressBar
 from attnlab.data.batches import Batch
 from attnlab.runs import execution
 from attnlab.runs.record import RunResult
-from attnlab.training.callbacks import MetricsRecorder, ProgressBar, Samples, Throughput
+from attnlab.training.callbacks import LossGuard, MetricsRecorder, ProgressBar, Samples, Throughput
 from attnlab.training.finite import describe_origin
+from attnlab.training.module import SequenceModule
 from commands import TINY, Cli, cli
 from composing import model, sentences
 from runs.test_resume import Stop
@@ -64,6 +68,50 @@ def test_tokens_are_those_that_are_predicted() -> None:
     throughput, batch = Throughput(), SimpleNamespace(target_lengths=torch.tensor([4, 2]))
     throughput.on_train_batch_end(None, None, {}, batch, 0)  # type: ignore[arg-type]
     assert throughput.tokens == 4
+
+
+def test_the_time_of_a_training_is_that_of_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validations do not count; a checkpoint in the midst of an epoch knows the steps until then."""
+    now = SimpleNamespace(seconds=100.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: now.seconds)
+    module, trainer = SimpleNamespace(log=lambda *_: None), SimpleNamespace(state=SimpleNamespace(fn="fit"), world_size=1)
+
+    def after(seconds: float, throughput: Throughput, hook: str) -> None:
+        now.seconds += seconds
+        getattr(throughput, hook)(trainer, module)
+
+    first = Throughput()
+    for seconds, hook in ((1, "on_train_start"), (1, "on_train_epoch_start"), (10, "on_validation_start")):
+        after(seconds, first, hook)
+    after(1000, first, "on_validation_end")
+    after(20, first, "on_train_epoch_end")
+    assert first.seconds == 30
+    after(500, first, "on_train_epoch_start")
+    now.seconds += 7
+    state = first.state_dict()
+    assert (state["seconds"], state["wall"]) == (37, 1539)
+    now.seconds += 10_000
+    second = Throughput()
+    second.setup(trainer, module, "fit")  # type: ignore[arg-type]
+    second.load_state_dict(state)
+    after(4, second, "on_train_start")
+    after(3, second, "on_train_epoch_end")
+    assert (second.seconds, second.wall) == (40, 1546)
+
+
+def test_a_loss_of_the_validation_that_is_no_number_ends_a_training() -> None:
+    guard, strategy = LossGuard(), SimpleNamespace(reduce_boolean_decision=lambda decision: decision)
+    for name, value, is_refused in (
+        ("val/loss", math.nan, True),
+        ("val/loss", math.inf, True),
+        ("val/bleu", math.inf, True),
+        ("val/bleu", math.nan, False),  # which a metric may be of nothing
+        ("val/loss", 1.0, False),
+    ):
+        metrics = {"val/loss": torch.tensor(1.0), name: torch.tensor(value)}
+        trainer = SimpleNamespace(callback_metrics=metrics, strategy=strategy, global_step=3)
+        with pytest.raises(FloatingPointError, match=f"{name} is") if is_refused else nullcontext():
+            guard.on_validation_end(trainer, Mock(spec=SequenceModule))  # type: ignore[arg-type]
 
 
 class Module(LightningModule):

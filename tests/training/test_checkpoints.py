@@ -2,15 +2,28 @@
 
 import errno
 import json
+import random
 import signal
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
+from lightning import LightningModule, Trainer
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from attnlab.errors import UserError
-from attnlab.training.checkpoints import WholeCheckpointIO, earlier_checkpoint, is_whole
+from attnlab.training.callbacks import RunContext
+from attnlab.training.checkpoints import (
+    BestCheckpoint,
+    LastCheckpoint,
+    PatientStopping,
+    WholeCheckpointIO,
+    earlier_checkpoint,
+    is_whole,
+)
 from commands import TINY, Cli, cli
 from saboteur import SABOTEUR
 
@@ -41,6 +54,49 @@ def test_of_equal_values_the_lower_loss_wins_and_early_stopping_sees_it(cli: Cli
     losses = [line["val/loss"] for line in lines]
     assert losses == sorted(losses, reverse=True)
     assert torch.load(folder / "best.ckpt", weights_only=True)["epoch"] == 3
+
+
+class Scripted(LightningModule):
+    """A module whose metrics are told beforehand."""
+
+    def __init__(self, scores: Sequence[int], losses: Sequence[int]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+        self.told = list(zip(scores, losses, strict=True))
+
+    def training_step(self, batch: Tensor) -> Tensor:
+        return self.weight.sum()
+
+    def validation_step(self, batch: Tensor) -> None:
+        score, loss = self.told[self.current_epoch]
+        self.log_dict({"val/score": float(score), "val/loss": float(loss)})
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=0.0)
+
+
+@pytest.mark.parametrize("mode", ["max", "min"])
+def test_the_best_epoch_and_the_last_are_those_of_a_plain_loop_wherever_a_training_is_resumed(
+    mode: Literal["min", "max"], tmp_path: Path
+) -> None:
+    """Better is a better value, and of equal values the lower loss."""
+    generator, sign = random.Random(3), 1 if mode == "max" else -1
+    for number in range(6):
+        scores, losses = ([generator.randrange(3) for _ in range(10)] for _ in range(2))
+        told = [(sign * score, -loss) for score, loss in zip(scores, losses, strict=True)]
+        bests = [max(range(end), key=lambda epoch: (told[epoch], -epoch)) for end in range(1, 11)]
+        last = next((epoch for epoch in range(10) if epoch - bests[epoch] == 3), 9)
+        folder = tmp_path / str(number)
+        context = RunContext(folder, folder, folder / "best.ckpt", folder / "last.ckpt", "val/score", mode)
+        for stop in (1 + number, 10, 10):
+            callbacks = [BestCheckpoint(context), PatientStopping(context, patience=3), LastCheckpoint(context)]
+            quiet: dict[str, Any] = {"enable_progress_bar": False, "enable_model_summary": False, "num_sanity_val_steps": 0}
+            trainer = Trainer(accelerator="cpu", max_epochs=stop, logger=False, callbacks=callbacks, **quiet)
+            batches, resumed = DataLoader(torch.zeros(1)), folder / "last.ckpt"  # type: ignore[arg-type]
+            trainer.fit(Scripted(scores, losses), batches, batches, ckpt_path=resumed if resumed.exists() else None)
+            ended = min(last, stop - 1)
+            kept = [torch.load(folder / name, weights_only=True)["epoch"] for name in ("best.ckpt", "last.ckpt")]
+            assert kept == [bests[ended], ended]
 
 
 @pytest.mark.exhaustive

@@ -4,18 +4,37 @@ import json
 import math
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from lightning import Callback, LightningModule, Trainer
 
 from attnlab.data import Batch
+from attnlab.evaluation.evidence import ExampleResult, Prediction
 from attnlab.runs.assembly import build_model, build_task
 from attnlab.training import TeacherForcing
+from attnlab.training.module import collect_evidence
 from commands import TINY, Cli, cli
 from composing import settled
 
 __all__ = ["cli"]
+
+
+class Modes(Callback):
+    """Writes down whether parts are in training: all of them in steps, none in validations."""
+
+    seen: list[tuple[str, set[bool]]]
+
+    def __init__(self) -> None:
+        Modes.seen = []
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Batch, batch_idx: int) -> None:
+        Modes.seen.append(("step", {part.training for part in pl_module.modules()}))
+
+    def on_validation_batch_start(self, trainer: Trainer, pl_module: LightningModule, *_: object) -> None:
+        Modes.seen.append(("validation", {part.training for part in pl_module.modules()}))
 
 
 class Witness(Callback):
@@ -45,8 +64,9 @@ def test_two_attentions_see_the_same_batches_in_the_same_order(cli: Cli) -> None
 
 
 def test_validation_metrics_are_those_of_a_plain_loop(cli: Cli, tmp_path: Path) -> None:
-    overrides = [*TINY, "logger=none", "objective.label_smoothing=0.1", "batches.eval_size=5"]
-    assert cli("train", *overrides) == 0
+    overrides = [*TINY, "logger=none", "objective.label_smoothing=0.1", "batches.eval_size=5", "trainer.max_epochs=2"]
+    assert cli("train", *overrides, "+callbacks.modes._target_=training.test_module.Modes") == 0
+    assert {(when, *modes) for when, modes in Modes.seen} == {("step", True), ("validation", False)}
     (folder,) = tmp_path.glob("runs/train/*/seed=1")
     logged = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
 
@@ -68,6 +88,32 @@ def test_validation_metrics_are_those_of_a_plain_loop(cli: Cli, tmp_path: Path) 
     assert logged["val/loss"] == pytest.approx(total / tokens, rel=1e-5)
     assert logged["val/perplexity"] == pytest.approx(math.exp(total / tokens), rel=1e-5)
     assert logged["val/accuracy"] == pytest.approx(100.0 * right / tokens, rel=1e-5)
+
+
+@pytest.mark.parametrize(("monitor", "count"), [("val/loss", 2), ("train/loss", 4)])
+def test_an_epoch_without_a_validation_has_no_metrics_and_does_not_count_for_a_plateau_of_one(
+    monitor: str, count: int, cli: Cli, tmp_path: Path
+) -> None:
+    plateau = ["scheduler=plateau", f"scheduler.monitor={monitor}", "scheduler.mode=min"]
+    assert cli("train", *TINY, *plateau, "logger=none", "trainer.max_epochs=4", "trainer.check_val_every_n_epoch=2") == 0
+    (folder,) = tmp_path.glob("runs/train/*/seed=1")
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [any(name.startswith("val/") for name in line) for line in lines] == [False, True, False, True]
+    (schedule,) = torch.load(folder / "last.ckpt", weights_only=True)["lr_schedulers"]
+    assert schedule["last_epoch"] == count
+
+
+def test_evidence_holds_what_was_written_at_the_length_of_the_reference_too() -> None:
+    """Where an empty source has none, the empty prediction stands for it."""
+    shared: tuple[Any, ...] = ([], [], torch.zeros(0, 0), 0.0, 0.0)
+    free, forced = ([Prediction(index, f"{text} {index}", *shared) for index in range(3)] for text in ("free", "forced"))
+    results = [ExampleResult(free[index], None, forced[index] if index else None) for index in (2, 0, 1)]
+    task, examples = SimpleNamespace(facts={}), SimpleNamespace(references=["a", "b", "c"], facts={})
+    evidence = collect_evidence(task, examples, results)  # type: ignore[arg-type]
+    assert [one.text for one in evidence.predictions] == ["free 2", "free 0", "free 1"]
+    assert [one.text for one in evidence.of_reference_length or ()] == ["forced 2", "free 0", "forced 1"]
+    assert evidence.references == ["c", "a", "b"]
+    assert collect_evidence(task, examples, [ExampleResult(free[0], None)]).of_reference_length is None  # type: ignore[arg-type]
 
 
 def test_teacher_forcing_tosses_a_coin_for_each_example_or_token() -> None:

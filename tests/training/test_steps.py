@@ -86,7 +86,10 @@ def test_a_step_is_that_of_a_plain_loop(
 
 
 @pytest.mark.exhaustive
-def test_every_step_tosses_coins_of_its_own_which_a_second_run_tosses_again(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("accumulated", [1, 3])
+def test_every_batch_tosses_coins_of_its_own_which_a_second_run_tosses_again(
+    accumulated: int, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tossed: list[Tensor] = []
     decode = Seq2Seq.decode_scheduled
 
@@ -96,6 +99,7 @@ def test_every_step_tosses_coins_of_its_own_which_a_second_run_tosses_again(cli:
 
     monkeypatch.setattr(Seq2Seq, "decode_scheduled", watched)
     coins = ["objective.teacher_forcing.ratio=0.7", "objective.teacher_forcing.per=token", "data.train_size=48"]
+    coins.append(f"trainer.accumulate_grad_batches={accumulated}")
     for _ in range(2):
         assert cli("train", *ONE_STEP, *coins, "resume=false") == 0
     first, again = tossed[:3], tossed[3:]

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
+from torch import Tensor
 
 from attnlab.data import BatchOptions
+from attnlab.decoders import DecoderOutput
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence
 from attnlab.runs.assembly import build_model, build_task
@@ -157,6 +159,23 @@ def test_a_forecast_at_once_reads_no_value_after_the_source(overrides: list[str]
         assert torch.equal(forecaster.roll(batch)[0], written) == (batch.target.shape[2] == 2)
 
 
+def test_a_value_that_is_fed_back_passes_no_gradient() -> None:
+    """A model that reads its own values learns as if they had been given (Bengio et al. 2015, section 2.4)."""
+    task, forecaster = made("data.train_size=20", "data.val_size=3", "data.test_size=3")
+    model, batch = forecaster.models[0], task.examples("train")[[0, 5]]
+    given = batch.target[:, :-1]
+
+    def gradients(decoded: DecoderOutput) -> list[Tensor]:
+        return list(torch.autograd.grad(model.scores(decoded, memory).square().sum(), [*model.parameters()], retain_graph=True))
+
+    memory, state = model.encode(batch.source, batch.source_lengths)
+    free = model.decode_scheduled(given, memory, state, torch.zeros(given.shape[:2], dtype=torch.bool))
+    own = model.head.best(model.scores(free, memory)[:, :-1], given[:, 1:]).detach()
+    assert not torch.allclose(own, given[:, 1:])
+    fed = model.decode(torch.cat([given[:, :1], own], dim=1), memory, state)
+    torch.testing.assert_close(gradients(free), gradients(fed))
+
+
 def test_an_encoder_reads_the_series_themselves() -> None:
     small = ["data.train_size=20", "data.val_size=3", "data.test_size=3", "task.projection=false", "encoder=dual_stage"]
     task, forecaster = made(*small, "encoder.max_length=24")
@@ -173,6 +192,9 @@ def test_an_ensemble_is_the_mean_of_its_forecasts() -> None:
     both = task.predictor([*one.models, *other.models], GreedySearch())
     batch = task.examples("test")[[0, 1, 2]]
     torch.testing.assert_close(both.roll(batch)[0], (one.roll(batch)[0] + other.roll(batch)[0]) / 2)
+    found = [each.force_batch(batch, task.examples("test")) for each in (both, one, other)]
+    whole, *parts = (torch.tensor([example.log_probabilities for example in examples]) for examples in found)
+    torch.testing.assert_close(whole, (parts[0] + parts[1]) / 2)
 
 
 def test_what_is_forced_is_minus_the_loss_of_each_step() -> None:

@@ -73,6 +73,13 @@ def test_tours_are_the_shortest_of_all_orders() -> None:
         assert signed_area(points[answer]) > 0
 
 
+def test_a_tour_is_correct_where_none_is_shorter() -> None:
+    for points, answer in drawn(Tours(), *[5] * 40):
+        problem = Problem(points.astype(np.float32), answer)
+        for order in permutations(range(5)):
+            assert Tours().is_correct(problem, order) == (length(points, order) <= length(points, answer) + 1e-9)
+
+
 def test_dynamic_programming_and_the_integer_program_find_the_same_tours() -> None:
     for points, answer in drawn(Tours(), 9, 12, 8, 12):
         assert same_cycle(solve_program(points), answer)
@@ -106,6 +113,8 @@ def test_simple_polygons_are_those_without_crossing_edges() -> None:
     assert is_simple(bay), "edges on one line that do not touch"
     bay[3:5, 0] = 0.5
     assert not is_simple(bay), "edges on one line that lie on each other"
+    back = np.array([[0, 0], [2, 0], [1, 0], [3, 0], [1.5, 1]], dtype=np.float64)
+    assert not any(map(is_simple, (back, back[:, ::-1]))), "they lie on each other, and no other edge touches them"
     assert (signed_area(square), signed_area(square[::-1]), perimeter(square)) == (1.0, -1.0, 4.0)
 
 

@@ -17,7 +17,7 @@ from attnlab.data.symbols import BOS, EOS, RESERVED
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding
 from attnlab.search import GreedySearch, Hypothesis
-from attnlab.tasks.pointing import Pointing, Sort
+from attnlab.tasks.pointing import Delaunay, Pointing, Sort
 from commands import OF_ANY_TASK, Cli, cli
 
 __all__ = ["cli"]
@@ -165,6 +165,15 @@ def test_long_problems_go_from_training_alone() -> None:
     assert max(len(problem.elements) for problem in made.examples("val").problems) > 4
     with pytest.raises(UserError, match="max_length=1 leaves no training problem"):
         Pointing(Sort(train_size=50), BatchOptions(max_length=1), {}, 1).prepare()
+
+
+def test_problems_with_long_answers_go_from_training_too() -> None:
+    """Three corners a triangle: the answer is longer than the problem."""
+    data = Delaunay(train_size=50, val_size=1, test_size=1, test_lengths=())
+    whole, short = (Pointing(data, BatchOptions(max_length=limit), {}, 1).examples("train") for limit in (None, 12))
+    kept = [problem.answer for problem in whole.problems if len(problem.elements) <= 12 and len(problem.answer) <= 12]
+    assert 0 < len(kept) < len(whole)
+    assert [problem.answer for problem in short.problems] == kept
 
 
 def test_content_is_what_decides_the_problems(tmp_path: Path) -> None:

@@ -119,6 +119,22 @@ def test_questions_that_stand_in_training_are_counted() -> None:
     assert made.overlap("test") == 2
 
 
+@pytest.mark.parametrize("options", [{}, {"read": "words"}, {"entities": ["mary", "john"]}], ids=str)
+def test_long_stories_go_from_training_alone(options: dict[str, Any]) -> None:
+    """A story is as long as its source, the question or the end symbol not counted."""
+    whole, data = task(**options), task().stories
+    limit = 40 if "read" in options else 7
+    short = Questions(data, BatchOptions(max_length=limit), {}, 1, **options)
+    kept = [
+        q
+        for q, length in zip(whole.examples("train").questions, whole.examples("train").source.lengths, strict=True)
+        if length - 1 <= limit
+    ]
+    assert 0 < len(kept) < 400
+    assert short.examples("train").questions == kept
+    assert short.examples("test").questions == whole.examples("test").questions
+
+
 def test_questions_about_one_story_are_one_block() -> None:
     lines = (
         "Mary went to the garden. Where is Mary?",

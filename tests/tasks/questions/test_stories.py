@@ -99,6 +99,24 @@ def find(question: Question) -> tuple[str, set[int]]:
     return earlier, supports
 
 
+def assert_possible(question: Question) -> None:
+    """Nobody takes what is elsewhere or in other hands, nobody drops what is not theirs, and nobody goes where they are."""
+    kinds = {verb.split()[0]: kind for kind, verbs in (("move", MOVES), ("take", TAKES), ("drop", DROPS)) for verb in verbs}
+    where: dict[str, str] = {}
+    lying: dict[str, str | None] = {}  # nowhere, while it is in somebody's hands
+    holders: dict[str, str] = {}
+    for person, verb, *_, last in question.story:
+        if kinds[verb] == "move":
+            assert where.get(person) != last
+            where[person] = last
+        elif kinds[verb] == "take":
+            assert lying.get(last, where[person]) == where[person]
+            lying[last], holders[last] = None, person
+        else:
+            assert holders.pop(last) == person
+            lying[last] = where[person]
+
+
 @pytest.mark.parametrize("task", [1, 2, 3])
 def test_generated_answers_follow_from_their_supports(task: int) -> None:
     data = GeneratedStories(tasks=[task], train_size=150, val_size=20, test_size=20, test_long_size=20)
@@ -110,6 +128,7 @@ def test_generated_answers_follow_from_their_supports(task: int) -> None:
         low, high = data.lengths[split]
         for question in found:
             assert low <= len(question.story) <= high
+            assert_possible(question)
             assert (question.answer, set(question.supports)) == find(question)
             assert len(question.supports) == question.task == task
     train = {(question.story, question.words) for question in loaded["train"]}
@@ -118,6 +137,8 @@ def test_generated_answers_follow_from_their_supports(task: int) -> None:
 
 
 def test_generated_stories_are_as_their_options_say() -> None:
+    lengths = GeneratedStories(min_length=2, max_length=5).lengths
+    assert lengths == {"train": (2, 5), "val": (2, 5), "test": (2, 5), "test_2x": (6, 10), "test_4x": (11, 20)}
     mixed = GeneratedStories(tasks=[3, 1], train_size=60, people=2, places=3)
     train = mixed.load()["train"]
     assert {question.task for question in train} == {1, 3}
@@ -157,6 +178,21 @@ class TestBabi:
         assert only.fingerprint() != before
         with pytest.raises(UserError, match=r"has of task 3 no story for the test: leave it out"):
             Babi(str(tmp_path), tasks=[1, 3]).load()
+
+    def test_stories_that_are_held_out_are_drawn_by_the_seed(self, tmp_path: Path) -> None:
+        names = [f"p{number}" for number in range(20)]
+        for split, own in (("train", names), ("test", ["mary"])):
+            text = "".join(f"1 {name} left.\n2 Is {name} in?\tno\t1\n3 Is {name} out?\tyes\t1\n" for name in own)
+            (tmp_path / f"qa1_name_{split}.txt").write_text(text)
+        held_out = []
+        for seed in (1, 1, 2):
+            loaded = Babi(str(tmp_path), tasks=[1], val_share=0.4, seed=seed).load()
+            train, val = ([question.words[1] for question in loaded[split]] for split in ("train", "val"))
+            assert sorted([*train, *val]) == sorted(2 * names)
+            assert set(val).isdisjoint(train)
+            held_out.append(set(val))
+        assert held_out[0] == held_out[1] != held_out[2]
+        assert {*names[:8]} not in held_out
 
     def test_mistakes(self, tmp_path: Path) -> None:
         with pytest.raises(UserError, match="there is no task 21"):

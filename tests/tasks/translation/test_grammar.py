@@ -50,6 +50,17 @@ def test_corpus_is_decided_by_its_seed_and_its_splits_do_not_overlap() -> None:
         assert len(sentences) == len(set(sentences)) == sum(SMALL.values())
 
 
+def test_no_sentence_of_training_becomes_one_of_another_split_by_replacing_one_word(splits: dict[str, ParallelText]) -> None:
+    def blanks(sentence: str) -> set[tuple[str | None, ...]]:
+        spelled = sentence.split()
+        return {(*spelled[:place], None, *spelled[place + 1 :]) for place in range(len(spelled))}
+
+    for side in ("source", "target"):
+        others = [sentence for name, text in splits.items() if name != "train" for sentence in getattr(text, side)]
+        known = set().union(*map(blanks, others))
+        assert all(known.isdisjoint(blanks(sentence)) for sentence in getattr(splits["train"], side))
+
+
 def test_corpus_is_the_same_everywhere() -> None:
     """Neither the process nor the version of Python matters. If this fails on purpose, raise GRAMMAR_VERSION."""
     splits = GrammarCorpus(**SMALL).load()

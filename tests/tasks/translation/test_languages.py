@@ -16,6 +16,7 @@ import torch
 
 import attnlab
 from attnlab.data.contents import hash_content
+from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL
 from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
@@ -27,6 +28,7 @@ from attnlab.tasks.translation import Multi30k, TextFiles, Translation
 from attnlab.tasks.translation.joined import JoinedPairs
 from attnlab.tasks.translation.languages import LanguageToken
 from attnlab.tasks.translation.links import token_spans
+from attnlab.tasks.translation.targetlanguage import TargetLanguage
 from attnlab.tasks.translation.tokenizers import BPETokenizer, SpacyTokenizer
 from commands import Cli, cli
 from composing import assembled
@@ -277,6 +279,24 @@ def test_a_query_alone_knows_the_language(parts: tuple[str, ...], folder: Path) 
     assert (first.embeddings == first.embeddings[:1]).all()
     for one, other in itertools.combinations(range(3), 2):
         assert not torch.allclose(first.weights[one], first.weights[other])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_empty_source_stays_empty_in_whatever_language(way: LanguageToken) -> None:
+    ids, language = Ragged.of_ids([[EOS], [RESERVED, EOS]]), TargetLanguage("de", RESERVED + 1, way)
+    for marked in (language.mark_sources(ids), language.mark_copies(ids)):
+        assert marked.lengths.tolist() == [len(marked[0]), len(marked[1])] == [1, 3 if way == "source" else 2]
+        assert marked[0].flatten()[0] == EOS
+
+
+def test_dropout_thins_the_language_of_a_query_in_training_alone(folder: Path) -> None:
+    made = task(folder, "query")
+    own, batch = model(made, QUERY, "model.dropout=0.5"), made.examples("test")[[0, 1]]
+    torch.manual_seed(0)
+    (whole, _), (thin, _) = (own.train(training).encode(batch.source, batch.source_lengths) for training in (False, True))
+    kept = thin.decoder.language != 0
+    assert 0.2 < kept.double().mean() < 0.8
+    torch.testing.assert_close(thin.decoder.language[kept], 2 * whole.decoder.language[kept])
 
 
 def test_a_query_asks_for_no_language_where_there_is_one(folder: Path) -> None:

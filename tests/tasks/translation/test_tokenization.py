@@ -27,6 +27,7 @@ from attnlab.tasks.translation.tokenizers import (
     UnigramTokenizer,
     WhitespaceTokenizer,
 )
+from attnlab.tasks.translation.vocabulary import Vocabulary
 from conftest import exhaustive_but
 from sentences import MadeCorpus, prepared, translation, write_pair
 
@@ -158,10 +159,21 @@ def test_a_token_that_holds_what_stands_between_tokens_is_refused() -> None:
         format_unknown(["a", "b\x1fc"])
 
 
+def test_text_that_spells_a_special_symbol_is_unknown() -> None:
+    vocabulary = Vocabulary.build([[*SPECIAL, "a", "<2de>"]])
+    assert vocabulary.tokens == [*SPECIAL, "<2de>", "a"]
+    assert vocabulary.encode([*SPECIAL, "a"]) == [UNK] * len(SPECIAL) + [len(SPECIAL) + 1]
+
+
 def test_a_pair_that_differs_is_no_overlap_even_where_hashes_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, own = (
+        [("a", "c"), ("b", "d"), ("", ""), ("", "e"), ("f", "")],
+        [("a", "c"), ("a", "d"), ("", ""), ("", "e"), ("f", "")],
+    )
+    texts = {split: ParallelText(*map(list, zip(*pairs, strict=True))) for split, pairs in (("train", known), ("val", own))}
+    assert count_overlap(texts) == {"val": 3}
     monkeypatch.setattr(tokenization, "hash", lambda _: 0, raising=False)
-    texts = {"train": ParallelText(["a", "b", ""], ["c", "d", ""]), "val": ParallelText(["a", "a", ""], ["c", "d", ""])}
-    assert count_overlap(texts) == {"val": 1}
+    assert count_overlap(texts) == {"val": 3}
 
 
 @pytest.mark.parametrize("tokenizer", [WhitespaceTokenizer, partial(BPETokenizer, vocab_size=60)])

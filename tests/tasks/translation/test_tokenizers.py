@@ -36,6 +36,13 @@ def tokenizer(name: str, language: str = "en", **changes: object) -> Tokenizer:
 
 @pytest.mark.parametrize("name", options("tokenizer"))
 class TestEveryTokenizer:
+    def test_without_case_it_learns_and_reads_text_in_lower_case(self, name: str) -> None:
+        folded, plain = tokenizer(name, lowercase=True), tokenizer(name)
+        folded.fit([sentence.upper() for sentence in ENGLISH])
+        plain.fit([sentence.lower() for sentence in ENGLISH])
+        assert folded.state() == plain.state()
+        assert folded.tokenize(HELD_OUT[0]) == plain.tokenize([sentence.lower() for sentence in HELD_OUT[0]])
+
     @pytest.mark.parametrize("lowercase", [False, True])
     def test_text_comes_back(self, name: str, lowercase: bool) -> None:
         for language, train, held_out in (("en", ENGLISH, HELD_OUT[0]), ("de", GERMAN, HELD_OUT[1])):
