@@ -107,7 +107,7 @@ def missing_folder(path: Path) -> str:
     """Say that there is no such folder and, if one beside the first that is not there is called alike, which."""
     missing = next((part for part in (*reversed(path.parents), path) if not part.exists()), path)
     names = sorted(beside.name for beside in missing.parent.iterdir() if beside.is_dir()) if missing.parent.is_dir() else []
-    begun = [name for name in names if name.startswith(f"{missing.name},")]
+    begun = [name for name in names if name.startswith(missing.name)]
     near = difflib.get_close_matches(missing.name, names, n=1) or begun
     return f"there is no folder {path}" + (f" (did you mean {missing.parent / near[0]}?)" if near else "")
 
