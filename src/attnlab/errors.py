@@ -109,7 +109,11 @@ def missing_folder(path: Path) -> str:
     names = sorted(beside.name for beside in missing.parent.iterdir() if beside.is_dir()) if missing.parent.is_dir() else []
     begun = [name for name in names if name.startswith(missing.name)]
     near = difflib.get_close_matches(missing.name, names, n=1) or begun
-    return f"there is no folder {path}" + (f" (did you mean {missing.parent / near[0]}?)" if near else "")
+    if not near:
+        return f"there is no folder {path}"
+    first = missing.parent / near[0]
+    meant = first / path.relative_to(missing)
+    return f"there is no folder {path} (did you mean {meant if meant.exists() else first}?)"
 
 
 def missing_module(told: str, target: str = "") -> str:

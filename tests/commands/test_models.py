@@ -28,6 +28,7 @@ MISTAKES = {
         "(did you mean run/attention=x,task=copy?): name the",
     ),
     "a folder's name misspelt": (["compare", "run/atention=x,task=copy", "RUN"], "(did you mean run/attention=x,task=copy?)"),
+    "the first folder misspelt": (["translate", "rum/attention=x,task=copy"], "(did you mean run/attention=x,task=copy?)"),
     "a long name": (["translate", "x" * 300], "File name too long"),
     "a file in a path": (["report", "a.en/b"], "a.en"),
     "no file": (["translate", "RUN", "--input", "nothing.txt"], "no file nothing.txt"),
