@@ -101,12 +101,12 @@ def test_a_length_penalty_that_cannot_divide_is_refused(penalty: Any, told: str)
 def test_a_search_of_ones_own_is_refused_before_the_training(
     tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "mysearch.py").write_text(
+    (tmp_path / "backwards.py").write_text(
         "from attnlab.search import BeamSearch\n\nclass Mine(BeamSearch):\n    def __call__(self, *given, **named):\n"
         "        return [own[::-1] for own in super().__call__(*given, **named)]\n"
     )
     (tmp_path / "search").mkdir()
-    (tmp_path / "search" / "mine.yaml").write_text("defaults: [beam]\n_target_: mysearch.Mine\n")
+    (tmp_path / "search" / "mine.yaml").write_text("defaults: [beam]\n_target_: backwards.Mine\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert cli("train", "-cd", str(tmp_path), *TINY, "logger=none", "search=mine") == 2
     (line,) = capsys.readouterr().err.splitlines()
