@@ -7,7 +7,7 @@ import io
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from traceback import extract_tb
 
@@ -106,7 +106,9 @@ def nearest(name: object, known: Iterable[object], intro: str = "there is") -> s
 def missing_folder(path: Path) -> str:
     """Say that there is no such folder and, if one beside the first that is not there is called alike, which."""
     missing = next((part for part in (*reversed(path.parents), path) if not part.exists()), path)
-    names = sorted(beside.name for beside in missing.parent.iterdir() if beside.is_dir()) if missing.parent.is_dir() else []
+    names: list[str] = []
+    with suppress(OSError):  # a folder that may not be read
+        names = sorted(beside.name for beside in missing.parent.iterdir() if beside.is_dir())
     begun = [name for name in names if name.startswith(missing.name)]
     near = difflib.get_close_matches(missing.name, names, n=1) or begun
     if not near:
