@@ -65,14 +65,14 @@ def identify(config: Mapping[str, Any], task: Task) -> Identity:
         UserError: data that cannot be read.
     """
     code, fingerprint = hash_run_code(config, task), task.fingerprint
-    watched = _watched_metrics(config)
+    trained = {**config, "metrics": _watched_metrics(config), "search": _limits(config)}
     return Identity(
         id=_hash(config, fingerprint, code),
         settings=_hash(config, task.content),
         training=_hash(
-            {**config, "metrics": watched, "search": _limits(config)},
+            trained,
             fingerprint,
-            hash_run_code({**config, "metrics": watched, "search": {}}, task),
+            hash_run_code(trained, task) if OWN in code else code,  # of the user's own not all decides a training
             leave_out=("name", "test"),
         ),
         recipe=_hash(config, fingerprint, code, leave_out=("seed", "name")),

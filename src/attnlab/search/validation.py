@@ -10,6 +10,7 @@ from attnlab.search.search import Hypothesis, Search
 from attnlab.source import is_users_own
 
 PADDING, BOS, EOS, TOKENS = 0, 2, 3, 8
+"""Symbols of the small model, and how many there are: a search is told them, and any will do."""
 LENGTHS = (5, 3)
 """Of the sources, of which the search must not find other targets where it is given one alone."""
 ENDS = (-2.0, 0.0, 2.0, 4.0)
