@@ -302,6 +302,7 @@ def test_charts_are_also_tables_of_their_values(opened: Page) -> None:
     for name, chart in ((name, charts[name][0]) for name in ("curves", "lengths", "costs")):
         figure = opened.locator(f"[data-chart={name}]")
         figure.locator(".values summary").click()
+        figure.locator(".values tr").first.wait_for()  # a browser tells of what is opened a while after it
         head, *rows = [row.locator("th, td").all_inner_texts() for row in figure.locator(".values tr").all()]
         variants = [series["variant"] for series in chart["series"]]
         assert (head[:1] + variants if name != "costs" else ["variant", chart["x"], chart["y"]]) == head
@@ -313,7 +314,7 @@ def test_charts_are_also_tables_of_their_values(opened: Page) -> None:
             several = [spread["runs"] > 1 for spread in series["y"]]
             assert [text.endswith(", 2 seeds") for text in shown] == several
     figure.locator(".key button", has_text="general").click()
-    assert len(figure.locator(".values tr").all()) == len(rows), "one is hidden, and the head is a row"
+    assert figure.locator(".values tr").count() == len(rows), "one is hidden, and the head is a row"
 
 
 @pytest.mark.exhaustive
@@ -375,7 +376,8 @@ def test_page_fits_phones_and_wide_screens_and_follows_the_scheme(opened: Page, 
     opened.emulate_media(color_scheme="dark" if scheme == "light" else "light")
     opened.emulate_media(color_scheme="light" if scheme == "light" else "dark")
     ink = opened.evaluate("getComputedStyle(document.body).color")
-    assert opened.locator("[data-chart=curves] .plot .xtitle").evaluate("e => getComputedStyle(e).fill") == ink
+    drawn = "ink => getComputedStyle(document.querySelector('[data-chart=curves] .plot .xtitle')).fill === ink"
+    opened.wait_for_function(drawn, arg=ink)
     for width in WIDTHS:
         opened.set_viewport_size({"width": width, "height": 800})
         opened.select_option("#choose-example", index=2)
