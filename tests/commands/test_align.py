@@ -176,9 +176,9 @@ class Vietnamese:
 
     def __init__(self, *, joins_words: bool) -> None:
         frontend = SimpleNamespace(joins_words=joins_words)
-        decoder = SimpleNamespace(attention=SimpleNamespace(context_size=1))
         self.task = SimpleNamespace(name="made")
-        self.models = [SimpleNamespace(source_frontend=frontend, decoder=decoder)]
+        self.models = [SimpleNamespace(source_frontend=frontend)]
+        self.attends = True
 
     def force(self, sources: Sequence[str], targets: Sequence[str], *, heads: bool) -> list[ForcedDecoding]:
         weights = torch.eye(3)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import attnlab
+from attnlab.commands._models import list_seeds
 from attnlab.errors import UserError
 from commands import Cli, cli, runs
 
@@ -253,3 +254,10 @@ def test_how_threads_wait_is_chosen_before_torch_is_loaded(command: list[str], r
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 7, done.stderr
+
+
+def test_the_first_seed_is_the_least_number(tmp_path: Path) -> None:
+    for seed in (10, 2, 3):
+        (tmp_path / f"seed={seed}").mkdir()
+    (tmp_path / "seed=old").mkdir()
+    assert [run.path.name for run in list_seeds(tmp_path, lambda run: run.path != tmp_path)] == ["seed=2", "seed=3", "seed=10"]

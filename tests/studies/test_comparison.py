@@ -345,8 +345,11 @@ def test_a_metric_whose_module_is_gone_is_told(tmp_path: Path) -> None:
     run.write_result(result)
     with pytest.raises(UserError, match=r"own builds nowhere\.Gone, which is no component of attnlab"):
         report(folder)
-    with trust(None), pytest.raises(UserError, match=r"own cannot be opened .*nowhere\.Gone.*PYTHONPATH=FOLDER"):
+    told = r"own cannot be opened .*nowhere\.Gone.*PYTHONPATH=FOLDER"
+    with trust(None), pytest.raises(UserError, match=told):
         report(folder)
+    with trust(None), pytest.raises(UserError, match=told):
+        collect(folder).find_metric("gone")  # as a tuning that is judged by it does, before the report
 
 
 @pytest.mark.parametrize("significance", ["seeds", "models"])

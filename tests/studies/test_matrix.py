@@ -188,6 +188,7 @@ def test_a_column_that_is_no_more_leaves_no_report(folder: Path, tmp_path: Path)
     report(own)
     mine = own / "comparison-mine.md"
     mine.touch()
+    copy = shutil.copyfile(own / "report.html", own / "report-snapshot.html")
     study = StudyFolder(own)
     before = study.read_plan()
     assert before is not None
@@ -195,7 +196,7 @@ def test_a_column_that_is_no_more_leaves_no_report(folder: Path, tmp_path: Path)
     report(own)
     left = {path.name for path in own.iterdir() if path.is_file()}
     assert {name for name in left if "second" in name} == set()
-    assert {"report-first.html", "comparison-first.md", mine.name} <= left
+    assert {"report-first.html", "comparison-first.md", mine.name, copy.name} <= left
 
 
 def test_a_matrix_survives_being_packed(folder: Path, tmp_path: Path) -> None:

@@ -165,14 +165,13 @@ def outcome(folder: Path) -> tuple[dict[str, list[tuple[float, float]]], dict[st
 
 
 def test_a_trial_has_the_score_of_its_checkpoint_which_the_loss_decides_between_equal_ones() -> None:
-    study: Any = SimpleNamespace(find_metric=lambda name: SimpleNamespace(higher_is_better=True))
     curve = [{"val/exact": 0.0, "val/loss": loss, "val/bleu": bleu} for loss, bleu in ((5.0, 1.0), (3.0, 2.0), (4.0, 3.0))]
     run: Any = SimpleNamespace(
         state="done", error="", is_done=True, curve=curve, result=SimpleNamespace(monitor="val/exact", best=0.0)
     )
-    assert (_score(study, run, "loss"), _score(study, run, "bleu")) == (3.0, 2.0)
+    assert (_score(run, "loss"), _score(run, "bleu")) == (3.0, 2.0)
     run.result.monitor = None
-    assert (_score(study, run, "loss"), _score(study, run, "bleu")) == (4.0, 3.0), "of the last weights without a checkpoint"
+    assert (_score(run, "loss"), _score(run, "bleu")) == (4.0, 3.0), "of the last weights without a checkpoint"
 
 
 NONSENSE: dict[str, tuple[Any, str]] = {

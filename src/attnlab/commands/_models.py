@@ -22,7 +22,6 @@ GROUPS = ("search", "metrics")
 """What can be chosen anew for a trained model; metrics only where something is measured."""
 FILE = click.Path(path_type=Path)
 """A path that the command checks itself, so that all say alike what is wrong with one."""
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def model_options(command: Callable[..., int]) -> Callable[..., int]:
             help="Write the source word with the largest weight for an unknown one.  [default: as in the run's own test]",
         ),
         to_option,
-        click.option("-cd", "--config-dir", type=FOLDER, help="A folder with further options of the config groups."),
+        config_dir_option,
     ]
     for option in reversed(options):
         command = option(command)
@@ -165,6 +164,12 @@ checkpoint_option = click.option(
     help=f"Of the run: {WEIGHTS}, {BEST} or {LAST}.",
 )
 
+config_dir_option = click.option(
+    "-cd",
+    "--config-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder with further options of the config groups.",
+)
 
 to_option = click.option("--to", metavar="LANGUAGE", help="Of a run with several target languages: the one to write.")
 
@@ -198,7 +203,8 @@ def list_seeds(folder: Path, holds: Callable[["RunFolder"], bool]) -> list["RunF
     if not folder.is_dir():
         raise UserError(f"{missing_folder(folder)}: name that of a run or of a variant, {SHAPE} or without its seed")
     own = RunFolder(folder)
-    seeds = sorted(path for path in folder.glob("seed=*") if path.name.removeprefix("seed=").isdecimal())
+    numbers = (path.name.removeprefix("seed=") for path in folder.glob("seed=*"))
+    seeds = [folder / f"seed={number}" for number in sorted(filter(str.isdecimal, numbers), key=int)]
     return [own] if holds(own) else [run for path in seeds if holds(run := RunFolder(path))]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from attnlab.commands._models import FOLDER
+from attnlab.commands._models import config_dir_option
 from attnlab.errors import UserError, warn
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def sweep_options(command: Callable[..., int]) -> Callable[..., int]:
     options = [
         click.option("--dry-run", is_flag=True, help="Only say what would be run, and what is done already."),
         click.option("--keep-results", is_flag=True, help="Keep results that other code made, if all else is the same."),
-        click.option("-cd", "--config-dir", type=FOLDER, help="A folder with further options of the config groups."),
+        config_dir_option,
         click.option("-c", "--cfg", type=click.Choice(["job", "hydra", "all"]), help="Show the config, and do nothing."),
         click.option("-p", "--package", metavar="NODE", help="With --cfg: a part of it."),
         click.option("--resolve", is_flag=True, help="With --cfg: with every interpolation resolved."),

@@ -203,7 +203,7 @@ def _align(
 
     if any(model.source_frontend.joins_words for model in predictor.models):
         raise UserError(f"the task {predictor.task.name} has no words to align: the model of {run} looks at several at once")
-    if not all(model.decoder.attention.context_size for model in predictor.models):
+    if not predictor.attends:
         raise UserError(f"{run} has no attention that could align")
     forced = split_by_head(predictor.force(pairs.sources, pairs.targets, heads=heads))
     shifts = dict.fromkeys(forced, int(shift)) if shift is not None else _choose_shifts(predictor, run, list(forced))

@@ -134,6 +134,7 @@ def _without_seeds(tested: Tested, seeds: Collection[str]) -> Tested:
 
 
 def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: Path) -> tuple[dict[str, Result], str]:
+    from attnlab.evaluation.measurement import write_estimate
     from attnlab.evaluation.significance.multiplicity import holm
     from attnlab.evaluation.significance.sample import sample_models
     from attnlab.studies.contrasts import Use, contrast_systems, find_improvement
@@ -144,14 +145,14 @@ def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: P
         for folder, found in tested.items()
     }
     found = {}
-    for folder in [folder for folder in tested if folder != baseline] or [baseline]:
-        own = uses[folder] if folder != baseline else [use._replace(training=None) for use in uses[folder]]
-        found[str(folder)] = contrast_systems(sample, own, uses[baseline])
+    for folder in tested:
+        if folder != baseline:
+            found[str(folder)] = contrast_systems(sample, uses[folder], uses[baseline])
     corrected = holm({system: contrast.p for system, contrast in found.items()})
     results = {}
     for system, contrast in found.items():
         probability = find_improvement(contrast, metric)
-        shown = f"{probability.value:.2f} [{probability.low:.2f}, {probability.high:.2f}]" if probability else "-"
+        shown = write_estimate(probability.value, probability.low, probability.high, 2) if probability else "-"
         results[system] = Result(contrast.p, corrected[system], contrast.difference, shown)
     fewer = "".join(
         f"; {folder} over the {found[str(folder)].seeds[0]} seeds that it has with {baseline}"
@@ -174,7 +175,7 @@ def _compare_models(metric: "Metric", name: str, tested: Tested, baseline: Path,
     rows, statistics = _rows(tested), _statistics(tested, name)
     sample = sample_models(metric, statistics)
     models = {folder: [statistics[row] for row in own] for folder, own in rows.items()}
-    others = [folder for folder in tested if folder != baseline] or [baseline]
+    others = [folder for folder in tested if folder != baseline]
     found = compare_models(
         [Contest(metric, models[baseline], {str(folder): models[folder] for folder in others})], samples=samples
     )

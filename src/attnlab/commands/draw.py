@@ -136,7 +136,7 @@ def _heatmaps(
     for name, folder in names.items():
         run = _first_seed(folder)
         predictor = load(run)
-        if not all(model.decoder.attention.context_size for model in predictor.models):
+        if not predictor.attends:
             raise UserError(f"{run} has no attention that could be drawn")
         for language in languages:
             if language is not None:

@@ -59,7 +59,6 @@ def command(
         tests = {files[0].stem: task.parse(pairs.sources, pairs.targets)}
     else:
         tests = _read_tests(task, folder, test)
-    if not files:
         for run in folders:
             warn_of_other_data(run, task)
     divisions = {} if files else {part: task.examples(part) for name in tests for part in task.divisions(name)}
@@ -78,8 +77,7 @@ def command(
     read_earlier_tests(folder, label, settings, paths)  # before hours of work
     check_writable(folder.evaluations)
     check_metrics(task, sets.values(), "evaluation")
-    attends = bool(predictor.models[0].decoder.attention.context_size)
-    shift = choose_shifts(predictor).get(REPORTED) if attends and not files else None
+    shift = choose_shifts(predictor).get(REPORTED) if predictor.attends and not files else None
     found: dict[str, TestEvaluation] = {}
     for test_name, examples in tests.items():
         results = predictor.examine(examples, "evaluation")

@@ -86,4 +86,5 @@ def _show(found: "Mapping[str, ProbeRecord]") -> None:
     console.print(table)
     for told in dict.fromkeys(record.signature for record in found.values()):
         console.print(told, soft_wrap=True, highlight=False)
-    console.print(INTERVAL_NOTE, highlight=False)
+    if any(record.figure(name).low is not None for record in found.values() for name in record.figures):
+        console.print(INTERVAL_NOTE, highlight=False)

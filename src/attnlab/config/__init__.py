@@ -21,6 +21,7 @@ from attnlab.config.composition import (
     with_values,
 )
 from attnlab.config.options import find_option
+from attnlab.config.reading import Loader
 from attnlab.config.trust import UntrustedError, foreign_targets, targets, trust, validate_targets
 from attnlab.config.variants import WITHOUT_EFFECT, path_part, variant_labels, variant_name, variant_overrides, without_keys
 
@@ -33,6 +34,7 @@ __all__ = [
     "ComposedConfig",
     "Factory",
     "HydraJob",
+    "Loader",
     "Override",
     "Place",
     "UntrustedError",

@@ -1,4 +1,4 @@
-"""Another search, or other metrics, for a trained model: chosen anew, or what it was tested with, some keys of it changed."""
+"""Another search or other metrics for a trained model: a new option, or the recorded one with some keys changed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

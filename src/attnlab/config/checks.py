@@ -49,8 +49,8 @@ LIMITED = (
     (re.compile("dropout$"), SHARE),
     (re.compile(r"\.lr$"), RATE),
 )
-"""By the end of its key: what a number must be that torch would take, to fail with it later, to make layers for ever, or not to
-fail at all."""
+"""What a number must be, by how its key ends: torch accepts more, and then fails later, builds layers without end, or trains
+to no purpose."""
 
 FEWER = Annotated[float, Range(above=0)] | None
 TRAINER = {
@@ -76,7 +76,7 @@ ELSEWHERE = {
     "default_root_dir": "a run writes into its own folder, below runs/",
     "plugins": "set trainer.precision and trainer.strategy",
 }
-"""Keys of Lightning's trainer that a run sets itself, or by which nothing would come of it, and what to do instead."""
+"""Keys of Lightning's trainer that a run sets itself, or with which it would have no result, and what to do instead."""
 TRAINER_CLASS = ("lightning.pytorch.trainer.trainer", "Trainer")
 
 logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # it would tell of what cannot be imported once more
@@ -114,12 +114,15 @@ def check_columns(names: object, known: Collection[str]) -> None:
     Raises:
         UserError: no list of metrics, or one that there is not or that is named twice.
     """
-    if isinstance(names, list) and (unknown := [str(name) for name in names if str(name) not in known]):
-        raise UserError(f"study.metrics: there is no {unknown[0]!r}, {nearest(unknown[0], known)}")
-    if isinstance(names, list) and (twice := {str(name) for name in names if names.count(name) > 1}):
-        raise UserError(f"study.metrics names {twice.pop()} more than once: once is enough")
-    if names is not None and not (isinstance(names, list) and names):
+    if names is None:
+        return
+    if not isinstance(names, list) or not names:
         raise UserError(f"study.metrics is a list of any of {', '.join(known)}, not {names}")
+    for name in map(str, names):
+        if name not in known:
+            raise UserError(f"study.metrics: there is no {name!r}, {nearest(name, known)}")
+        if names.count(name) > 1:
+            raise UserError(f"study.metrics names {name} more than once: once is enough")
 
 
 def wrong_kind(name: str, task: str, kind: type, found: str) -> UserError:

@@ -3,6 +3,9 @@
 import copy
 import os
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 # Private: Hydra remembers files within one composition alone, and a study composes a config for each of its runs.
 from hydra._internal import config_loader_impl
@@ -12,6 +15,9 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from typing_extensions import override
 
 from attnlab.data.files import encoding_error
+
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Reads YAML that nothing is executed of: libyaml's where there is one, which is ten times as fast."""
 
 _read: dict[tuple[str | int, ...], ConfigResult | None] = {}
 

@@ -10,6 +10,7 @@ import yaml
 from hydra.utils import get_object
 
 from attnlab.config.composition import CONF
+from attnlab.config.reading import Loader
 from attnlab.errors import UserError
 
 FAMILIES = {
@@ -124,7 +125,7 @@ def _texts(node: Any) -> Iterator[str]:
 def _shipped_targets() -> frozenset[str]:
     """Return every ``_target_`` that the config groups of attnlab name."""
     files = (path.read_text(encoding="utf-8") for path in CONF.rglob("*.yaml"))
-    return frozenset(target for text in files for target in targets(yaml.safe_load(text)))
+    return frozenset(target for text in files for target in targets(yaml.load(text, Loader)))
 
 
 def _is_component(target: str) -> bool:

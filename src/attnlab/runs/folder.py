@@ -12,6 +12,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from attnlab.config import Loader
 from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError, brief
 from attnlab.runs.digests import DamagedFileError, find_altered_files, list_files, make_digests
@@ -29,15 +30,13 @@ from attnlab.runs.record import (
     parse_starts,
 )
 
-State = Literal["done", "running", "failed", "interrupted", "missing", "damaged"]
+State = Literal["done", "running", "failed", "damaged", "interrupted", "missing"]
 """How far a run is: a running one holds its lock, a failed one left an error, an interrupted one can go on, and
 a damaged one has a file that cannot be read, which a study finds out when it reports."""
 
 KEPT = {".json", ".txt", ".npz"}
 """Suffixes of what evaluations and probes leave, beside locks and what a killed writer left."""
 T = TypeVar("T")
-Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's where there is one, which is ten times as fast: a report reads the config of every run."""
 
 
 class RunFolder:
@@ -154,9 +153,11 @@ class RunFolder:
         if not self.curve_file.is_file():
             self.verify(self.curve_file)
             return []
-        whole, end, _ = (text := self._text(self.curve_file)).rpartition("\n")
+        text = self._text(self.curve_file)
+        if not self.result_file.is_file():
+            text = text[: text.rfind("\n") + 1]
         lines = []
-        for number, line in enumerate((text if self.result_file.is_file() else whole + end).splitlines(), 1):
+        for number, line in enumerate(text.splitlines(), 1):
             try:
                 lines.append({**parse_json(line)})
                 lines[-1]["epoch"] += 0

@@ -32,14 +32,13 @@ TEST: dict[str, Any] = {
     "shift": int | None,
     "overlap": int | None,
 }
+"""What a test set of ``result.json`` has, by type; see :class:`RunResult`."""
 MEASUREMENT = get_type_hints(Measurement)
-"""What a test set of ``result.json`` has, likewise, and each of its metrics; see :class:`RunResult`."""
+"""What each metric of a test set has, by type."""
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 """Half of a pair that JSON writes one character with."""
 MOST_NODES = 100_000
 """In the config of a run; the largest of this repository's has a few hundred."""
-
-
 START: dict[str, Any] = {
     **dict.fromkeys(("time", "device", "precision", "python", "platform", "processor", "cuda", "commit"), str | None),
     "threads": int | None,
@@ -47,7 +46,7 @@ START: dict[str, Any] = {
     "dirty": bool | None,
     "packages": dict[str, str] | None,
 }
-"""What a start in ``environment.json`` may have, likewise."""
+"""What a start in ``environment.json`` may have, by type."""
 
 
 def metric_name(monitor: str) -> str:

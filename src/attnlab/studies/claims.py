@@ -5,13 +5,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from attnlab.errors import UserError, nearest
+from attnlab.evaluation.metric import Metric
 from attnlab.studies.names import nearest_variant
-
-if TYPE_CHECKING:
-    from attnlab.evaluation.metric import Metric
 
 FORM = "A > B, A < B, |A - B| < NUMBER or A is best, then: on TEST METRIC"
 CLAIM = re.compile(r"(?P<said>.+) on (?P<test>\S+) (?P<metric>\S+)")
@@ -131,7 +128,7 @@ def check_claims(
             raise UserError(f"study.claims: {claim.text!r}: there is no other variant")
 
 
-def check_measures(claim: Claim, tests: Collection[str], metrics: Mapping[str, "Metric"]) -> None:
+def check_measures(claim: Claim, tests: Collection[str], metrics: Mapping[str, Metric]) -> None:
     """Refuse a claim about what no test measures, or that one variant is the best where no value is better than another.
 
     Args:

@@ -1,22 +1,21 @@
-"""What a study's folder holds: its runs, finished or not, read from their folders alone. Nothing heavy is imported first."""
+"""What a study's folder holds: its runs, finished or not, read from their folders alone. Torch is not imported."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 from attnlab.config import variant_labels
 from attnlab.errors import UserError
+from attnlab.evaluation.metric import Metric
+from attnlab.runs.building import load_metrics, report_damage
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import length_unit
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.run import Run
-
-if TYPE_CHECKING:
-    from attnlab.evaluation.metric import Metric
 
 VARIANT = "variant="
 """The axis of the variants that a study names itself."""
@@ -104,7 +103,7 @@ class Study:
         recorded, asked = (run.result.monitor for run in self.finished_runs), (run.config.get("monitor") for run in self.runs)
         return str(next(filter(None, chain(recorded, asked)), ""))
 
-    def find_metric(self, name: str) -> "Metric | None":
+    def find_metric(self, name: str) -> Metric | None:
         """Return a metric as the first finished run that declares it does; of many runs, the configs of others are not read.
 
         Returns:
@@ -113,15 +112,14 @@ class Study:
         Raises:
             UserError: it cannot be made.
         """
-        from attnlab.runs.building import load_metrics
-
         for run in self.finished_runs:
             if name in (metrics := run.config.get("metrics") or {}):
-                return load_metrics({name: metrics[name]}, self.folder.path)[name]
+                with report_damage(self.folder.path):
+                    return load_metrics({name: metrics[name]}, self.folder.path)[name]
         return None
 
     @cached_property
-    def known_metrics(self) -> "dict[str, Metric]":
+    def known_metrics(self) -> dict[str, Metric]:
         """The metrics that finished runs were measured by, and those that are declared beside these, by name.
 
         Of many runs only the configs are read that declare one more.
@@ -129,8 +127,6 @@ class Study:
         Raises:
             UserError: one that cannot be made, such as one of the user's own whose module is not at hand.
         """
-        from attnlab.runs.building import load_metrics, report_damage
-
         nodes: dict[str, Any] = {}
         for run in self.finished_runs:
             if not all(name in nodes for found in run.result.tests.values() for name in found["metrics"]):
@@ -139,7 +135,7 @@ class Study:
             return load_metrics(nodes, self.folder.path)
 
     @cached_property
-    def metrics(self) -> "dict[str, Metric]":
+    def metrics(self) -> dict[str, Metric]:
         """The metrics that the comparison shows, the first being the one that ranks; empty while no run is tested.
 
         Raises:
@@ -162,7 +158,7 @@ class Study:
         return [name for name, variant in own.items() if name != label and (column is None or variant in column)]
 
     @property
-    def ranking(self) -> "tuple[str, Metric]":
+    def ranking(self) -> tuple[str, Metric]:
         """The metric by which variants are ranked, of a study with a finished run."""
         return next(iter(self.metrics.items()))
 
@@ -263,8 +259,5 @@ def _parts_of_values(overrides: Sequence[str], label: str) -> list[str]:
 
 def tally(states: Iterable[State]) -> str:
     """Count states in words: ``3 done, 1 failed``."""
-    counts: dict[State, int] = defaultdict(int)
-    for state in states:
-        counts[state] += 1
-    order: tuple[State, ...] = ("done", "running", "failed", "damaged", "interrupted", "missing")
-    return ", ".join(f"{counts[state]} {state}" for state in order if counts[state])
+    counts = Counter(states)
+    return ", ".join(f"{counts[state]} {state}" for state in get_args(State) if counts[state])

@@ -8,6 +8,7 @@ from statistics import mean, stdev
 from scipy.special import stdtrit  # scipy.stats takes a second to import
 
 from attnlab.errors import UserError
+from attnlab.evaluation.measurement import write_estimate
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.evaluation.significance.improvement import Probability
@@ -250,6 +251,5 @@ def _difference(found: Contrast, p: float, digits: int) -> Cell:
 
 
 def _probability(found: Probability) -> Cell:
-    return Cell(
-        f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]", found.value, more={"low": found.low, "high": found.high}
-    )
+    text = write_estimate(found.value, found.low, found.high, 2)
+    return Cell(text, found.value, more={"low": found.low, "high": found.high})

@@ -8,15 +8,14 @@ from typing import Any
 
 import yaml
 
-from attnlab.config import EXPERIMENTS, Place
-from attnlab.config import MAIN as MAIN_CONFIG
+from attnlab.config import EXPERIMENTS, MAIN, Place
 from attnlab.data.files import encoding_error
 from attnlab.errors import UserError, nearest
 from attnlab.runs.names import RUNS
 
 log = logging.getLogger(__name__)
 
-MAIN = "study.yaml"
+STUDY_FILE = "study.yaml"
 """The file of a study that is a folder; other files in it are other forms of the study."""
 
 
@@ -44,9 +43,9 @@ def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
         UserError: there is none, or it does not say what its runs are called, or another one says the same.
     """
     own = [Path(name)] if name.endswith(".yaml") else []
-    for path in [*(place / end for place in places for end in (f"{name}.yaml", Path(name, MAIN))), *own]:
+    for path in [*(place / end for place in places for end in (f"{name}.yaml", Path(name, STUDY_FILE))), *own]:
         if path.is_file():
-            if path.stem == MAIN_CONFIG:
+            if path.stem == MAIN:
                 raise UserError(f"{path} has the name of the config that every study begins from: rename it")
             if read_study_file(path).get("name") is None:
                 raise UserError(f"{path} does not say what its runs are called: add a line such as name: {path.stem}")

@@ -142,9 +142,10 @@ class StudyFolder:
 
     @property
     def reported_columns(self) -> set[str]:
-        """Names of the columns that have a report."""
+        """Names of the columns that have a report: a page and the table of its runs. A copy of a page is the user's own."""
         begin, end = self.column_page_file("*").name.split("*")
-        return {path.name.removeprefix(begin).removesuffix(end) for path in self.path.glob(f"{begin}*{end}")}
+        names = {path.name.removeprefix(begin).removesuffix(end) for path in self.path.glob(f"{begin}*{end}")}
+        return {name for name in names if self.runs_file(name).is_file()}
 
     def run(self, place: str) -> RunFolder:
         """Return the folder of a run, ``VARIANT/seed=N``."""

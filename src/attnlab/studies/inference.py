@@ -138,7 +138,7 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
     """Say in words which test was made, over how many seeds, and what it speaks of."""
     title = difference_title(study)
     if tested := with_p(inference.against):
-        test = _tell_test(inference.significance, {count for found in tested.values() for count in found.seeds})
+        test = tell_test(inference.significance, {count for found in tested.values() for count in found.seeds})
         yield Note(f"{title}: difference to {study.baseline}. {test}", (title,))
     elif any(isinstance(found, Contrast) for found in inference.against.values()):
         yield Note(f"{title}: difference to {study.baseline}, which nothing could be tested by", (title,))
@@ -169,7 +169,7 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
         )
         if not inference.corrected:
             counts = {len(runs) for test in inference.clusters for runs in inference.sets[test].runs.values()}
-            yield Note(f"{CLUSTER}: {_tell_test(inference.significance, counts)}", (CLUSTER,))
+            yield Note(f"{CLUSTER}: {tell_test(inference.significance, counts)}", (CLUSTER,))
         for test, apart in inference.apart.items():
             below = {better: [worse for one, worse in apart if one == better] for better, _ in apart}
             if below:
@@ -186,7 +186,7 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
     yield from map(Note, _refusals(study, inference))
 
 
-def _tell_test(significance: Significance, counts: Collection[int]) -> str:
+def tell_test(significance: Significance, counts: Collection[int]) -> str:
     """Say what a test speaks of, made over so many seeds of a variant."""
     seeds = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
     return TOLD[significance].format(seeds=_plural(seeds, "seed"))

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from statistics import mean
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from filelock import FileLock
 
@@ -24,20 +24,17 @@ from attnlab.data.processes import follow_parent
 from attnlab.errors import BusyError, StoppedError, UserError, escape_output, printable, warn
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.names import DIVERGED
-from attnlab.runs.record import metric_name
+from attnlab.runs.record import RunResult, metric_name
 from attnlab.runs.waiting import choose_wait_policy
+from attnlab.studies.collection import Study, collect
+from attnlab.studies.plan import Plan, read_settings
 from attnlab.terminal import tell
-
-if TYPE_CHECKING:
-    from attnlab.runs.record import RunResult
-    from attnlab.studies.collection import Study
-    from attnlab.studies.plan import Plan
 
 DONE, CRASHED, MISTAKEN, TOLD, BUSY, STOPPED = 0, 1, 2, 3, 75, 130
 """How a run's process ends."""
 
 
-def run_single(job: HydraJob) -> "RunResult":
+def run_single(job: HydraJob) -> RunResult:
     """Carry out one run in this process; a failure is written down in its folder, if the run was begun.
 
     Returns:
@@ -78,8 +75,6 @@ def run_single(job: HydraJob) -> "RunResult":
 
 def _check_study(config: Mapping[str, Any]) -> None:
     """Refuse what a report of this one run could not read, or what only several runs can have."""
-    from attnlab.studies.plan import read_settings
-
     settings = read_settings(config["study"], config["metrics"])
     for key in ("variants", "columns", "tune", "match"):
         if settings[key]:
@@ -104,7 +99,7 @@ def _note(folder: RunFolder, text: str) -> bool:
     return True
 
 
-def run_study(plan: "Plan", written: Mapping[str, str]) -> None:
+def run_study(plan: Plan, written: Mapping[str, str]) -> None:
     """Let Hydra's sweeper and launcher carry out the runs of a study, as far as they are not done.
 
     Args:
@@ -117,7 +112,7 @@ def run_study(plan: "Plan", written: Mapping[str, str]) -> None:
     """
     plan.save()
     values = {run.folder: dict(run.values) for run in plan.runs if run.values}
-    # All runs are read for it: a sweep of many would spend the more on each, the more it has.
+    # All runs are read for it, which after every run would take time with the square of their number.
     progress = max(1, len(plan.runs) // 100)
     owner = Owner(socket.gethostname(), os.getpid())
     work = partial(run_in_study, owner=owner, values=values, progress=progress, base=plan.base, written=written)
@@ -308,15 +303,13 @@ def _take_gpu(stack: ExitStack, trainer: Mapping[str, Any]) -> None:
 
 def describe_progress(folder: Path) -> str:
     """Say in a line how far the study in a folder is, or why that is not known: it is no reason to end a sweep."""
-    from attnlab.studies.collection import collect
-
     try:
         return _in_a_line(collect(folder))
     except Exception as error:
         return f"progress unknown: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _in_a_line(study: "Study") -> str:
+def _in_a_line(study: Study) -> str:
     """Tell runs by state, the best so far on the validation set, and the time left."""
     parts = [f"{study.count('done')} of {len(study.runs)} done"]
     told: tuple[State, ...] = ("running", "failed", "damaged", "interrupted")
@@ -331,7 +324,7 @@ def _in_a_line(study: "Study") -> str:
     return ", ".join(parts)
 
 
-def _best(study: "Study") -> str:
+def _best(study: Study) -> str:
     """Name the run with the best checkpoint; empty where runs keep none, or do not choose them by one metric that is known."""
     scores = [(run.result.best, label, run) for label, runs in study.done().items() for run in runs]
     known = [(value, label, run) for value, label, run in scores if value is not None]

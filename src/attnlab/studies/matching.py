@@ -6,7 +6,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from attnlab.errors import UserError, unknown_key
-from attnlab.studies.values import check_settable, find_value, is_whole
+from attnlab.studies.collection import find_variant
+from attnlab.studies.values import check_settable, find_value, is_whole_number
 
 if TYPE_CHECKING:
     from attnlab.runs.assembly import TaskStore
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 KEYS = ("parameters", "key", "multiple")
 BASELINE = "baseline"
 LARGEST = 8192
-"""Beyond it no size is doubled: a model of such a one is built to be counted."""
+"""The largest that is tried: a model of each is built, to count its parameters."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,11 @@ def parse_match(node: object) -> Match | None:
         if key not in KEYS:
             raise unknown_key(str(key), KEYS, "study.match")
     parameters, key, multiple = node["parameters"], node["key"], node.get("multiple", 1)
-    if parameters != BASELINE and not (is_whole(parameters) and parameters > 0):
+    if parameters != BASELINE and not (is_whole_number(parameters) and parameters > 0):
         raise UserError(f"study.match.parameters is a number above 0 or {BASELINE}, not {parameters!r}")
     if not isinstance(key, str):
         raise UserError(f"study.match.key is the key of a size, not {key!r}")
-    if not is_whole(multiple) or multiple < 1:
+    if not is_whole_number(multiple) or multiple < 1:
         raise UserError(f"study.match.multiple is a whole number, 1 or more, not {multiple!r}")
     check_settable(key, "study.match.key")
     return Match(None if parameters == BASELINE else parameters, key, multiple)
@@ -72,13 +73,13 @@ def match_sizes(plan: "Plan", tasks: "TaskStore") -> "Plan":
     if match is None or not plan.runs:
         return plan
     first = {run.variant: run for run in reversed(plan.runs)}
-    labels = dict(zip((run.variant for run in plan.runs), plan.labels, strict=True))
+    labels = plan.names
     target = match.parameters or _count_baseline(plan, tasks)
     sizes: dict[tuple[str, ...], int] = {}
     for variant, run in first.items():
         name = labels[variant]
         begin = find_value(plan.config(run), match.key, "study.match.key", name)
-        if not is_whole(begin) or begin < 1:
+        if not is_whole_number(begin) or begin < 1:
             raise UserError(f"study.match.key: {match.key} is {begin!r}, which is no size")
         try:
             sizes[variant] = nearest_size(partial(_count, plan, run, match.key, tasks), target, begin, match.multiple)
@@ -127,9 +128,7 @@ def _with_sizes(plan: "Plan", key: str, sizes: Mapping[tuple[str, ...], int]) ->
 
 
 def _count_baseline(plan: "Plan", tasks: "TaskStore") -> int:
-    from attnlab.studies.collection import find_variant
-
-    names = {run.variant: label for run, label in zip(plan.runs, plan.labels, strict=True)}
+    names = plan.names
     label = find_variant(plan.settings["baseline"], names)
     run = next((run for run in plan.runs if names[run.variant] == label), None)
     if run is None:
@@ -161,4 +160,4 @@ def read_size(config: Mapping[str, Any], key: str) -> int | None:
         size = find_value(config, key, "study.match.key", "a run")
     except UserError:
         return None
-    return size if is_whole(size) else None
+    return size if is_whole_number(size) else None

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import mean
 
+from attnlab.evaluation.measurement import write_estimate
 from attnlab.evaluation.metric import Metric
 from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.evaluation.significance.multiplicity import holm
@@ -12,7 +13,7 @@ from attnlab.studies.collection import VARIANT, Study, chosen_variant
 from attnlab.studies.comparability import is_comparable
 from attnlab.studies.comparison import metric_column
 from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare, is_better, with_p
-from attnlab.studies.inference import TOLD, choose_significance
+from attnlab.studies.inference import choose_significance, tell_test
 from attnlab.studies.names import Significance
 from attnlab.studies.notes import describe_tuning, doubts
 from attnlab.studies.table import Cell, Comparison, Note
@@ -160,7 +161,6 @@ def _is_shared(row: str, shared: set[str]) -> bool:
 def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, Cell]:
     """Return the cells of a column, shaded from the worst to the best of the rows that all columns have."""
     means = one.means
-    form = f"{{:.{one.metric.digits}f}}"
     name = one.study.ranking[0]
     done = {row: one.study.done()[row] for row in means}
     made = metric_column("", one.metric, done, lambda run: run.value(one.test, name)).cells
@@ -170,8 +170,7 @@ def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, C
     shades = {row: min(1.0, max(0.0, (max(bounds) - loss) / span)) for row, loss in losses.items()} if span else {}
     cells = {}
     for row, cell in made.items():
-        interval = f" [{form.format(cell.more['low'])}, {form.format(cell.more['high'])}]" if "low" in cell.more else ""
-        text = f"{form.format(means[row])}{interval}"
+        text = write_estimate(means[row], cell.more.get("low"), cell.more.get("high"), one.metric.digits)
         cells[row] = replace(cell, text=text, short=text, best=row in equals, shade=shades.get(row))
     return cells
 
@@ -185,14 +184,11 @@ def _notes(
         apart = "" if one.has_ranks or metric.higher_is_better is None else "not comparable, and so not ranked or tested"
         yield f"{name}: {', '.join(filter(None, (metric.title, direction, f'on {one.test}', apart)))}"
     seeds = sorted({len(runs) for one in columns.values() for runs in one.tested.runs.values()})
-    told = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1])))) if seeds else "no"
-    plural = "" if told == "1" else "s"
-    test = TOLD[significance].format(seeds=f"{told} seed{plural}")
     tested = with_p(found)
     count = len(tested)
     why = ", ".join(dict.fromkeys(told for told in found.values() if isinstance(told, str)))
     yield (
-        f"bold: the best of its column, and what does not differ significantly from it. {test}; "
+        f"bold: the best of its column, and what does not differ significantly from it. {tell_test(significance, seeds)}; "
         f"Holm-corrected over all {count} comparisons with the best, in all columns, p < {LEVEL}; that the best was chosen by "
         "the same values is not corrected for"
         if count

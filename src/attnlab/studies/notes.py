@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.config import WITHOUT_EFFECT, targets, without_keys
+from attnlab.evaluation.metrics import AlignmentAnchor, AlignmentErrorRate
 from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.runs.record import batch_limits
 from attnlab.source import package_code
@@ -183,8 +184,6 @@ def _of_examples(study: Study) -> Iterator[str]:
 
 def _of_alignments(study: Study) -> Iterator[Note]:
     """Tell beside an error rate what it is compared with, where the table has no column for it."""
-    from attnlab.evaluation.metrics import AlignmentAnchor, AlignmentErrorRate
-
     shown = [metric for metric in study.metrics.values() if type(metric) is AlignmentErrorRate]
     anchors = {n: m for n, m in study.known_metrics.items() if isinstance(m, AlignmentAnchor) and n not in study.metrics}
     for test in study.tests if shown else ():

@@ -29,6 +29,7 @@ from attnlab.config import (
 )
 from attnlab.errors import UserError, nearest, unknown_key
 from attnlab.studies.claims import check_claims, parse_claims
+from attnlab.studies.collection import find_variant
 from attnlab.studies.columns import check_variants, cross_columns
 from attnlab.studies.files import own_places, own_settings
 from attnlab.studies.folder import StudyFolder, StudyPlan
@@ -140,10 +141,15 @@ class Plan:
         return variant_labels(self._variants)[0]
 
     @property
+    def names(self) -> dict[tuple[str, ...], str]:
+        """What each variant is called, by its overrides."""
+        return variant_labels(self._variants)[1]
+
+    @property
     def labels(self) -> list[str]:
         """What the variant of each run is called."""
-        labels = variant_labels(self._variants)[1]
-        return [labels[variant] for variant in self._variants]
+        names = self.names
+        return [names[variant] for variant in self._variants]
 
     @property
     def _variants(self) -> list[tuple[str, ...]]:
@@ -258,7 +264,7 @@ def plan(
     # Another axis makes other variants than those that the study's file names; what the command names is there.
     same_variants = all(one.place in {*axes, "variant"} for one in parsed if one.is_sweep)
     is_complete = same_variants or any(one.key.startswith("study.") for one in parsed)
-    labels = _labels(replace(planned, runs=list({run.folder: run for run in (*every, *runs)}.values()))) if is_complete else {}
+    labels = replace(planned, runs=list({run.folder: run for run in (*every, *runs)}.values())).names if is_complete else {}
     _check_baseline(planned, labels)
     _check_claims(planned, composition.value("metrics") or {}, labels)
     return planned
@@ -383,20 +389,11 @@ def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
 
 
 def _check_claims(planned: Plan, metrics: Iterable[str], labels: Mapping[tuple[str, ...], str]) -> None:
-    from attnlab.studies.collection import find_variant
-
     claims, columns = parse_claims(planned.settings["claims"]), planned.settings["columns"]
     check_claims(claims, None if columns else [*metrics], lambda one: find_variant(one, labels), [*labels.values()], columns)
 
 
-def _labels(planned: Plan) -> dict[tuple[str, ...], str]:
-    """Return the label of each variant by its overrides."""
-    return {tuple(variant_overrides(run.overrides)): label for run, label in zip(planned.runs, planned.labels, strict=True)}
-
-
 def _check_baseline(planned: Plan, labels: Mapping[tuple[str, ...], str]) -> None:
-    from attnlab.studies.collection import find_variant
-
     baseline = planned.settings["baseline"]
     if planned.settings["columns"] is None and baseline is not None and labels and find_variant(baseline, labels) is None:
         for run in {run.variant: run for run in planned.runs}.values():

@@ -23,7 +23,7 @@ from attnlab.studies.plan import Plan, RunPlan
 from attnlab.studies.values import find_value
 
 MANY = 10
-"""Variants that it takes seconds to check, about which something is told."""
+"""With more variants the check takes seconds, and says so."""
 
 
 def preview(plan: Plan) -> list[str]:
@@ -111,7 +111,7 @@ def _check_configs(plan: Plan, tasks: TaskStore) -> None:
     for run in plan.runs:
         first.setdefault(run.variant, run)
     configs = {variant: plan.config(run) for variant, run in first.items()}
-    labels = dict(zip((run.variant for run in plan.runs), plan.labels, strict=True))
+    labels = plan.names
     alike: dict[str, str] = {}
     for variant, config in configs.items():
         settings = json.dumps(without_keys(config, {"name", "study"}), sort_keys=True, default=str)

@@ -1,24 +1,25 @@
-"""One run of a study, read from its folder alone. Nothing heavy is imported first."""
+"""One run of a study, read from its folder alone. Torch is not imported."""
 
 import hashlib
 import json
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import EXAMPLE
+from attnlab.evaluation.measurement import LengthBuckets
+from attnlab.evaluation.metric import Statistics
 from attnlab.runs.files import BLOCK, LENGTHS
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.record import ProbeRecord, RunRecord, RunResult
 
-if TYPE_CHECKING:
-    from attnlab.evaluation.measurement import LengthBuckets
-    from attnlab.evaluation.metric import Statistics
+Columns = tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]
+"""The numbers of examples, none where they are not known, their sources and their references."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Run:
     state: State
     damage: str = ""
     _probes: dict[str, ProbeRecord | None] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _buckets: "dict[str, LengthBuckets]" = field(default_factory=dict, init=False, repr=False, compare=False)
+    _buckets: dict[str, LengthBuckets] = field(default_factory=dict, init=False, repr=False, compare=False)
     _statistics: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _orders: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -133,15 +134,15 @@ class Run:
             self._probes[test] = found if found and found.id == self.result.id else None
         return self._probes[test]
 
-    def statistics(self, test: str, metric: str) -> "Statistics | None":
+    def statistics(self, test: str, metric: str) -> Statistics | None:
         """Return what each example of a test set adds to a metric; None where that is not known."""
         return self._read(test).get(metric)
 
-    def blocks(self, test: str) -> "NDArray[np.float64]":
+    def blocks(self, test: str) -> NDArray[np.float64]:
         """Return the block of each example of a test set whose statistics are known."""
         return self._read(test)[BLOCK]
 
-    def length_buckets(self, test: str) -> "LengthBuckets":
+    def length_buckets(self, test: str) -> LengthBuckets:
         """Return the buckets of source length of a test set whose statistics are known."""
         if test not in self._buckets:
             self._buckets[test] = _length_buckets(tuple(self._read(test)[LENGTHS].tolist()))
@@ -171,7 +172,7 @@ class Run:
         """
         return _join(self._columns(test))
 
-    def _columns(self, test: str) -> "Columns":
+    def _columns(self, test: str) -> Columns:
         numbers = self._read(test).get(EXAMPLE, np.empty(0))
         return tuple(map(int, numbers.tolist())), tuple(self.sources(test)), tuple(self.references(test))
 
@@ -183,14 +184,8 @@ class Run:
 
 
 @lru_cache(maxsize=128)  # the same object for runs with the same lengths, whose buckets are measured together
-def _length_buckets(lengths: tuple[float, ...]) -> "LengthBuckets":
-    from attnlab.evaluation.measurement import LengthBuckets
-
+def _length_buckets(lengths: tuple[float, ...]) -> LengthBuckets:
     return LengthBuckets(lengths)
-
-
-Columns = tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]
-"""The numbers of examples, none where they are not known, their sources and their references."""
 
 
 def _join(columns: Columns) -> list[tuple[int, str, str]]:

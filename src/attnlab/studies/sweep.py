@@ -12,11 +12,13 @@ from pathlib import Path
 from attnlab.config import CONF, EXPERIMENTS, MAIN, Place
 from attnlab.config import trust as trust_targets
 from attnlab.errors import StoppedError, ToldError, UserError, refusal, warn
+from attnlab.studies.collection import chosen_variant, collect
 from attnlab.studies.files import find_study, is_override, study_places
 from attnlab.studies.folder import find_folder
 from attnlab.studies.plan import Plan, plan
+from attnlab.studies.publish import publish
 from attnlab.studies.results import Results
-from attnlab.studies.run import Run
+from attnlab.studies.tuning.selection import apply_selections, check_divergence, collect_selection, is_settled
 from attnlab.terminal import unrepeated_warnings
 
 
@@ -140,9 +142,9 @@ def run_sweep(planned: Plan, show: Callable[[Results], None] = _show_nothing) ->
     _launch(planned, written)
     asked = {run.folder for run in planned.runs}
     with trust_targets(planned.targets()):
-        results = report_folder(
-            planned.folder.path, lambda runs: [run for run in runs if not asked or run.folder.place in asked]
-        )
+        results = report_folder(planned.folder.path)
+        if asked:
+            results = replace(results, asked=[run for run in results.asked if run.folder.place in asked])
         show(results)
         log_results(results)
     return results
@@ -150,9 +152,6 @@ def run_sweep(planned: Plan, show: Callable[[Results], None] = _show_nothing) ->
 
 def apply_tuning(planned: Plan) -> Plan | None:
     """Return a plan with the values that its tuning chose; None while trials of it are not finished."""
-    from attnlab.studies.collection import chosen_variant
-    from attnlab.studies.tuning.selection import apply_selections, check_divergence, collect_selection
-
     columns = {variant: name for name, rows in (planned.settings["columns"] or {}).items() for variant in rows.values()}
     variants: dict[str | None, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for run in planned.runs:
@@ -191,9 +190,6 @@ def _launch(planned: Plan, written: Mapping[str, str]) -> None:
 
 def _report_trials(planned: Plan, trials: Plan, show: Callable[[Results], None]) -> Results:
     """Report a study that cannot go on, since not all variants have all trials."""
-    from attnlab.studies.collection import collect
-    from attnlab.studies.tuning.selection import is_settled
-
     with trust_targets(planned.targets()):
         results = report_folder(planned.folder.path)
         show(results)
@@ -209,12 +205,11 @@ def _report_trials(planned: Plan, trials: Plan, show: Callable[[Results], None])
     return replace(results, asked=left, untuned=told)
 
 
-def report_folder(folder: Path, select: Callable[[list[Run]], list[Run]] = list) -> Results:
-    """Write the report of the runs in a folder.
+def report_folder(folder: Path) -> Results:
+    """Write the report of the runs in a folder, all of which count as asked for.
 
     Args:
         folder: of the study.
-        select: chooses the runs that were asked for.
 
     Raises:
         UserError: no run there, or a plan that is damaged.
@@ -222,13 +217,11 @@ def report_folder(folder: Path, select: Callable[[list[Run]], list[Run]] = list)
     from attnlab.studies.report import report  # plotly: part of a second
 
     found, comparison = report(folder)
-    return Results(found, comparison, select(found.runs))
+    return Results(found, comparison, found.runs)
 
 
 def log_results(results: Results) -> bool:
     """Log a comparison where its runs were logged, and tell whether they were."""
     if results.comparison is None:
         return False
-    from attnlab.studies.publish import publish  # not before: NumPy is imported with it
-
     return publish(results.study, results.comparison)

@@ -48,6 +48,6 @@ def find_value(config: Mapping[str, Any], key: str, name: str, variant: str) -> 
     return node
 
 
-def is_whole(number: object) -> TypeGuard[int]:
+def is_whole_number(number: object) -> TypeGuard[int]:
     """Tell whether something is a whole number, and not true or false."""
     return isinstance(number, int) and not isinstance(number, bool)

@@ -4,14 +4,15 @@ import importlib.metadata
 import inspect
 import json
 import math
-import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from attnlab.config import find_option, foreign_targets
 from attnlab.evaluation.measurement import Measurement, bootstrap_interval, write_estimate
@@ -192,16 +193,9 @@ def _signatures(metrics: Mapping[str, Metric], measured: Measured) -> dict[str, 
 
 def _versions(packages: Mapping[str, str]) -> dict[str, str]:
     """Return the versions of what attnlab itself requires."""
-    required = {_plain(match[0]) for match in _match_required() if match}
-    return {name: version for name, version in packages.items() if _plain(name) in required}
-
-
-def _match_required() -> Iterable[re.Match[str] | None]:
-    return (re.match(r"[\w.-]+", line) for line in importlib.metadata.requires("attnlab") or () if "extra ==" not in line)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    requirements = map(Requirement, importlib.metadata.requires("attnlab") or ())
+    required = {canonicalize_name(one.name) for one in requirements if one.marker is None}  # the others are of extras
+    return {name: version for name, version in packages.items() if canonicalize_name(name) in required}
 
 
 def _cell(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnlab.errors import UserError, unknown_key
-from attnlab.studies.values import check_settable, is_whole
+from attnlab.studies.values import check_settable, is_whole_number
 
 KEYS = ("trials", "seed", "metric", "keys")
 SEED = 1001
@@ -114,9 +114,9 @@ def parse_tuning(node: object) -> Tuning | None:
         if key not in KEYS:
             raise unknown_key(str(key), KEYS, "study.tune")
     trials, seed, metric, keys = node.get("trials"), node.get("seed", SEED), node.get("metric"), node.get("keys")
-    if not is_whole(trials) or trials < 1:
+    if not is_whole_number(trials) or trials < 1:
         raise UserError(f"study.tune.trials is the number of trials of every variant, 1 or more, not {trials!r}")
-    if not is_whole(seed) or not 0 <= seed < 2**32:
+    if not is_whole_number(seed) or not 0 <= seed < 2**32:
         raise UserError(f"study.tune.seed is a whole number from 0 to {2**32 - 1}, not {seed!r}")
     if not isinstance(metric, str | None):
         raise UserError(f"study.tune.metric is the name of a metric, not {metric!r}")

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attnlab.errors import UserError
-from attnlab.evaluation.metric import VALIDATION_LOSS
+from attnlab.evaluation.metric import VALIDATION_LOSS, Metric
 from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study, check_files, collect
 from attnlab.studies.folder import StudyFolder
@@ -17,9 +17,6 @@ from attnlab.studies.plan import Plan
 from attnlab.studies.run import Run
 from attnlab.studies.tuning.expectation import expected_best
 from attnlab.studies.values import find_value
-
-if TYPE_CHECKING:
-    from attnlab.evaluation.metric import Metric
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Selection:
         pending: every trial that decides nothing, and why: one that is not finished, say, and how far it is.
     """
 
-    metric: "Metric"
+    metric: Metric
     monitor: str
     seed: int
     count: int
@@ -119,7 +116,7 @@ def collect_selection(
             pending.append(run.pending)
         elif not _has(run.config, values[number]):
             pending.append(f"of other values: {run.folder.place}")
-        elif (score := _score(found, run, name)) is None:
+        elif (score := _score(run, name)) is None:
             pending.append(f"without val/{name}, by which it would be judged: {run.folder.place}")
         else:
             trials[label][number] = Trial(number, values[number], score)
@@ -133,9 +130,9 @@ def collect_selection(
 
 
 def _collect_trials(folder: StudyFolder, variants: Collection[tuple[str, ...]]) -> Study:
-    every = check_files(collect(folder.tuning.path))
+    every = collect(folder.tuning.path)
     own = {name: runs for name, runs in every.variants.items() if variant_of(runs[0].overrides) in variants}
-    return replace(every, variants=own)
+    return check_files(replace(every, variants=own))  # every byte of these is compared, and of no other column's
 
 
 def check_divergence(folder: StudyFolder, tune: Mapping[str, Any], variants: Collection[tuple[str, ...]]) -> None:
@@ -205,7 +202,7 @@ def _rank(variant: TunedVariant) -> float:
     return math.inf if variant.chosen is None else sign * variant.chosen.score
 
 
-def _score(study: Study, run: Run, name: str) -> float | None:
+def _score(run: Run, name: str) -> float | None:
     """Return the metric of the checkpoint that a settled trial chose, on the validation set; None of one that did not measure
     it, and NaN of one that diverged.
     """
@@ -215,21 +212,13 @@ def _score(study: Study, run: Run, name: str) -> float | None:
     if monitor == wanted and best is not None:
         return best
     lines = [line for line in run.curve if wanted in line and (monitor is None or monitor in line)]
-    if monitor is not None and best is not None and math.isfinite(best):
+    if monitor is None:  # no checkpoint is chosen: the last weights are
+        return lines[-1][wanted] if lines else None
+    if best is not None and math.isfinite(best):  # else no value was finite, and all are equal
         # Of several validations in an epoch the curve has the last alone, and another one may have chosen the checkpoint.
         lines = [line for line in lines if line[monitor] == best]
-    if not lines:
-        return None
-    if monitor is None:  # no checkpoint is chosen: the last weights are
-        return lines[-1][wanted]
-    if (chooser := study.find_metric(metric_name(monitor))) is None:
-        return None
-    sign = -1.0 if chooser.higher_is_better else 1.0
-
-    def rank(line: Mapping[str, float]) -> tuple[float, float]:  # as BestCheckpoint does, the loss deciding between equal ones
-        return sign * line[monitor] if math.isfinite(line[monitor]) else math.inf, line.get(VALIDATION_LOSS, math.inf)
-
-    return min(lines, key=rank)[wanted]
+    # As BestCheckpoint does, the loss decides between equal ones.
+    return min(lines, key=lambda line: line.get(VALIDATION_LOSS, math.inf))[wanted] if lines else None
 
 
 def _has(config: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
