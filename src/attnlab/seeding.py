@@ -2,6 +2,7 @@
 
 import hashlib
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -12,6 +13,11 @@ def derive_seed(seed: int, name: str) -> int:
     """Return a 63-bit seed for ``name``, independent of every other name's."""
     digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
+
+
+def make_generator(seed: int, name: str) -> np.random.Generator:
+    """Return NumPy's generator for ``name``, by the name of its algorithm should NumPy's default become another."""
+    return np.random.Generator(np.random.PCG64(derive_seed(seed, name)))
 
 
 def initialize(model: nn.Module, seed: int) -> None:

@@ -253,6 +253,22 @@ MISTAKES = {
         [*TEXT, "data.target=ja", "tokenizer=whitespace"],
         "metrics.bleu: BLEU of language 'ja' needs a tokenizer: pip install 'attnlab[ja]'",
     ),
+    "smoothing of BLEU": (
+        ["+metrics.bleu.smoothing=much"],
+        "metrics.bleu.smoothing must be exp or floor or add-k or none",
+    ),
+    "language token": (
+        ["data=multi30k", "data.language_token=begin"],
+        "data.language_token must be source or target or query, not 'begin'",
+    ),
+    "share of bAbI": (
+        ["task=questions", "data=babi", "data.val_share=2"],
+        "data.val_share must be a number, above 0 and below 1",
+    ),
+    "length of triangulations": (
+        ["task=pointing", "data=delaunay", "data.test_lengths=[5000]"],
+        "data.test_lengths must be a list, each a whole number, from 3 to 1000",
+    ),
     "tab": (["data=tatoeba", "data.path=line.txt"], "line.txt, line 1: no tab"),
     "spawned processes": (
         ["trainer=ddp", "trainer.strategy=ddp_spawn", "trainer.devices=2"],

@@ -13,7 +13,6 @@ from matplotlib.ft2font import FT2Font
 
 from attnlab.errors import UserError
 from attnlab.evaluation import fonts, plots
-from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.measurement import Bucket
 
 
@@ -30,7 +29,7 @@ def test_a_font_is_found_for_every_letter_that_any_has(tmp_path: Path, monkeypat
     monkeypatch.setattr(fonts.fontManager, "ttflist", entries)
     assert fonts.choose_fonts("läuft") == [fonts.FIRST]
     assert fonts.choose_fonts(f"läuft {lacking}") == [fonts.FIRST, "Noto Serif"]
-    plots.save(heatmap(torch.ones(1, 1), [f"走{lacking}"], ["läuft"]), tmp_path / "x.svg")
+    plots.save(plots.plot_side_by_side({"": (torch.ones(1, 1), [f"走{lacking}"], ["läuft"])}), tmp_path / "x.svg")
     drawn = (tmp_path / "x.svg").read_text(encoding="utf-8")
     (token,) = (line for line in drawn.splitlines() if f"走{lacking}" in line)
     assert "Noto Serif" in token
@@ -39,7 +38,7 @@ def test_a_font_is_found_for_every_letter_that_any_has(tmp_path: Path, monkeypat
 def test_dollar_signs_are_text(tmp_path: Path) -> None:
     """Between two of them matplotlib reads a formula, and this one is none."""
     weights, source, target = torch.ones(1, 2), ["$^$", "b"], ["$\\x$"]
-    plots.save(heatmap(weights, source, target, title="$_$"), tmp_path / "one.svg")
+    plots.save(plots.plot_side_by_side({"$_$": (weights, source, target)}), tmp_path / "one.svg")
     maps = {"$_$": (weights, source, target)}
     plots.save(plots.plot_side_by_side(maps), tmp_path / "both.svg")
     plots.save(plots.plot_by_length({"$_$": [Bucket(1, 5, 2, 0.5)]}, "$x$", "words", title="$^$"), tmp_path / "lengths.svg")
@@ -55,12 +54,12 @@ def test_a_picture_that_is_too_large_is_told(error: Exception, tmp_path: Path, m
 
     monkeypatch.setattr(Figure, "savefig", fail)
     with pytest.raises(UserError, match=r"x\.png: the picture would be too large: draw less"):
-        plots.save(heatmap(torch.ones(1, 1), ["a"], ["b"]), tmp_path / "x.png")
+        plots.save(plots.plot_side_by_side({"": (torch.ones(1, 1), ["a"], ["b"])}), tmp_path / "x.png")
 
 
 def test_an_svg_holds_no_control_characters(tmp_path: Path) -> None:
     """No reader of XML takes them."""
-    plots.save(heatmap(torch.ones(1, 1), ["a\x01b"], ["\x1b[0m"]), tmp_path / "x.svg")
+    plots.save(plots.plot_side_by_side({"": (torch.ones(1, 1), ["a\x01b"], ["\x1b[0m"])}), tmp_path / "x.svg")
     drawn = ElementTree.parse(tmp_path / "x.svg")
     assert {"a\\x01b", "\\x1b[0m"} <= {
         "".join(text.itertext()).strip() for text in drawn.iter("{http://www.w3.org/2000/svg}text")
@@ -80,7 +79,7 @@ def test_any_metric_is_drawn_by_the_length_of_the_source() -> None:
 def test_letters_that_no_font_has_are_told_once_and_other_warnings_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    figure = heatmap(torch.ones(1, 1), ["\ue000"], ["b"])
+    figure = plots.plot_side_by_side({"": (torch.ones(1, 1), ["\ue000"], ["b"])})
     write = figure.savefig
 
     def savefig(*arguments: object, **options: object) -> None:
@@ -93,7 +92,7 @@ def test_letters_that_no_font_has_are_told_once_and_other_warnings_are_kept(
         plots.save(figure, tmp_path / "x.png")
     assert len(told) == 1
     assert caplog.text.count("no installed font has all letters") == 1
-    other = heatmap(torch.ones(1, 1), ["\ue000"], ["c"])
+    other = plots.plot_side_by_side({"": (torch.ones(1, 1), ["\ue000"], ["c"])})
     plots.save(other, tmp_path / "y.png")
     assert caplog.text.count("no installed font has all letters") == 1
     plots._tell_of_letters.cache_clear()
@@ -103,4 +102,9 @@ def test_letters_that_no_font_has_are_told_once_and_other_warnings_are_kept(
 
 def test_a_figure_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot write"):
-        plots.save(heatmap(torch.ones(1, 1), ["a"], ["b"]), tmp_path / "no" / "x.png")
+        plots.save(plots.plot_side_by_side({"": (torch.ones(1, 1), ["a"], ["b"])}), tmp_path / "no" / "x.png")
+
+
+def test_no_two_of_42_lines_look_alike() -> None:
+    figure = plots.plot_curves({str(number): [{"epoch": 0, "val/loss": number}] for number in range(42)}, "val/loss")
+    assert len({(line.get_color(), line.get_marker()) for line in figure.axes[0].get_lines()}) == 42

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from attnlab.data.symbols import PAD
 from attnlab.errors import UserError, brief
 from attnlab.layers.trees import move
-from attnlab.seeding import derive_seed
+from attnlab.seeding import make_generator
 
 log = logging.getLogger(__name__)
 
@@ -287,7 +287,7 @@ class BucketSampler(Sampler[list[int]]):
         return self._drawn[1]
 
     def _draw(self) -> "_Batches":
-        generator = np.random.Generator(np.random.PCG64(derive_seed(self.seed, f"batches of epoch {self.epoch}")))
+        generator = make_generator(self.seed, f"batches of epoch {self.epoch}")
         order = generator.permutation(len(self.longer)).astype(np.int32)
         if self.by == "tokens":
             order = order[np.argsort(self.longer[order], kind="stable")]

@@ -85,6 +85,11 @@ def format_links(links: Links, *, base: int = 0) -> str:
     return " ".join(f"{source + base}-{target + base}" for source, target in sorted(links))
 
 
+def format_gold(gold: Gold) -> str:
+    """Return the links of one pair as a line, in order, as :func:`parse_links` reads them."""
+    return " ".join(f"{i}{'-' if (i, j) in gold.sure else 'p'}{j}" for i, j in sorted(gold.possible))
+
+
 def transpose(links: Links) -> Links:
     """Return links with source and target exchanged, as a model of the other direction makes them."""
     return {(target, source) for source, target in links}

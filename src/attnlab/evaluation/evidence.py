@@ -10,8 +10,7 @@ if TYPE_CHECKING:  # a report imports this, and no torch, which takes seconds
     from torch import Tensor
 
 EXAMPLE = "example"
-"""Under this name all that is written of single examples has their number: in their test set or, of lines of text, the line's;
-from 1."""
+"""The column and key of an example's number, from 1: its place in the test set or, of lines of text, the line's."""
 
 
 @dataclass(frozen=True)

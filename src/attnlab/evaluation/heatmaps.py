@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
@@ -21,34 +20,6 @@ USUAL = 16
 
 LEAST_ROWS = 5
 """As high as the labels beside a picture are long; fewer rows are higher instead."""
-
-
-def heatmap(
-    weights: "Tensor",
-    source: Sequence[str],
-    hypothesis: Sequence[str],
-    *,
-    title: str = "",
-) -> Figure:
-    """Draw attention weights: a row for each token written, a column for each source token.
-
-    Args:
-        weights: (hypothesis length, source length), from 0 to 1; from -1 in red where any is negative, as of a differential
-            attention.
-        source: source tokens, the labels of the columns.
-        hypothesis: tokens written, the labels of the rows.
-        title: above the picture.
-    """
-    rows, columns = len(hypothesis), len(source)
-    figure = Figure(
-        figsize=(1.8 + 0.32 * columns, 1.6 + 0.27 * max(rows, LEAST_ROWS) + label_height(source)), layout="constrained"
-    )
-    axes = figure.add_subplot()
-    image = draw(axes, weights, source, hypothesis)
-    if title:
-        axes.set_title(title, parse_math=False)
-    figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
-    return figure
 
 
 def label_height(source: Sequence[str]) -> float:

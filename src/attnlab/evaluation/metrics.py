@@ -42,6 +42,11 @@ def signature_of(facts: Mapping[str, Any], *names: str) -> str:
     return "|".join(f"{name}:{facts[name]}" for name in names if facts.get(name))
 
 
+def case_of(lowercase: object) -> str:
+    """Return the case of texts in sacreBLEU's words, where all of them are in lower case or not."""
+    return "lc" if lowercase else "mixed"
+
+
 class ForcedDecodingRatio(Ratio):
     """A ratio over the tokens of the references, teacher-forced; the end symbol is a token too.
 
@@ -123,7 +128,7 @@ class ExactMatch(Ratio):
 
     @override
     def signature(self, facts: Mapping[str, Any]) -> str:
-        return f"case:{'lc' if facts['lowercase'] else 'mixed'}" if "lowercase" in facts else ""
+        return f"case:{case_of(facts['lowercase'])}" if "lowercase" in facts else ""
 
 
 class AlignmentMetric(Metric):

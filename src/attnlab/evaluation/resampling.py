@@ -13,7 +13,7 @@ SEED = 12345
 ROOM = 2**20
 """Numbers that may be held at once, 8 bytes each."""
 WORD = 32
-"""A multiple of it, as the number of samples that are drawn at once, leaves the draws those of drawing all at once."""
+"""Samples are drawn in portions of a multiple of so many: then they are the same as if all were drawn at once."""
 
 
 def sum_blocks(statistics: Statistics, blocks: Sequence[int] | NDArray[Any] | None) -> Statistics:

@@ -122,7 +122,10 @@ def add_correlations(tally: Tally, model: Seq2Seq, batch: Batch) -> None:
         target_len = int(batch.real[row].sum())
         own = {name: found[row, :target_len, : length - 1] for name, found in importances.items()}
         if not model.target_frontend.reads_source:
-            own["leave-one-out"] = _leave_one_out(model, batch, row)
+            fits = length >= FEWEST
+            own["leave-one-out"] = (
+                leave_one_out(model, _single(batch, row)) if fits else batch.source.new_zeros(target_len, length - 1)
+            )
         arrays = {name: found.cpu().double().numpy() for name, found in own.items()}
         for pair in PAIRS:
             if all(name in arrays for name in pair):
@@ -136,11 +139,10 @@ PAIRS = (("weights", "leave-one-out"), ("weights", "gradient"), ("gradient", "le
 """What is compared; the last pair says how far two measures agree that do not ask the attention."""
 
 
-def _leave_one_out(model: Seq2Seq, batch: Batch, row: int) -> Tensor:
+def _single(batch: Batch, row: int) -> Batch:
+    """Return the batch of one example, without padding."""
     length, target_len = int(batch.source_lengths[row]), int(batch.real[row].sum())
-    if length < FEWEST:
-        return batch.source.new_zeros(target_len, length - 1)
-    single = replace(
+    return replace(
         batch,
         source=batch.source[row : row + 1, :length],
         source_lengths=batch.source_lengths[row : row + 1],
@@ -151,4 +153,3 @@ def _leave_one_out(model: Seq2Seq, batch: Batch, row: int) -> Tensor:
         links=None,
         copy_ids=None if batch.copy_ids is None else batch.copy_ids[row : row + 1, :length],
     )
-    return leave_one_out(model, single)

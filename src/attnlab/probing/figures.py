@@ -19,7 +19,6 @@ class ProbeMetric(Ratio):
 
     higher_is_better = None
     digits = 3
-    occasion = "evaluation"
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:

@@ -11,7 +11,7 @@ from attnlab.data.batches import Batch
 from attnlab.data.examples import Examples
 from attnlab.data.symbols import EOS, PAD
 from attnlab.model import Seq2Seq
-from attnlab.seeding import derive_seed
+from attnlab.seeding import make_generator
 from attnlab.tasks.predictor import Forced, Predictor
 
 
@@ -31,7 +31,7 @@ def sum_by_example(values: Tensor, batch: Batch) -> NDArray[np.float64]:
 def draw_examples(examples: Examples, count: int, seed: int) -> list[int]:
     """Return the positions of some examples whose sources are not empty, drawn from a seed; all if there are no more."""
     some = np.flatnonzero(examples.source.lengths > 1)
-    drawn = np.random.Generator(np.random.PCG64(derive_seed(seed, "probed examples"))).permutation(some)
+    drawn = make_generator(seed, "probed examples").permutation(some)
     return sorted(drawn[:count].tolist())
 
 

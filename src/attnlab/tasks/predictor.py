@@ -48,7 +48,7 @@ def force(model: Seq2Seq, batch: Batch) -> Forced:
     return Forced(torch.log_softmax(precise, dim=-1), decoded.weights)
 
 
-def check_lines(lines: object, name: str) -> None:
+def require_lines(lines: object, name: str) -> None:
     """Refuse what is no list of lines of text.
 
     Raises:
@@ -106,7 +106,7 @@ class Predictor:
 
     def read_sources(self, sources: Sequence[str]) -> Examples:
         """Return lines of text as examples that the models can read; see :meth:`predict`."""
-        check_lines(sources, "sources")
+        require_lines(sources, "sources")
         examples = self.task.parse(sources)
         self.check_lengths(examples)
         return examples
@@ -122,8 +122,8 @@ class Predictor:
         Raises:
             UserError: not as many, a source that is empty or too long for the models, or the heads of an ensemble.
         """
-        check_lines(sources, "sources")
-        check_lines(targets, "targets")
+        require_lines(sources, "sources")
+        require_lines(targets, "targets")
         if len(sources) != len(targets):
             raise UserError(f"{len(sources)} sources cannot be scored with {len(targets)} targets: one for each")
         examples = self.task.parse(sources, targets)

@@ -24,9 +24,8 @@ from attnlab.attention.trial import preserve_state
 from attnlab.data.batches import Batch
 from attnlab.data.replacement import write_atomically
 from attnlab.evaluation.evidence import EXAMPLE, Prediction
-from attnlab.evaluation.heatmaps import heatmap
 from attnlab.evaluation.metric import VALIDATION_LOSS
-from attnlab.evaluation.plots import save
+from attnlab.evaluation.plots import plot_side_by_side, save
 from attnlab.hints import Range
 from attnlab.terminal import Terminal
 from attnlab.training.finite import describe_origin
@@ -324,7 +323,7 @@ class Samples(Callback):
         self.folder.mkdir(parents=True, exist_ok=True)
         boards = [logger.experiment for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
         for prediction, (number, source, *_) in zip(self.last[: self.heatmaps], self._rows(module), strict=False):
-            figure = heatmap(prediction.weights, prediction.source, prediction.tokens, title=f"val {number}")
+            figure = plot_side_by_side({f"val {number}": (prediction.weights, prediction.source, prediction.tokens)})
             path = self.folder / f"val-{number}.png"
             save(figure, path)
             name = f"heatmap, val {number}"  # each by itself: W&B warns of a list of pictures of several sizes

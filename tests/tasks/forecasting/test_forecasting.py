@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pickle
 import sys
 from datetime import date, timedelta
 from pathlib import Path
@@ -388,6 +389,8 @@ def test_an_opened_run_knows_its_columns_by_their_names(tmp_path: Path) -> None:
         return Forecasting(source, BatchOptions(), {}, 1)
 
     trained = read(0, 1, 2)
+    window = pickle.loads(pickle.dumps(trained.examples("val")))
+    assert window.source_tokens(0)[-1] < window.target_tokens(0)[0] == f"2020-01-{window.starts[0] + 1:02} 00:00"
     state, values = trained.state(), trained.series.table.values
     for columns in ((0, 2, 1), (0, 3, 1, 2)):
         opened = read(*columns)

@@ -84,7 +84,7 @@ def test_what_training_lacks_is_unknown_and_state_brings_the_rest_back() -> None
     batch = other.parse(["Zoe went to the garden. Where is Zoe?"], ["moon"])[[0]]
     assert batch.source[0, 0, 1] == batch.source[0, 1, 3] == UNK
     assert batch.labels[0, 0] == UNK
-    with pytest.raises(UserError, match="source 1: a sentence of 9 words, and those of the training data have 7"):
+    with pytest.raises(UserError, match="source 1: a sentence of 9 words, and the longest of the data has 7"):
         other.parse(["a b c d e f g h i. Where is a?"])
     with pytest.raises(UserError, match="target 1: an answer is one word, not 'a b'"):
         other.parse(["a b. Where is a?"], ["a b"])
@@ -265,6 +265,9 @@ def test_metrics_by_task_are_those_of_a_plain_loop() -> None:
         assert metric.value(rows.sum(0)) == pytest.approx(value)
         assert metric.statistics(replace(given, annotations=None)) is None
         assert metric.statistics(replace(given, annotations=[0] * 400)) is None
+        other = metric.statistics(replace(given, annotations=[21 if one == 20 else -1 if one == 7 else one for one in tasks]))
+        assert other is not None
+        assert other.sum(axis=0)[20:].sum() == sum(one in (1, 2) for one in tasks), "bAbI has no other tasks"
     assert TaskAccuracy(task=3).statistics(given) is None
     rows = SolvedTasks().statistics(evidence([True] * 19 + [False], [4] * 20))
     assert rows is not None

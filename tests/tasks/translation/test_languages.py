@@ -138,7 +138,6 @@ def test_tokenizers_that_learn_pieces_learn_them_of_all_target_languages(folder:
 REFUSED = {
     "one twice": ({"target": ["de", "de"]}, "each once"),
     "none": ({"target": []}, "each once"),
-    "unknown way": ({"language_token": "begin"}, "language_token is one of source, target, query"),
     "without effect": ({"target": "de", "language_token": "target"}, "would have no effect"),
     "odd code": ({"target": ["de", "tok.fr"]}, "'tok.fr'"),
     "name of a division": ({"tests": ["test", "test_fr"]}, "choose another name"),

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 from attnlab.data import Batch
 from attnlab.data.cache import load_or_make
-from attnlab.data.pharaoh import Gold, parse_links
+from attnlab.data.pharaoh import Gold, format_gold, parse_links
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS, PAD
 from attnlab.errors import UserError
@@ -23,7 +23,6 @@ from attnlab.tasks.translation.pairs import SentencePairs
 from attnlab.tasks.translation.tokenization import (
     TokenizedCorpus,
     _parse_lines,
-    format_alignment,
     read_corpus,
     write_corpus,
 )
@@ -103,7 +102,7 @@ class TestBatches:
 
     def test_sure_and_possible_links_are_kept_as_they_are(self) -> None:
         known = [Gold(set(), set()), Gold({(0, 11)}, {(0, 11), (2, 0)}), Gold(set(), {(3, 3)})]
-        stored = _parse_lines(list(map(format_alignment, known)), parse_links)
+        stored = _parse_lines(list(map(format_gold, known)), parse_links)
         assert stored == known
         assert stored[1:] == known[1:]
         assert stored != known[1:]

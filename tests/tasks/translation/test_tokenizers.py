@@ -3,6 +3,8 @@ import random
 import re
 import subprocess
 import sys
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -176,8 +178,9 @@ def test_special_symbols_in_a_text_stay_text() -> None:
 def test_vocabulary_limits() -> None:
     text = [["c", "b", "a"], ["b", "a", "d"], ["b"]]
     assert Vocabulary.build(text).tokens[4:] == ["b", "a", "c", "d"]
-    assert Vocabulary.build(text, min_frequency=2).tokens[4:] == ["b", "a"]
-    assert len(Vocabulary.build(text, max_size=3)) == 7
+    counts = Counter(chain.from_iterable(text)).items()
+    assert Vocabulary.of_counts(counts, min_frequency=2).tokens[4:] == ["b", "a"]
+    assert len(Vocabulary.of_counts(counts, max_size=3)) == 7
 
 
 def test_heavy_libraries_are_imported_when_used() -> None:

@@ -11,7 +11,7 @@ from scipy.special import stdtrit  # scipy.stats takes a second to import
 LEVEL = 0.05
 """p below it is a star, and what is left of it to one is the confidence of an interval."""
 ROUNDING = 1e-10
-"""Differences of values that differ by less, relative to these, are one: sums in another order are rounded otherwise."""
+"""Values that differ by less than this share of themselves count as equal: sums in another order are rounded differently."""
 STEPS = 40
 """Bisections of the logarithm of a p-value."""
 LEAST = -230.0

@@ -48,9 +48,8 @@ def probability_of_improvement(
     share = float(_wins(apart))
     more = (len(one) + len(other)) / 2 - 1
     spread = GRID * (1 - GRID) * (1 + more * ((1 - GRID) / (2 - GRID) + GRID / (1 + GRID))) / len(apart)
-    freedom = 2 * (
-        min(len(one), len(other)) - 1
-    )  # more seeds of one system say nothing of how far those of the other lie apart
+    # More seeds of one system say nothing of how far those of the other lie apart.
+    freedom = 2 * (min(len(one), len(other)) - 1)
     return _invert_test(share, spread + _shift_variance(apart, examples_variance), float(stdtrit(freedom, 1 - LEVEL / 2)))
 
 

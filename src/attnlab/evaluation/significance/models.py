@@ -16,9 +16,7 @@ from attnlab.evaluation.resampling import SEED, exchange
 from attnlab.evaluation.significance.difference import (
     ROUNDING,
     Difference,
-    Part,
     drop_rounding,
-    find_least_variance,
     find_resolution,
     ignore_overflow,
 )
@@ -172,15 +170,7 @@ def estimate_difference(sample: Sample, one: Indices, other: Indices) -> Differe
         one: which of them are of the first system.
         other: which are of the second.
     """
-    first, second = np.asarray(one), np.asarray(other)
-    rows = np.concatenate([first, second])
-    weights = np.concatenate([np.full(len(first), 1 / len(first)), np.full(len(second), -1 / len(second))])
-    covariance = sample.covariance[np.ix_(rows, rows)]  # of these alone, for that of another may be infinite
-    variance = float(weights @ covariance @ weights)
-    resolution = find_resolution(sample.values[rows])
-    least = max(ROUNDING * float(np.trace(covariance)), find_least_variance(resolution))
-    difference = exact_mean(sample.values[first]) - exact_mean(sample.values[second])
-    return Difference(
-        drop_rounding(difference, resolution),
-        (Part(0.0 if variance < least else variance, sample.examples - 1.0),),
-    )
+    first, second = sample.values[np.asarray(one)], sample.values[np.asarray(other)]
+    resolution = find_resolution(np.concatenate([first, second]))
+    difference = drop_rounding(exact_mean(first) - exact_mean(second), resolution)
+    return Difference(difference, (sample.part(sample.variance(one, other), one, other),))

@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.resampling import SEED, bootstrap
-from attnlab.evaluation.significance.difference import ignore_overflow
+from attnlab.evaluation.significance.difference import (
+    ROUNDING,
+    Part,
+    find_least_variance,
+    find_resolution,
+    ignore_overflow,
+)
 
 SAMPLES = 1000
 """Of the examples, with replacement."""
@@ -29,6 +35,23 @@ class Sample:
     values: NDArray[np.float64]
     covariance: NDArray[np.float64]
     examples: int
+
+    def variance(self, one: Indices, other: Indices) -> float:
+        """Return mᵀ C m, the variance of the difference of two means if the examples alone are drawn; m is 1/n_a, -1/n_b."""
+        rows = _join(one, other)  # of these alone, for the covariance of another may be infinite
+        weights = np.concatenate([np.full(len(one), 1 / len(one)), np.full(len(other), -1 / len(other))])
+        return float(weights @ self.covariance[np.ix_(rows, rows)] @ weights)
+
+    def part(self, variance: float, one: Indices, other: Indices) -> Part:
+        """Return a variance that examples make between models; 0 where rounding alone may have made it."""
+        rows = _join(one, other)
+        rounding = ROUNDING * float(self.covariance[rows, rows].sum())
+        least = max(rounding, find_least_variance(find_resolution(self.values[rows])))
+        return Part(0.0 if variance < least else variance, self.examples - 1.0)
+
+
+def _join(one: Indices, other: Indices) -> NDArray[np.intp]:
+    return np.concatenate([one, other]).astype(np.intp)
 
 
 @ignore_overflow

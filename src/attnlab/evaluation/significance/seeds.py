@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.significance.difference import (
-    ROUNDING,
     Difference,
     Part,
     drop_rounding,
@@ -52,18 +51,13 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     values, covariance = sample.values[rows], sample.covariance[np.ix_(rows, rows)]
     groups = (slice(None, first), slice(first, None))
     means = [exact_mean(values[group]) for group in groups]
-    weights = np.concatenate([np.full(first, 1 / first), np.full(len(other), -1 / len(other))])
     resolution = find_resolution(values)
     spreads = [_spread(values[group], resolution) for group in groups]
     counted = sum(min(spread, _within_models(covariance[group, group])) for spread, group in zip(spreads, groups, strict=True))
-    examples = float(weights @ covariance @ weights) - counted
     # Where no example is easier for one of both, this is a difference of equal numbers.
-    least = max(ROUNDING * float(np.trace(covariance)), find_least_variance(resolution))
-    difference = means[0] - means[1]
-    return Difference(
-        drop_rounding(difference, resolution),
-        (_welch(spreads, [first, len(other)]), Part(0.0 if examples < least else examples, sample.examples - 1.0)),
-    )
+    examples = sample.part(sample.variance(one, other) - counted, one, other)
+    difference = drop_rounding(means[0] - means[1], resolution)
+    return Difference(difference, (_welch(spreads, [first, len(other)]), examples))
 
 
 @ignore_overflow
@@ -86,15 +80,11 @@ def compare_uses(sample: Sample, one: Indices, other: Indices) -> Difference:
     apart = sample.values[first] - sample.values[second]
     rows = np.concatenate([first, second])
     signs = np.hstack([np.eye(len(first)), -np.eye(len(first))])
-    whole = sample.covariance[np.ix_(rows, rows)]
-    covariance = signs @ whole @ signs.T
+    covariance = signs @ sample.covariance[np.ix_(rows, rows)] @ signs.T
     resolution = find_resolution(sample.values[rows])
     spread = _spread(apart, resolution)
-    examples = float(covariance.mean()) - min(spread, _within_models(covariance))
-    least = max(ROUNDING * float(np.trace(whole)), find_least_variance(resolution))
-    parts = Part(spread, len(first) - 1.0), Part(0.0 if examples < least else examples, sample.examples - 1.0)
-    difference = exact_mean(apart)
-    return Difference(drop_rounding(difference, resolution), parts)
+    examples = sample.part(float(covariance.mean()) - min(spread, _within_models(covariance)), one, other)
+    return Difference(drop_rounding(exact_mean(apart), resolution), (Part(spread, len(first) - 1.0), examples))
 
 
 def _within_models(covariance: NDArray[np.float64]) -> float:

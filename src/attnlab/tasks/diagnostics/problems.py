@@ -17,7 +17,7 @@ from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, END, EOS, RESERVED
 from attnlab.errors import UserError, attempt
 from attnlab.hints import Range
-from attnlab.seeding import derive_seed
+from attnlab.seeding import make_generator
 
 TRIES = 100
 """How often a problem is drawn anew that is in the training set too."""
@@ -119,7 +119,7 @@ class SymbolProblems(ABC):
         return {"train": train, **{split: self._draw_split(split, size, seen) for split, size in sizes.items()}}
 
     def _draw_split(self, split: str, size: int, seen: set[tuple[int, ...]]) -> list[SymbolProblem]:
-        generator = np.random.Generator(np.random.PCG64(derive_seed(self.seed, f"{type(self).__qualname__}, {split}")))
+        generator = make_generator(self.seed, f"{type(self).__qualname__}, {split}")
         low, high = self.lengths[split]
         lengths = generator.integers(low, high + 1, size).tolist()
         return [self._draw_new(generator, length, seen) for length in lengths]

@@ -70,13 +70,8 @@ class Forecaster(Predictor):
     def forecast(self, examples: WindowExamples) -> NDArray[np.float64]:
         """Return the forecasts of windows (windows, horizon, series, levels), in standardised values."""
         self.check_lengths(examples)
-        found = np.zeros((len(examples), 0))
-        for batch in self.batches(examples):
-            written, _ = self.roll(batch)
-            if not found.size:
-                found = np.zeros((len(examples), *written.shape[1:]))
-            found[batch.indices.numpy()] = written.numpy()
-        return found
+        rolled = [self.roll(batch)[0] for batch in self.batches(examples)]  # in their order, since all have one length
+        return torch.cat(rolled).double().numpy()
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -109,10 +104,7 @@ class Forecaster(Predictor):
     @override
     def n_best(self, sources: Sequence[str]) -> list[list[Prediction]]:
         examples = self.read_sources(sources)
-        found: dict[int, Prediction] = {}
-        for batch in self.batches(examples):
-            found |= {prediction.index: prediction for prediction in self.search_batch(batch, examples)}
-        return [[found[index]] for index in range(len(examples))]
+        return [[found] for batch in self.batches(examples) for found in self.search_batch(batch, examples)]
 
     @torch.inference_mode()
     @override

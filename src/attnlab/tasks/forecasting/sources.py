@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.hints import Range
-from attnlab.seeding import derive_seed
+from attnlab.seeding import make_generator
 from attnlab.tasks.forecasting.series import Series, Table, read_file, read_table, step_between
 
 log = logging.getLogger(__name__)
@@ -241,7 +241,7 @@ class Lags(SeriesSource):
         train = self.train_size + around
         val = train + (self.val_size - 1) * self.eval_stride + self.horizon
         test = val + (self.test_size - 1) * self.eval_stride + self.horizon
-        generator = np.random.Generator(np.random.PCG64(derive_seed(self.seed, type(self).__qualname__)))
+        generator = make_generator(self.seed, type(self).__qualname__)
         shape = (len(self.lags), self.series)
         weights = generator.uniform(0.5, 1.5, shape) * generator.choice([-1.0, 1.0], shape)
         values = np.concatenate([generator.normal(size=(longest, self.series)), np.zeros((test, self.series))])

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -150,13 +150,13 @@ class Forecasting(Task):
             look_back=self.source.look_back,
             horizon=self.source.horizon,
             lags=self.series.lags,
-            names=self._name_row,
+            names=self._row_names,
         )
 
-    @property
-    def _name_row(self) -> Callable[[int], str]:
+    @cached_property
+    def _row_names(self) -> Sequence[str] | None:
         times = self.series.table.times
-        return str if times is None else lambda row: f"{times[row]:%Y-%m-%d %H:%M}"
+        return None if times is None else [f"{time:%Y-%m-%d %H:%M}" for time in times]
 
     @override
     def place(self, split: str, index: int) -> str:

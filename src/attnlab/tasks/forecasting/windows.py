@@ -1,6 +1,6 @@
 """Windows: the rows before a point in time, and the rows after it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -113,7 +113,7 @@ class WindowExamples(Examples):
         look_back: rows that are read.
         horizon: rows that are forecast.
         lags: after how many rows the past comes back, where that is known.
-        names: of the rows, to be shown, by their number.
+        names: of the rows, to be shown; None shows their numbers.
     """
 
     unit = "rows"
@@ -126,33 +126,33 @@ class WindowExamples(Examples):
         look_back: int,
         horizon: int,
         lags: Sequence[int] = (),
-        names: Callable[[int], str] = str,
+        names: Sequence[str] | None = None,
     ) -> None:
         self.starts = starts
         self.look_back = look_back
         self.horizon = horizon
         self.lags = tuple(lags)
-        self._names = names
+        self._names = [str(row) for row in range(len(rows.values))] if names is None else names
         super().__init__(Windows(rows.source, starts - look_back, look_back), Windows(rows.target, starts - 1, horizon + 1))
         self.labels = self.truth = Windows(rows.values, starts - 1, horizon + 1)
 
     @override
     def source_tokens(self, index: int) -> list[str]:
-        return [self._names(row) for row in range(self.starts[index] - self.look_back, self.starts[index])]
+        return [*self._names[self.starts[index] - self.look_back : self.starts[index]]]
 
     @override
     def target_tokens(self, index: int) -> list[str]:
-        return [self._names(row) for row in range(self.starts[index], self.starts[index] + self.horizon)]
+        return [*self._names[self.starts[index] : self.starts[index] + self.horizon]]
 
     @cached_property
     @override
     def sources(self) -> Sequence[str]:
-        return OnDemand(lambda indices: [str(self.starts[index]) for index in indices], len(self))
+        return OnDemand(self._write_sources, len(self))
 
     @cached_property
     @override
     def references(self) -> Sequence[str]:
-        return OnDemand(lambda indices: [write_values(self.truth[index][1:]) for index in indices], len(self))
+        return OnDemand(self._write_references, len(self))
 
     @cached_property
     @override
@@ -168,10 +168,18 @@ class WindowExamples(Examples):
 
     @override
     def gold_links(self) -> BatchLinks | None:
-        if not self.lags:
-            return None
+        return LinksOnDemand(self._link) if self.lags else None
+
+    # Methods, and no lambdas: a process that makes batches gets all of this by pickling.
+    def _write_sources(self, indices: Sequence[int]) -> list[str]:
+        return [str(self.starts[index]) for index in indices]
+
+    def _write_references(self, indices: Sequence[int]) -> list[str]:
+        return [write_values(self.truth[index][1:]) for index in indices]
+
+    def _link(self, indices: Sequence[int]) -> GoldLinks:
         pairs = [(t, t + 1, j, j + 1) for j, t in lag_links(self.lags, self.look_back, self.horizon)]
-        return LinksOnDemand(lambda indices: GoldLinks.of([pairs] * len(indices)))
+        return GoldLinks.of([pairs] * len(indices))
 
 
 def lag_links(lags: Sequence[int], look_back: int, horizon: int) -> list[tuple[int, int]]:

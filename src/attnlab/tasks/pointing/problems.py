@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from attnlab.data.cache import StoredFolder
 from attnlab.data.ragged import Ragged
 from attnlab.hints import Range
-from attnlab.seeding import derive_seed
+from attnlab.seeding import make_generator
 
 Size = Annotated[int, Range(1)]
 Visits = int | Literal["all", "any"]
@@ -74,7 +74,7 @@ class Problems(ABC):
 
     def load(self, split: str) -> list[Problem]:
         """Draw the problems of a split."""
-        generator = np.random.Generator(np.random.PCG64(derive_seed(self.seed, f"{self.name}, {split}")))
+        generator = make_generator(self.seed, f"{self.name}, {split}")
         size, shortest, longest = self.splits[split]
         return self.draw(generator, generator.integers(shortest, longest + 1, size).tolist())
 
@@ -143,7 +143,6 @@ class ProblemList(Sequence[Problem]):
     @classmethod
     def read(cls, folder: StoredFolder, name: str, element_size: int) -> "ProblemList":
         """Read what :meth:`write` wrote."""
-        elements = folder.array(f"{name}.elements").reshape(-1, element_size)
-        answers = folder.array(f"{name}.answers")
-        offsets = (folder.array(f"{name}.{side}.offsets") for side in ("elements", "answers"))
-        return cls(Ragged(elements, next(offsets)), Ragged(answers, next(offsets)))
+        elements, answers = (folder.array(f"{name}.{side}") for side in ("elements", "answers"))
+        starts, others = (folder.array(f"{name}.{side}.offsets") for side in ("elements", "answers"))
+        return cls(Ragged(elements.reshape(-1, element_size), starts), Ragged(answers, others))

@@ -16,9 +16,8 @@ from attnlab.data.files import decode_lines, expand_home, find_file, has_file, r
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.seeding import derive_seed
-from attnlab.tasks.questions.metrics import TASKS
 from attnlab.tasks.questions.recognition import recognize_task
-from attnlab.tasks.questions.stories import Question, Stories, read_stories
+from attnlab.tasks.questions.stories import TASKS, Question, Stories, read_stories
 
 URL = "https://dl.fbaipublicfiles.com/parlai/babi/"
 ARCHIVE = "babi.tar.gz"
@@ -62,10 +61,6 @@ class Babi(Stories):
     ) -> None:
         if wrong := [task for task in tasks if task not in NUMBERS]:
             raise UserError(f"bAbI's tasks have the numbers 1 to {TASKS}: there is no task {wrong[0]}")
-        if questions not in FOLDERS:
-            raise UserError(f"questions is {' or '.join(FOLDERS)}, not {questions!r}")
-        if not 0 < val_share < 1:
-            raise UserError(f"val_share is a share between 0 and 1, not {val_share}")
         self.root = expand_home(root) if root else None
         self.tasks = tuple(sorted(set(tasks) or NUMBERS))
         self.questions = questions

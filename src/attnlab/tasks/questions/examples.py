@@ -93,7 +93,7 @@ class StoryExamples(Examples):
             ]
             if (most := max(len(words) for _, words in kinds)) > longest:
                 raise UserError(
-                    f"source {self.first + index}: a sentence of {most} words, and those of the training data have {longest}"
+                    f"source {self.first + index}: a sentence of {most} words, and the longest of the data has {longest}"
                 )
             numbers += [rows.setdefault(kind, len(rows)) for kind in kinds]
             offsets.append(len(numbers))

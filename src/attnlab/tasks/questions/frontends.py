@@ -47,9 +47,7 @@ class SentenceFrontend(SourceFrontend):
         if self.masks is None:
             total: Tensor = vectors.sum(dim=2)
             return total
-        of_kind = torch.cat(
-            [self.masks.new_ones(1, *self.masks.shape[1:]), self.masks, self.masks.new_ones(1, *self.masks.shape[1:])]
-        )
+        of_kind = nn.functional.pad(self.masks, (0, 0, 0, 0, 1, 1), value=1.0)  # of padding and of entities: one
         found: Tensor = torch.einsum("bswe,bswe->bse", vectors, of_kind[kinds])
         return found
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.hints import Range
-from attnlab.seeding import derive_seed
+from attnlab.seeding import make_generator
 from attnlab.tasks.questions.stories import Question, Sentence, Stories
 
 PEOPLE = ("mary", "john", "daniel", "sandra", "anna", "peter", "laura", "oscar")
@@ -146,7 +146,7 @@ class GeneratedStories(Stories):
         return {**found, **{split: self._draw_split(split, seen) for split in self.sizes if split != "train"}}
 
     def _draw_split(self, split: str, seen: set[tuple[tuple[Sentence, ...], Sentence]]) -> list[Question]:
-        generator = np.random.Generator(np.random.PCG64(derive_seed(self.seed, f"stories, {split}")))
+        generator = make_generator(self.seed, f"stories, {split}")
         low, high = self.lengths[split]
         lengths = generator.integers(low, high + 1, self.sizes[split]).tolist()
         tasks = generator.choice(self.tasks, self.sizes[split]).tolist()

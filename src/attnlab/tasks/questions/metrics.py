@@ -10,9 +10,8 @@ from typing_extensions import override
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Origin, Ratio, Statistics
 from attnlab.evaluation.metrics import statistics_of
+from attnlab.tasks.questions.stories import TASKS
 
-TASKS = 20
-"""Of bAbI."""
 SOLVED = 5.0
 """A task is solved if no more answers than these are wrong, in per cent (Weston et al. 2015, section 5)."""
 
@@ -23,7 +22,7 @@ def _count_by_task(evidence: Evidence) -> Statistics | None:
         return None
     counts = np.zeros((len(evidence.predictions), 2, TASKS))
     for row, task in enumerate(evidence.annotations):
-        if task:
+        if 1 <= task <= TASKS:  # another number is no task of bAbI
             counts[row, 0, task - 1] = _is_right(evidence, row)
             counts[row, 1, task - 1] = 1.0
     return counts.reshape(len(counts), -1)

@@ -9,6 +9,8 @@ from attnlab.errors import UserError
 
 Sentence = tuple[str, ...]
 """Words in lower case, without the mark at the end."""
+TASKS = 20
+"""Of bAbI."""
 
 
 class Question(NamedTuple):

@@ -38,7 +38,7 @@ class Questions(Task):
         entities: words that stand before every story, for keys that are tied to them.
 
     Raises:
-        UserError: an unknown ``read``, or entities before words.
+        UserError: entities before words, or one that is no word.
     """
 
     name = "questions"
@@ -56,8 +56,6 @@ class Questions(Task):
         entities: Sequence[str] = (),
     ) -> None:
         super().__init__(data, batches=batches, metrics=metrics, seed=seed)
-        if read not in ("sentences", "words"):
-            raise UserError(f"read is sentences or words, not {read!r}")
         if entities and read == "words":
             raise UserError("entities stand before sentences, not before words: leave them out, or read sentences")
         for entity in entities:

@@ -14,6 +14,9 @@ Forms = tuple[str, ...]
 Verdict = Literal["right", "wrong", "not reached"]
 """Not reached is an annotation whose word the prediction lacks in all its forms: it shows nothing of the phenomenon."""
 
+VERB_POSITION, CASE, ADJECTIVE_ENDING = "verb position", "case", "adjective ending"
+PRONOUN_GENDER, SEPARABLE_PREFIX, COPY = "pronoun gender", "separable prefix", "copy"
+"""Phenomena: what annotations are about, and what their metrics are called."""
 NEAR = 5
 """How many words before a noun its article is looked for: a number, two adjectives and one to spare."""
 

@@ -18,7 +18,7 @@ from attnlab.data.files import LineReader, blank_file
 from attnlab.data.pharaoh import BLANKS, Gold, check_inside, parse_links, split_words
 from attnlab.errors import UserError
 from attnlab.tasks.translation.annotations import Annotation
-from attnlab.tasks.translation.languages import LanguageToken, check_token
+from attnlab.tasks.translation.languages import LanguageToken
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +189,6 @@ class FileCorpus(Corpus):
         targets = (target,) if isinstance(target, str) else tuple(target)
         if not targets or len({*targets}) < len(targets):
             raise UserError(f"target names one language or several, each once, not [{','.join(targets)}]")
-        check_token(language_token)
         if len(targets) == 1 and language_token != "source":
             raise UserError(
                 f"one target language is told nowhere, so that language_token={language_token} would have no effect: leave it "

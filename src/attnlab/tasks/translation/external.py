@@ -19,7 +19,7 @@ from typing_extensions import override
 from attnlab.errors import UserError, nearest, printable
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import Occasion, Ratio, Statistics
-from attnlab.evaluation.metrics import signature_of
+from attnlab.evaluation.metrics import case_of, signature_of
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class ExternalScore(Ratio):
     @override
     def signature(self, facts: Mapping[str, Any]) -> str:
         version = self.package and f"{self.package}-{self._version() or 'unknown'}"
-        told = {"case": "lc" if facts.get("lowercase") else "mixed", "model": self._identify_model(), "version": version}
+        told = {"case": case_of(facts.get("lowercase")), "model": self._identify_model(), "version": version}
         command = " ".join([Path(self.program).name, *self.arguments])
         return signature_of({**told, "command": command}, "case", "model", "version", "command")
 

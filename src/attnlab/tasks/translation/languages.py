@@ -1,7 +1,7 @@
 """Several target languages in one model: where a sentence is told into which of them it is translated."""
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 from attnlab.errors import UserError, nearest
 
@@ -16,12 +16,6 @@ SEVERAL = "mul"
 def language_symbol(language: str) -> str:
     """Return what the symbol of a target language is shown as, such as ``<2fr>`` (Johnson et al. 2017)."""
     return f"<2{language}>"
-
-
-def check_token(token: str) -> None:
-    """Refuse what is none of :data:`LanguageToken`."""
-    if token not in get_args(LanguageToken):
-        raise UserError(f"language_token is one of {', '.join(get_args(LanguageToken))}, not {token!r}")
 
 
 def unknown_language(name: str, known: Sequence[str]) -> UserError:

@@ -15,15 +15,15 @@ from typing_extensions import override
 
 from attnlab.data.symbols import UNKNOWN
 from attnlab.errors import UserError
-from attnlab.evaluation.evidence import Evidence, ForcedDecoding, Prediction
+from attnlab.evaluation.evidence import Evidence, ForcedDecoding
 from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Ratio, Statistics
-from attnlab.evaluation.metrics import AttentionMetric, Loss, signature_of, statistics_of
+from attnlab.evaluation.metrics import AttentionMetric, Loss, case_of, signature_of, statistics_of
 from attnlab.tasks.translation.spacing import is_unspaced, short_code
 
 if TYPE_CHECKING:
     from sacremoses import MosesTokenizer
 
-SMOOTHINGS = ("exp", "floor", "add-k", "none")
+Smoothing = Literal["exp", "floor", "add-k", "none"]
 SYMBOL = math.log(257)
 """What a byte, or the end, of a word costs that is spelled without knowing anything of it, in nats."""
 
@@ -78,17 +78,12 @@ class BLEU(SacreBLEUMetric):
 
     Args:
         smoothing: of an order without a match: "exp", which sacreBLEU reports, "floor", "add-k" or "none".
-
-    Raises:
-        UserError: an unknown smoothing.
     """
 
     label = "BLEU"
     occasion: ClassVar[Occasion] = "epoch"
 
-    def __init__(self, smoothing: Literal["exp", "floor", "add-k", "none"] = "exp") -> None:
-        if smoothing not in SMOOTHINGS:
-            raise UserError(f"smoothing is one of {', '.join(SMOOTHINGS)}, not {smoothing!r}")
+    def __init__(self, smoothing: Smoothing = "exp") -> None:
         self.smoothing = smoothing
 
     @override
@@ -144,8 +139,8 @@ class TokenizedBLEU(SacreBLEUMetric):
     Both sides are detokenized text, lower-cased and then tokenized by Moses' rules for the language, in the order of Multi30k's
     own preparation, so that systems with different tokenizers of their own still compare, those that write lower case included.
     A full stop before another sentence of a line stays with its word, as these rules ask for a capital letter after it. The
-    signature holds ``tok:moses-LANGUAGE``. Languages that are written without spaces
-    have none, since these rules would take a whole sentence for one word.
+    signature holds ``tok:moses-LANGUAGE``. Languages that are written without spaces have none, since these rules would take a
+    whole sentence for one word.
     """
 
     label = "BLEU tok-lc"
@@ -261,16 +256,13 @@ class BLEUAtForcedLength(BLEU):
     Args:
         smoothing: as of :class:`BLEU`.
         in_tests: measure it in every test, which takes a second search, and not by ``attnlab evaluate`` alone.
-
-    Raises:
-        UserError: an unknown smoothing.
     """
 
     label = "BLEU at forced length"
     computed_from = "predictions of reference length"
     occasion: ClassVar[Occasion] = "evaluation"
 
-    def __init__(self, smoothing: Literal["exp", "floor", "add-k", "none"] = "exp", *, in_tests: bool = False) -> None:
+    def __init__(self, smoothing: Smoothing = "exp", *, in_tests: bool = False) -> None:
         super().__init__(smoothing)
         self.in_tests = in_tests
 
@@ -312,12 +304,7 @@ class CharacterLoss(Loss):
 
     @override
     def signature(self, facts: Mapping[str, Any]) -> str:
-        return f"case:{'lc' if facts.get('lowercase') else 'mixed'}|unknown:spelled"
-
-
-def _words(found: Prediction) -> int:
-    """Return the number of tokens without the end symbol."""
-    return max(0, len(found.tokens) - 1)
+        return f"case:{case_of(facts.get('lowercase'))}|unknown:spelled"
 
 
 class UnknownTokens(Ratio):
@@ -331,7 +318,7 @@ class UnknownTokens(Ratio):
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
-        return statistics_of(evidence.predictions, lambda found: (found.tokens[:-1].count(UNKNOWN), _words(found)))
+        return statistics_of(evidence.predictions, lambda found: (found.tokens[:-1].count(UNKNOWN), len(found.tokens[:-1])))
 
     @override
     def signature(self, facts: Mapping[str, Any]) -> str:

@@ -8,7 +8,8 @@ from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import PERCENT, Ratio, Statistics
-from attnlab.evaluation.metrics import signature_of, statistics_of
+from attnlab.evaluation.metrics import case_of, statistics_of
+from attnlab.tasks.translation import annotations
 from attnlab.tasks.translation.annotations import Annotation, Verdict, Words
 
 
@@ -47,7 +48,7 @@ class AnnotationRatio(Ratio):
 
     @override
     def signature(self, facts: Mapping[str, Any]) -> str:
-        return signature_of({"case": "lc" if facts.get("lowercase") else "mixed"}, "case")
+        return f"case:{case_of(facts.get('lowercase'))}"
 
 
 class Phenomenon(AnnotationRatio):
@@ -68,7 +69,7 @@ class VerbPosition(Phenomenon):
     In German: second in main clauses, last in subordinate ones, first in questions; in English: behind the subject.
     """
 
-    label = "verb position"
+    label = annotations.VERB_POSITION
 
 
 class Case(Phenomenon):
@@ -77,13 +78,13 @@ class Case(Phenomenon):
     Any contraction with the article counts as the article (*dem*, *im*), and *kein* as *ein*.
     """
 
-    label = "case"
+    label = annotations.CASE
 
 
 class AdjectiveEnding(Phenomenon):
     """Share of German adjectives before a noun that occur with their right ending: weak, strong or mixed."""
 
-    label = "adjective ending"
+    label = annotations.ADJECTIVE_ENDING
 
 
 class PronounGender(Phenomenon):
@@ -92,7 +93,7 @@ class PronounGender(Phenomenon):
     In German the gender is grammatical, in English natural.
     """
 
-    label = "pronoun gender"
+    label = annotations.PRONOUN_GENDER
 
 
 class SeparablePrefix(Phenomenon):
@@ -101,13 +102,13 @@ class SeparablePrefix(Phenomenon):
     In a main clause some form of the verb without its prefix must come first.
     """
 
-    label = "separable prefix"
+    label = annotations.SEPARABLE_PREFIX
 
 
 class Copy(Phenomenon):
     """Share of names, of people and cities, and of numbers in digits that are copied."""
 
-    label = "copy"
+    label = annotations.COPY
 
 
 class PhenomenaReached(AnnotationRatio):

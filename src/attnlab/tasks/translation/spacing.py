@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
+"""Languages that are written without spaces between words."""
 LONG_CODES = {
     **{"bod": "bo", "tib": "bo", "jpn": "ja", "khm": "km", "lao": "lo", "mya": "my", "bur": "my", "tha": "th"},
     **{"zho": "zh", "chi": "zh", "cmn": "zh", "kor": "ko"},

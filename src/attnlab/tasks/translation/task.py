@@ -19,6 +19,7 @@ from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding, Prediction
 from attnlab.evaluation.metric import Metric
+from attnlab.evaluation.metrics import case_of
 from attnlab.heads import TargetSpace
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend, TokenFrontend
 from attnlab.model import Seq2Seq
@@ -344,7 +345,7 @@ class Translation(Task):
         return {
             "language": SEVERAL if self.is_multilingual else self.languages[1],
             "lowercase": target.lowercase,
-            "tokens": f"{kind}-{'lc' if target.lowercase else 'mixed'}-{len(types)}-{types.digest}",
+            "tokens": f"{kind}-{case_of(target.lowercase)}-{len(types)}-{types.digest}",
             "head": "copies" if self._serves_copy_ids else "generates",
         }
 

@@ -17,7 +17,7 @@ from attnlab.data.batches import no_examples
 from attnlab.data.cache import StoredFolder
 from attnlab.data.lines import OFFSETS, TEXT, LineWriter, StoredLines
 from attnlab.data.ondemand import OnDemand
-from attnlab.data.pharaoh import Gold, parse_links
+from attnlab.data.pharaoh import format_gold, parse_links
 from attnlab.data.progress import progress
 from attnlab.data.ragged import Ragged
 from attnlab.data.symbols import BOS, EOS
@@ -167,7 +167,7 @@ def _write_text(folder: Path, split: str, stream: PairStream) -> None:
         count = 0
         while part := list(islice(pairs, PART)):
             source, target, links = zip(*part, strict=True)
-            for writer, lines in zip(writers, (source, target, map(format_alignment, links)), strict=False):
+            for writer, lines in zip(writers, (source, target, map(format_gold, links)), strict=False):
                 writer.append(list(lines))
             count += len(part)
             advance(len(part))
@@ -221,7 +221,8 @@ def _build_vocabularies(
         each = zip(types, map(int, counts), strict=True)
         made.append(Vocabulary.of_counts(each, min_frequency=least, max_size=most, symbols=symbols))
         if len(made[-1]) == made[-1].reserved:
-            raise UserError(f"min_frequency={options.min_frequency} leaves no type of the {side} side: lower it")
+            named = "either" if options.shared else f"the {side}"
+            raise UserError(f"min_frequency={least} leaves no type of {named} side: lower it")
     return made[0], made[-1]
 
 
@@ -284,8 +285,3 @@ def _parse_lines(lines: Sequence[str], parse: Callable[[str], T]) -> OnDemand[T]
 
 def _parse(lines: Sequence[str], parse: Callable[[str], T], indices: Sequence[int]) -> list[T]:
     return [parse(lines[index]) for index in indices]
-
-
-def format_alignment(gold: Gold) -> str:
-    """Return the links of a pair as a line."""
-    return " ".join(f"{i}{'-' if (i, j) in gold.sure else 'p'}{j}" for i, j in sorted(gold.possible))

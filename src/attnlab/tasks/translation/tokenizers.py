@@ -310,9 +310,8 @@ def _spacy_rules(language: str) -> Any:
                 f"spaCy knows no language {language!r}: use one of its codes (xx is any with spaces between words), or another "
                 "tokenizer"
             ) from error
-        extra = (
-            f"pip install 'attnlab[{language}]', or " if language in metadata("attnlab").get_all("Provides-Extra", []) else ""
-        )
+        has_extra = language in metadata("attnlab").get_all("Provides-Extra", [])
+        extra = f"pip install 'attnlab[{language}]', or " if has_extra else ""
         raise UserError(
             f"spaCy's tokenizer of {language!r} needs packages that are not installed: {extra}choose another tokenizer "
             f"({brief(error)})"

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 
 from attnlab.data.symbols import BOS, EOS, PAD, RESERVED, SPECIAL, UNK
 
@@ -26,16 +27,9 @@ class Vocabulary:
         self._ids = {token: index for index, token in enumerate(self.tokens)}
 
     @classmethod
-    def build(cls, sentences: Iterable[Sequence[str]], *, min_frequency: int = 1, max_size: int | None = None) -> "Vocabulary":
-        """Collect the types of tokenized sentences, the most frequent first and equals in alphabetical order.
-
-        Args:
-            sentences: tokenized.
-            min_frequency: leave out types that are rarer.
-            max_size: keep at most so many types, special ones not counted.
-        """
-        counts = Counter(token for sentence in sentences for token in sentence)
-        return cls.of_counts(counts.items(), min_frequency=min_frequency, max_size=max_size)
+    def build(cls, sentences: Iterable[Sequence[str]]) -> "Vocabulary":
+        """Collect the types of tokenized sentences, the most frequent first and equals in alphabetical order."""
+        return cls.of_counts(Counter(chain.from_iterable(sentences)).items())
 
     @classmethod
     def of_counts(

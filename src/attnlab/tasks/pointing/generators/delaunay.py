@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial import Delaunay as Triangulation
 from typing_extensions import override
 
-from attnlab.tasks.pointing.generators.points import PointProblems
+from attnlab.tasks.pointing.generators.points import Length, PointProblems
 from attnlab.tasks.pointing.geometry import incentres, triangles
 from attnlab.tasks.pointing.problems import Problem, Visits
 
@@ -27,7 +27,7 @@ class Delaunay(PointProblems):
     visits: ClassVar[Visits] = "any"
     tokens_per_element: ClassVar[float] = 6.0
 
-    test_lengths: Sequence[int] = (5, 10, 20)
+    test_lengths: Sequence[Length] = (5, 10, 20)
 
     @override
     def solve(self, problems: Sequence[NDArray[np.float64]]) -> list[list[int]]:

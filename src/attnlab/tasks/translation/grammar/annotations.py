@@ -4,7 +4,21 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from attnlab.tasks.translation.annotations import Agreement, Annotation, Forms, Occurrence, Order, Split, Words
+from attnlab.tasks.translation.annotations import (
+    ADJECTIVE_ENDING,
+    CASE,
+    COPY,
+    PRONOUN_GENDER,
+    SEPARABLE_PREFIX,
+    VERB_POSITION,
+    Agreement,
+    Annotation,
+    Forms,
+    Occurrence,
+    Order,
+    Split,
+    Words,
+)
 from attnlab.tasks.translation.grammar.clauses import AUXILIARY, BE, Clause
 from attnlab.tasks.translation.grammar.derivation import ClausePlace, list_clauses
 from attnlab.tasks.translation.grammar.inflection import (
@@ -31,21 +45,13 @@ from attnlab.tasks.translation.grammar.phrases import (
 )
 from attnlab.tasks.translation.grammar.sentences import Sentence
 
-VERB_POSITION = "verb position"
-CASE = "case"
-ADJECTIVE_ENDING = "adjective ending"
-PRONOUN_GENDER = "pronoun gender"
-SEPARABLE_PREFIX = "separable prefix"
-COPY = "copy"
-"""Phenomena, as metrics name them."""
-
 PREFIXES = tuple(dict.fromkeys(verb.prefix for verb in lexicon().verbs if verb.prefix))
 PERSONAL: dict[str, dict[str, Forms]] = {
-    "en": {**{gender: forms[:2] for gender, forms in ENGLISH_PRONOUNS.items()}, "p": ("they", "them")},
+    "en": {column: forms[:2] for column, forms in ENGLISH_PRONOUNS.items()},
     "de": {column: tuple(dict.fromkeys(PRONOUN[case][column] for case in ("nom", "acc", "dat"))) for column in "mfnp"},
 }
 """Personal pronouns by gender or plural, in any case."""
-ENGLISH_OWN = {**{gender: forms[2] for gender, forms in ENGLISH_PRONOUNS.items()}, "p": "their"}
+ENGLISH_OWN = {column: forms[2] for column, forms in ENGLISH_PRONOUNS.items()}
 CONTRACTIONS = {contracted: article for (_, article), contracted in CONTRACTED.items()}
 DEFINITES = tuple(dict.fromkeys(form for row in DEFINITE.values() for form in row.values())) + tuple(CONTRACTIONS)
 STEMS: dict[str, tuple[Forms, dict[str, dict[str, str]]]] = {
@@ -116,13 +122,13 @@ def _of_any(form: str, key: object, language: str) -> Iterator[Annotation]:
             forms = _head_forms(key, language)
             yield Occurrence(COPY, forms, forms)
         case Pronoun():
-            column = "p" if key.plural else key.natural if language == "en" else key.gender
+            column = key.english_column if language == "en" else key.column
             yield Occurrence(PRONOUN_GENDER, PERSONAL[language][column], _any_pronoun(language))
 
 
 def _of_english(phrase: NounPhrase, part: object) -> Iterator[Annotation]:
     if part == "determiner" and phrase.determiner == "own" and phrase.owner is not None:
-        own = ENGLISH_OWN["p" if phrase.owner.plural else phrase.owner.natural]
+        own = ENGLISH_OWN[phrase.owner.english_column]
         forms = _noun_forms(phrase.noun, "en")
         yield Agreement(PRONOUN_GENDER, (own,), tuple(ENGLISH_OWN.values()), forms, forms)
 

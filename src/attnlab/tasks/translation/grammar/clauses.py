@@ -148,7 +148,7 @@ class Clause:
         """Return what stands before "not" and what stands after it."""
         plural = self.subject.plural
         if self.predicate is not None:
-            be = BE["past" if self.tense == "past" else "present"][0][plural]
+            be = BE[self.tense][0][plural]
             return say(be, (self, "finite")), say(self.predicate.english, (self, "predicate"))
         verb = self.verb
         assert verb is not None
@@ -229,8 +229,7 @@ class Clause:
         """
         finite, nonfinite = self._german_verb(main=False)
         first = [self._german_subject()] if subject else []
-        _, back = self._german_adjunct()
-        return self._german_closed(first, nonfinite + finite) + self._german_after() + back
+        return self._german_closed(first, nonfinite + finite) + self._german_after()
 
     def german_infinitive(self) -> list[Word]:
         """Say it without subject and tense: den Mann anzurufen."""
@@ -260,7 +259,7 @@ class Clause:
         """Return the finite verb and what stands at the end; a separable prefix leaves the verb in a main clause alone."""
         plural = self.subject.plural
         if self.predicate is not None:
-            be = BE["past" if self.tense == "past" else "present"][1][plural]
+            be = BE[self.tense][1][plural]
             return say(be, (self, "finite")), say(self.predicate.german, (self, "predicate"))
         verb = self.verb
         assert verb is not None

@@ -160,7 +160,7 @@ class GrammarCorpus(Corpus):
         )
         low, high = shape.lengths
         low = max(low, FEWEST * (self.max_depth + 2)) if shape.is_deep else low
-        quotas = _shares(count, range(low, high + 1, shape.width))
+        quotas = _shares(count, len(range(low, high + 1, shape.width)))
         pairs: list[tuple[str, str, Gold, tuple[Annotation, ...]]] = []
         refused = 0
         while len(pairs) < count:
@@ -230,9 +230,9 @@ def gaps(sentence: str) -> Iterator[str]:
         yield " ".join((*words[:position], "_", *words[position + 1 :]))
 
 
-def _shares(count: int, buckets: Sequence[int]) -> list[int]:
+def _shares(count: int, buckets: int) -> list[int]:
     """Share a count out evenly."""
-    return [count // len(buckets) + (index < count % len(buckets)) for index in range(len(buckets))]
+    return [count // buckets + (index < count % buckets) for index in range(buckets)]
 
 
 def _join(words: Sequence[Word]) -> str:

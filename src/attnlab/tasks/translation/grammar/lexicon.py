@@ -323,6 +323,7 @@ def lexicon() -> Lexicon:
     words = Lexicon(verbs=_verbs(), times=_times())
     for noun in _nouns():
         words.nouns.setdefault(noun.kind, []).append(noun)
+    adjectives = _adjectives()
     for kind in words.nouns:
-        words.adjectives[kind] = [adjective for adjective in _adjectives() if kind in adjective.kinds]
+        words.adjectives[kind] = [adjective for adjective in adjectives if kind in adjective.kinds]
     return words

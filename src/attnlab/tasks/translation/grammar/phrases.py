@@ -72,6 +72,11 @@ class Phrase(ABC):
         return True
 
     @property
+    def english_column(self) -> str:
+        """What English pronouns go by: the natural gender or, of several, plural."""
+        return "p" if self.plural else self.natural
+
+    @property
     def column(self) -> str:
         """The column of a German table that the phrase agrees with."""
         return "p" if self.plural else self.gender
@@ -130,7 +135,13 @@ class Who(Phrase):
         return say("wer", self)
 
 
-ENGLISH_PRONOUNS = {"m": ("he", "him", "his"), "f": ("she", "her", "her"), "n": ("it", "it", "its")}
+ENGLISH_PRONOUNS = {
+    "m": ("he", "him", "his"),
+    "f": ("she", "her", "her"),
+    "n": ("it", "it", "its"),
+    "p": ("they", "them", "their"),
+}
+"""Subject, object and possessive, by natural gender or plural."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -145,8 +156,7 @@ class Pronoun(Phrase):
 
     @override
     def english(self, case: str) -> list[Word]:
-        forms = ("they", "them", "their") if self.plural else ENGLISH_PRONOUNS[self.natural]
-        return say(forms[0 if case == "nom" else 1], self)
+        return say(ENGLISH_PRONOUNS[self.english_column][0 if case == "nom" else 1], self)
 
     @override
     def german(self, case: str) -> list[Word]:
@@ -237,7 +247,7 @@ class NounPhrase(Phrase):
             return "these" if self.plural else "this"
         if self.determiner == "own":
             assert self.owner is not None
-            return "their" if self.owner.plural else ENGLISH_PRONOUNS[self.owner.natural][2]
+            return ENGLISH_PRONOUNS[self.owner.english_column][2]
         return self.determiner
 
     def _german_determiner(self, case: str) -> str:

@@ -45,7 +45,7 @@ def resolve(phrase: Phrase) -> Phrase:
 
 def english_pronoun(phrase: Phrase) -> str:
     """Return the English pronoun that would take a phrase up."""
-    return "they" if phrase.plural else ENGLISH_PRONOUNS[phrase.natural][0]
+    return ENGLISH_PRONOUNS[phrase.english_column][0]
 
 
 def are_clear(clauses: Sequence[Clause]) -> bool:
