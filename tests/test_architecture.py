@@ -14,7 +14,7 @@ from attnlab.source import GENERATORS
 from conftest import CONF, ROOT
 
 PACKAGE = ROOT / "src" / "attnlab"
-GROUND = ["errors", "terminal", "hints", "seeding", "source", "precision"]
+GROUND = ["errors", "terminal", "hints", "seeding", "source", "precision", "trees"]
 FLOORS = [*GROUND, "attention", "layers", "encoders", "decoders", "heads", "model", "search"]
 FLOORS += ["data", "evaluation", "tasks", "probing", "training", "config", "runs", "studies", "commands", "__main__"]
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -13,7 +13,7 @@ from attnlab.attention.scores import Additive, General
 from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError
 from attnlab.layers.frontend import SourceFrontend, TokenFrontend
-from attnlab.layers.trees import select
+from attnlab.trees import select
 from composing import (
     ENCODER_SIZE,
     SMALL,

@@ -10,7 +10,7 @@ from torch import Tensor
 from attnlab.attention import AttentionMechanism, ContextGate, IntraDecoderAttention, Memory, MultiHeadAttention, Query
 from attnlab.config import build
 from attnlab.errors import UserError
-from attnlab.layers.trees import select
+from attnlab.trees import select
 from composing import composed
 from conftest import exhaustive_but, options
 from parts import agree, attention, inputs, mechanism, parameters, part
@@ -329,11 +329,6 @@ def test_context_gate_is_its_equation(form: str) -> None:
         parts = {"source": written + z * (c @ h), "target": z * written + c @ h, "both": (1 - z) * written + z * (c @ h)}
         rows.append(torch.tanh(parts[form]))
     agree(context, torch.stack(rows).view(2, 4, 4), [query, embedding, states, *ours.parameters()])
-
-
-def test_a_gate_of_an_unknown_form_is_refused() -> None:
-    with pytest.raises(UserError, match="form is source, target, both, not 'none'"):
-        ContextGate(4, 6, 3, inner=lambda q, m, e: attention(q, m, e), form="none")
 
 
 def test_split_needs_an_even_size() -> None:

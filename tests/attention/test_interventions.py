@@ -131,7 +131,7 @@ def test_given_weights_are_those_of_each_step(decoder: str) -> None:
 
 def test_heads_of_another_number_take_the_mean() -> None:
     given = torch.rand(3, 2, 4, 5)
-    place, weights = Place(0, "attention", 4), torch.zeros(3, 4, 1, 5)
+    place, weights = Place(0, 4), torch.zeros(3, 4, 1, 5)
     found = GivenWeights([given]).replace(place, weights, torch.ones(3, 5, dtype=torch.bool), 2)
     torch.testing.assert_close(found, given[:, :, 2:3].mean(1, keepdim=True).expand(-1, 4, -1, -1))
 

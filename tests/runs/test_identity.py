@@ -67,6 +67,7 @@ def test_the_seeds_of_a_variant_have_one_recipe() -> None:
         ("training/module.py", True),
         ("model.py", True),
         ("precision.py", True),
+        ("trees.py", True),
         ("runs/assembly.py", True),
         ("runs/execution.py", True),
         ("runs/evaluation.py", True),

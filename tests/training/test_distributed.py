@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,10 @@ from unittest.mock import Mock
 
 import pytest
 import torch
+from lightning import LightningModule, Trainer
 from lightning.pytorch.strategies import DDPStrategy
+from lightning.pytorch.utilities.exceptions import SIGTERMException
+from torch.utils.data import DataLoader
 
 from attnlab.attention.noise import draw_normal
 from attnlab.runs.assembly import build_model, build_module, build_task
@@ -102,6 +106,56 @@ def test_processes_that_go_on_draw_numbers_of_their_own(tmp_path: Path) -> None:
     torch.set_rng_state(saved["cpu"])
     assert drawn[0][0] == torch.rand(()).item()
     assert len({number for pair in drawn for number in pair}) == 6
+
+
+class Counting(LightningModule):
+    """Writes down what happens; in the first epoch the run is asked to stop at batch 3."""
+
+    def __init__(self, resumption: Resumption) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.resumption = resumption
+        self.seen: list[tuple[str, int, int]] = []
+
+    def train_dataloader(self) -> DataLoader[int]:
+        return DataLoader(range(6))  # type: ignore[arg-type]
+
+    val_dataloader = train_dataloader
+
+    def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+        self.seen.append(("batch", self.current_epoch, batch_idx))
+        self.resumption.asked |= (self.current_epoch, batch_idx) == (0, 3)
+        return self.weight.sum()
+
+    def validation_step(self, batch: torch.Tensor, batch_idx: int) -> None:
+        if batch_idx == 5:
+            self.seen.append(("validation", self.current_epoch, self.global_step))
+
+    def on_train_epoch_end(self) -> None:
+        self.seen.append(("end", self.current_epoch, self.global_step))
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+def test_several_processes_stop_behind_a_validation_and_the_end_of_an_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lightning makes up for neither when the run goes on."""
+    monkeypatch.setattr(Trainer, "world_size", 2)
+    seen = []
+    for checkpoint in (None, tmp_path / "last.ckpt"):
+        resumption = Resumption(tmp_path / "last.ckpt", 1)
+        counting = Counting(resumption)
+        quiet: dict[str, Any] = dict.fromkeys(
+            ("enable_progress_bar", "enable_checkpointing", "enable_model_summary", "logger"), False
+        )
+        trainer = Trainer(max_epochs=2, accelerator="cpu", num_sanity_val_steps=0, callbacks=[resumption], **quiet)
+        with suppress(SIGTERMException) if checkpoint is None else nullcontext():
+            trainer.fit(counting, ckpt_path=checkpoint)
+        seen.append(counting.seen)
+    epochs = [[*(("batch", epoch, batch) for batch in range(6)), ("validation", epoch, 6 * epoch + 6)] for epoch in (0, 1)]
+    assert seen == [[*own, ("end", epoch, 6 * epoch + 6)] for epoch, own in enumerate(epochs)]
 
 
 def test_a_checkpoint_between_two_steps_holds_the_mean_of_the_gradients_of_all_processes(tmp_path: Path) -> None:

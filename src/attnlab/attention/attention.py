@@ -199,10 +199,10 @@ class Attention(AttentionMechanism):
         adjusted = self.history.adjust_logits(logits, state.history)
         region = self.window(queries, memory.mask, state.step)
         if region.bias is not None:
-            adjusted = adjusted + region.bias.to(adjusted.dtype)
+            adjusted = (adjusted + region.bias).to(adjusted.dtype)
         weights, normalizer = self.normalizer.advance(adjusted, region.allowed, queries, memory, state.normalizer)
         if region.prior is not None:
-            weights = weights * region.prior.to(adjusted.dtype)
+            weights = weights * region.prior.to(weights.dtype)
         if self.replacement is not None:
             weights = self.replacement(weights, memory.mask, state.step)
         context = torch.bmm(weights, memory.values)

@@ -252,7 +252,7 @@ class Temporal(History):
 
     @override
     def adjust_logits(self, logits: Tensor, state: tuple[Tensor, Tensor]) -> Tensor:
-        return logits - state[0].to(logits.dtype).unsqueeze(1)
+        return (logits - state[0].unsqueeze(1)).to(logits.dtype)
 
     @override
     def advance(

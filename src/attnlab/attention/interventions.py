@@ -18,7 +18,6 @@ class Place(NamedTuple):
 
     number: int
     """In the order of :func:`attnlab.attention.head_weights.find_attentions`."""
-    name: str
     heads: int
 
 
@@ -139,8 +138,8 @@ def intervene(module: nn.Module, intervention: Intervention) -> Iterator[None]:
     found = find_attentions(module)
     before = [one.attention.replacement for one in found]
     handles = []
-    for number, (name, attention, heads) in enumerate(found):
-        attention.replacement = partial(_replace, intervention, Place(number, name, heads))
+    for number, (_, attention, heads) in enumerate(found):
+        attention.replacement = partial(_replace, intervention, Place(number, heads))
         if intervention.reads:
             handles.append(attention.register_forward_pre_hook(request_weights, with_kwargs=True))
     try:

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map_only
 from typing_extensions import override
 
 from attnlab.attention.attention import Attention, QueryPart
@@ -19,6 +18,7 @@ from attnlab.attention.scores import ScaledDot, Score
 from attnlab.attention.windows import Global, Window
 from attnlab.errors import UserError
 from attnlab.hints import Range
+from attnlab.trees import map_tensors
 
 
 class HeadProjections(nn.Module):
@@ -198,10 +198,10 @@ class MultiHeadAttention(AttentionMechanism):
 
     def _fold(self, tree: Any) -> Any:
         """Turn tensors (batch, heads, …) into (batch · heads, …), as if every head were a sequence."""
-        return tree_map_only(Tensor, lambda x: x.flatten(0, 1), tree)
+        return map_tensors(lambda x: x.flatten(0, 1), tree)
 
     def _unfold(self, tree: Any) -> Any:
-        return tree_map_only(Tensor, lambda x: torch.unflatten(x, 0, (-1, self.projections.heads)), tree)
+        return map_tensors(lambda x: torch.unflatten(x, 0, (-1, self.projections.heads)), tree)
 
     def _fold_memory(self, memory: Memory) -> Memory:
         def share(tensor: Tensor) -> Tensor:

@@ -184,7 +184,8 @@ class Entmax(StatelessNormalizer, ABC):
     def forward(self, logits: Tensor, allowed: Tensor) -> Tensor:
         precise = widen(logits)
         # What lies 2 or more below the best has no weight; a fill near there keeps the package's squares finite.
-        best = _mask_logits(precise, allowed).amax(dim=-1, keepdim=True)
+        # To subtract a constant changes no weight, so that it has no gradient.
+        best = _mask_logits(precise.detach(), allowed).amax(dim=-1, keepdim=True)
         return (self._map((precise - best).masked_fill(~allowed, -100.0)) * allowed).to(logits.dtype)
 
 

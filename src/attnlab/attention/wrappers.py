@@ -90,13 +90,6 @@ class IntraDecoderAttention(AttentionMechanism):
 
 GateForm = Literal["source", "target", "both"]
 
-GATE_FORMS: dict[GateForm, Callable[[Tensor], tuple[Tensor | float, Tensor | float]]] = {
-    "source": lambda gate: (gate, 1.0),
-    "target": lambda gate: (1.0, gate),
-    "both": lambda gate: (gate, 1.0 - gate),
-}
-"""From a gate to what the source's and the target's part are multiplied by."""
-
 
 class ContextGate(AttentionMechanism):
     """A gate weighs the source against what is written already, c'_t = tanh(g_s ∘ (C c_t) + g_t ∘ (W E y_{t-1} + U s_t)) (after
@@ -122,18 +115,16 @@ class ContextGate(AttentionMechanism):
         form: what is gated: source, target or both.
 
     Raises:
-        UserError: an inner attention without a context, or an unknown form.
+        UserError: an inner attention without a context.
     """
 
     def __init__(
         self, query_size: int, memory_size: int, embedding_size: int, *, inner: AttentionFactory, form: GateForm = "source"
     ) -> None:
         super().__init__()
-        if form not in GATE_FORMS:
-            raise UserError(f"form is {', '.join(GATE_FORMS)}, not {form!r}")
         self.inner = inner(query_size, memory_size, embedding_size)
         self.context_size = query_size
-        self.factors = GATE_FORMS[form]
+        self.form = form
         validate_composition(Composition(outer=self, inner=self.inner))
         target_size = embedding_size + query_size
         self.gate = nn.Linear(target_size + self.inner.context_size, query_size)
@@ -152,6 +143,8 @@ class ContextGate(AttentionMechanism):
     def forward(self, query: Query, memory: Memory, state: Any, *, need_weights: bool = True) -> AttentionOutput:
         context, weights, state = self.inner(query, memory, state, need_weights=need_weights)
         target = torch.cat([query.embedding, query.state], dim=-1)
-        of_source, of_target = self.factors(torch.sigmoid(self.gate(torch.cat([target, context], dim=-1))))
+        gate = torch.sigmoid(self.gate(torch.cat([target, context], dim=-1)))
+        of_source = 1.0 if self.form == "target" else gate
+        of_target = {"source": 1.0, "target": gate, "both": 1.0 - gate}[self.form]
         mixed = of_source * self.source_projection(context) + of_target * self.target_projection(target)
         return AttentionOutput(torch.tanh(mixed), weights, state)

@@ -16,8 +16,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from attnlab.data.symbols import PAD
 from attnlab.errors import UserError, brief
-from attnlab.layers.trees import move
 from attnlab.seeding import make_generator
+from attnlab.trees import move
 
 log = logging.getLogger(__name__)
 

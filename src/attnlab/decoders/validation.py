@@ -9,7 +9,7 @@ from attnlab.attention.trial import are_close, preserve_state
 from attnlab.decoders.decoder import Decoder, DecoderOutput, DecoderState
 from attnlab.encoders import EncoderOutput
 from attnlab.errors import UserError, attempt
-from attnlab.layers.trees import select
+from attnlab.trees import select
 
 TOKENS = 3
 COMPARED = ("readouts", "weights", "contexts", "states")

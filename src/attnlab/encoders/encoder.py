@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from attnlab.layers.trees import move
+from attnlab.trees import move
 
 
 class EncoderOutput(NamedTuple):

@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy
 
 from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.encoders import EncoderOutput
-from attnlab.layers.trees import select
 from attnlab.precision import widen
+from attnlab.trees import select
 
 
 class TargetSpace(NamedTuple):

@@ -86,11 +86,8 @@ class PointerGeneratorHead(VocabularyHead):
         precise = wide_type(logits)
         features = torch.cat([decoded.contexts, decoded.states, decoded.embeddings], dim=-1)
         switch = self.switch(features).to(precise)
-        extension = present.shape[-1] - self.targets.size
-        # Not -inf: where both ways are closed, the gradient of their sum would be NaN.
-        closed = torch.finfo(precise).min / 4
         generated = nn.functional.logsigmoid(switch) + logits.to(precise).log_softmax(dim=-1)
-        generated = nn.functional.pad(generated, (0, extension), value=closed)
+        generated = nn.functional.pad(generated, (0, present.shape[-1] - self.targets.size), value=-torch.inf)
         tokens = memory.ids.unsqueeze(1).expand_as(decoded.weights)
         no_word = (tokens == self.targets.end_id) | (tokens == self.targets.padding_id)  # such as a symbol of a language
         looked = decoded.weights.to(precise).masked_fill(no_word, 0.0)
@@ -98,6 +95,5 @@ class PointerGeneratorHead(VocabularyHead):
         shares = looked / looked.sum(dim=-1, keepdim=True).clamp(min=1e-20)
         weights = torch.zeros_like(generated).scatter_add(2, tokens, shares)
         copied = nn.functional.logsigmoid(-switch) + weights.clamp(min=1e-6).log()
-        copied = copied.masked_fill(~present, closed)
-        words = torch.arange(present.shape[-1], device=present.device) < self.targets.size
-        return torch.logaddexp(generated, copied).masked_fill(~(present | words), -torch.inf)
+        # What is copied is finite: where both ways were closed, the gradient of their sum would be NaN.
+        return torch.where(present, torch.logaddexp(generated, copied), generated)

@@ -72,7 +72,7 @@ class PointingHead(Head):
     @override
     def forward(self, decoded: DecoderOutput, memory: PointingMemory, dropout: nn.Module) -> Tensor:
         logits: Tensor = self.score(dropout(decoded.readouts), memory.keys)
-        never = logits.new_full((*logits.shape[:2], self.targets.size), -torch.inf)
-        end = logits.gather(2, memory.end.view(-1, 1, 1).expand(-1, logits.shape[1], 1))
-        reserved = [never[..., : self.targets.end_id], end, never[..., self.targets.end_id + 1 :]]
-        return torch.cat([*reserved, logits.masked_fill(~memory.elements.unsqueeze(1), -torch.inf)], dim=-1)
+        reserved = logits.new_full((*logits.shape[:2], self.targets.size), -torch.inf)
+        end = memory.end.view(-1, 1, 1).expand(-1, logits.shape[1], 1)
+        reserved[..., self.targets.end_id] = logits.gather(2, end).squeeze(2)
+        return torch.cat([reserved, logits.masked_fill(~memory.elements.unsqueeze(1), -torch.inf)], dim=-1)

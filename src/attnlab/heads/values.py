@@ -13,8 +13,8 @@ from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.errors import UserError
 from attnlab.heads.head import Head, TargetSpace
 from attnlab.hints import Range
-from attnlab.layers.trees import move
 from attnlab.precision import widen
+from attnlab.trees import move
 
 
 class Criterion(ABC):

@@ -40,11 +40,12 @@ class EntityMemory(nn.Module):
             keys: w (batch, slots, size).
         """
         from_keys, from_vectors = self.key(keys), self.input(vectors).unsqueeze(2)
-        like_keys = vectors @ keys.transpose(1, 2)
-        slots = keys
-        for t in range(vectors.shape[1]):
-            gates = torch.sigmoid((slots @ vectors[:, t].unsqueeze(2)).squeeze(2) + like_keys[:, t])
-            candidates = self.activation(self.memory(slots) + from_keys + from_vectors[:, t])
+        like_keys, slots = vectors @ keys.transpose(1, 2), keys
+        # The gradient of a slice is written into zeros of the whole, that of unbind is copied.
+        parts = (part.unbind(1) for part in (vectors, like_keys, from_vectors, mask[..., None, None]))
+        for vector, like_key, from_vector, is_known in zip(*parts, strict=True):
+            gates = torch.sigmoid((slots @ vector.unsqueeze(2)).squeeze(2) + like_key)
+            candidates = self.activation(self.memory(slots) + from_keys + from_vector)
             new = nn.functional.normalize(slots + gates.unsqueeze(2) * candidates, dim=2)
-            slots = torch.where(mask[:, t].view(-1, 1, 1), new, slots)
+            slots = torch.where(is_known, new, slots)
         return slots

@@ -1,6 +1,7 @@
-"""torch's recurrent networks as mixed precision needs them, their cells, and an LSTM that learns packed sequences faster."""
+"""torch's recurrent networks, as mixed precision needs them and faster where they learn packed sequences, and their cells."""
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,8 @@ from typing_extensions import override
 
 from attnlab.precision import is_mixed
 
+State = tuple[Tensor, ...]
+"""h, or h and c."""
 CPU_HAS_BFLOAT16: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
 """Whether oneDNN has products in bfloat16 for this CPU: it needs AVX-512."""
 
@@ -45,7 +48,7 @@ def gru_cell(gates: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
     input_gates, input_candidate = torch.split(gates, [2 * size, size], dim=1)
     gates, candidate = torch.split(recurrent, [2 * size, size], dim=1)
     reset, update = torch.sigmoid(input_gates + gates).chunk(2, dim=1)
-    candidate = torch.tanh(torch.addcmul(input_candidate, reset, candidate))
+    candidate = torch.tanh(input_candidate + reset * candidate)  # as in torch's own network, to the last bit
     return candidate + update * (hidden - candidate)  # torch.lerp refuses the mixed types of autocast
 
 
@@ -59,7 +62,12 @@ class _Network(nn.RNNBase):
 
     On a GPU torch's autocast casts what cuDNN runs to float16, whatever type was asked for; without a scaled loss, gradients
     vanish in it.
+
+    Where a CPU computes gradients, packed sequences run step by step here, with the same numbers: torch cuts each step's inputs
+    out as a slice, whose gradient it writes into zeros as large as the inputs of all steps.
     """
+
+    state_parts: ClassVar[int] = 1
 
     @override
     def forward(self, input: Any, hx: Any = None) -> Any:
@@ -77,39 +85,12 @@ class _Network(nn.RNNBase):
         return device != "cuda" or torch.get_autocast_dtype(device) == torch.float16
 
     def _run(self, input: Any, hx: Any) -> Any:
-        return super().forward(input, hx)
-
-
-class RNN(_Network, nn.RNN):
-    """``torch.nn.RNN``, also in mixed precision on a GPU."""
-
-
-class GRU(_Network, nn.GRU):
-    """``torch.nn.GRU``, also in mixed precision on a GPU."""
-
-
-class LSTM(_Network, nn.LSTM):
-    """``torch.nn.LSTM``, also in mixed precision on a GPU, and on a CPU that has no bfloat16.
-
-    torch 2.13 looks at the type before autocast has changed it, takes oneDNN's LSTM for possible, and fails ("could not create
-    a primitive descriptor"). Other networks run there in a bfloat16 that is emulated.
-
-    Where a CPU computes gradients, packed sequences run step by step here, with the same numbers: torch cuts each step's inputs
-    out as a slice, whose gradient it writes into zeros as large as the inputs of all steps.
-    """
-
-    @override
-    def _can_be_cast(self, device: str) -> bool:
-        return CPU_HAS_BFLOAT16 if device == "cpu" else super()._can_be_cast(device)
-
-    @override
-    def _run(self, input: Any, hx: Any) -> Any:
         on_cpu, learns = self.weight_hh_l0.device.type == "cpu", hx is None and torch.is_grad_enabled()
         if isinstance(input, PackedSequence) and on_cpu and learns and not self.proj_size:
             return self._step_through(input)
-        return super()._run(input, hx)
+        return super().forward(input, hx)
 
-    def _step_through(self, packed: PackedSequence) -> tuple[PackedSequence, tuple[Tensor, Tensor]]:
+    def _step_through(self, packed: PackedSequence) -> tuple[PackedSequence, Any]:
         data, sizes, finals = packed.data, packed.batch_sizes.tolist(), []
         for layer in range(self.num_layers):
             if layer:
@@ -117,30 +98,68 @@ class LSTM(_Network, nn.LSTM):
             directions = [self._read(data, sizes, layer, backward=bool(way)) for way in range(1 + self.bidirectional)]
             data = torch.cat([outputs for outputs, _ in directions], dim=1)
             finals += [final for _, final in directions]
-        hidden, cell = (torch.stack(parts) for parts in zip(*finals, strict=True))
-        return packed._replace(data=data), self.permute_hidden((hidden, cell), packed.unsorted_indices)
+        state = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
+        hidden: Any = state if len(state) > 1 else state[0]
+        return packed._replace(data=data), self.permute_hidden(hidden, packed.unsorted_indices)
 
-    def _read(self, data: Tensor, sizes: list[int], layer: int, *, backward: bool) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def _read(self, data: Tensor, sizes: list[int], layer: int, *, backward: bool) -> tuple[Tensor, State]:
         """Read in one direction, ``sizes[t]`` sequences at step t, the longest first; return the outputs and last states."""
         suffix = f"l{layer}_reverse" if backward else f"l{layer}"
         inputs = torch.split(linear(data, *self._weights("ih", suffix)), sizes)
         recurrent = self._weights("hh", suffix)
         zeros = data.new_zeros(sizes[0], self.hidden_size)
         order = range(len(sizes))[:: -1 if backward else 1]
-        hidden = cell = zeros[: sizes[order[0]]]
+        state: State = (zeros[: sizes[order[0]]],) * self.state_parts
         outputs, ended = [], []
         for step in order:
-            rows = len(hidden)
+            rows = len(state[0])
             if sizes[step] < rows:
-                parts = [sizes[step], rows - sizes[step]]
-                (hidden, last_hidden), (cell, last_cell) = torch.split(hidden, parts), torch.split(cell, parts)
-                ended.append((last_hidden, last_cell))
+                state, last = zip(*(torch.split(part, [sizes[step], rows - sizes[step]]) for part in state), strict=True)
+                ended.append(last)
             elif sizes[step] > rows:
-                hidden, cell = (torch.cat([part, zeros[rows : sizes[step]]]) for part in (hidden, cell))
-            hidden, cell = lstm_cell(inputs[step], linear(hidden, *recurrent), cell)
-            outputs.append(hidden)
-        finals = [torch.cat(parts[::-1]) for parts in zip(*ended, (hidden, cell), strict=True)]
-        return torch.cat(outputs[:: -1 if backward else 1]), (finals[0], finals[1])
+                state = tuple(torch.cat([part, zeros[rows : sizes[step]]]) for part in state)
+            state = self._cell(inputs[step], linear(state[0], *recurrent), state)
+            outputs.append(state[0])
+        final = tuple(torch.cat(parts[::-1]) for parts in zip(*ended, state, strict=True))
+        return torch.cat(outputs[:: -1 if backward else 1]), final
 
     def _weights(self, part: str, suffix: str) -> tuple[Tensor, Tensor | None]:
         return getattr(self, f"weight_{part}_{suffix}"), getattr(self, f"bias_{part}_{suffix}", None)
+
+    @abstractmethod
+    def _cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
+        """Return the next state, the output first."""
+
+
+class RNN(_Network, nn.RNN):
+    """``torch.nn.RNN``, also in mixed precision on a GPU."""
+
+    @override
+    def _cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
+        return ((torch.relu if self.mode == "RNN_RELU" else torch.tanh)(gates + recurrent),)
+
+
+class GRU(_Network, nn.GRU):
+    """``torch.nn.GRU``, also in mixed precision on a GPU."""
+
+    @override
+    def _cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
+        return (gru_cell(gates, recurrent, state[0]),)
+
+
+class LSTM(_Network, nn.LSTM):
+    """``torch.nn.LSTM``, also in mixed precision on a GPU, and on a CPU that has no bfloat16.
+
+    torch 2.13 looks at the type before autocast has changed it, takes oneDNN's LSTM for possible, and fails ("could not create
+    a primitive descriptor"). Other networks run there in a bfloat16 that is emulated.
+    """
+
+    state_parts = 2
+
+    @override
+    def _can_be_cast(self, device: str) -> bool:
+        return CPU_HAS_BFLOAT16 if device == "cpu" else super()._can_be_cast(device)
+
+    @override
+    def _cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
+        return lstm_cell(gates, recurrent, state[1])

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from attnlab.layers.trees import move
+from attnlab.trees import move
 
 
 def pack(sequences: Tensor, lengths: Tensor) -> PackedSequence:

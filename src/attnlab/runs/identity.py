@@ -18,7 +18,7 @@ from attnlab.tasks.task import Task
 
 ROOMS = ("attention", "layers", "encoders", "decoders", "heads", "search", "data", "evaluation", "training")
 """Folders whose code decides a run's numbers, beside that of its task."""
-MODULES = ["model.py", "seeding.py", "precision.py", "tasks/task.py", "tasks/predictor.py"]
+MODULES = ["model.py", "seeding.py", "precision.py", "trees.py", "tasks/task.py", "tasks/predictor.py"]
 MODULES += ["runs/assembly.py", "runs/execution.py", "runs/evaluation.py"]
 INTERVENTIONS = "attention/interventions.py"
 """What probes alone use."""

@@ -8,9 +8,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from attnlab.errors import UserError, attempt
-from attnlab.layers.trees import move, select
 from attnlab.search.penalties import AveragePenalty, LengthPenalty
 from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, top_tokens, unbatch
+from attnlab.trees import move, select
 
 
 @dataclass(kw_only=True, eq=False)
@@ -123,21 +123,23 @@ class BeamSearch(Search):
             if self.relative_threshold is not None:
                 valid &= scores >= scores[:, :1] - self.relative_threshold
             ended = valid & (next_tokens == eos)
-            ends = parents[ended]
-            whole = torch.cat([history[ends], next_tokens[ended].unsqueeze(1)], dim=1)
-            finished.add(weights, sources[ended.nonzero()[:, 0]], scores[ended], whole, ends)
+            ended_at = ended.nonzero(as_tuple=True)  # a GPU is waited for once, and not at each index by a mask
+            ends = parents[ended_at]
+            whole = torch.cat([history[ends], next_tokens[ended_at].unsqueeze(1)], dim=1)
+            finished.add(weights, sources[ended_at[0]], scores[ended_at], whole, ends)
             places = places - ended.sum(dim=1)
             alive = valid & ~ended
 
-            open_sources = alive.any(dim=1)
-            if not bool(open_sources.any()):
+            alive_at = alive.nonzero(as_tuple=True)
+            if not len(alive_at[0]):
                 break
-            hypotheses, tokens = parents[alive], next_tokens[alive]
+            hypotheses, tokens = parents[alive_at], next_tokens[alive_at]
             finished.origins.append(hypotheses)
             state = select(state, hypotheses)
             history = torch.cat([history[hypotheses], tokens.unsqueeze(1)], dim=1)
-            if not torch.equal(alive.nonzero()[:, 0], owners):
+            if not torch.equal(alive_at[0], owners):
                 memory = select(memory, hypotheses)
+            open_sources = alive.any(dim=1).nonzero().squeeze(1)
             sources, places = sources[open_sources], places[open_sources]
             scores, alive = scores[open_sources], alive[open_sources]
             cells, open_width = alive.flatten().nonzero().squeeze(1), scores.shape[1]

@@ -9,9 +9,9 @@ from typing_extensions import override
 
 from attnlab.errors import UserError
 from attnlab.hints import Range
-from attnlab.layers.trees import move, select
 from attnlab.search.search import Count, Hypothesis, KeptSteps, Model, Search, first_tokens, score_dtype, top_tokens, unbatch
 from attnlab.seeding import derive_seed
+from attnlab.trees import move, select
 
 LIMITS = {"samples": Range(1), "temperature": Range(1e-6, 1e6), "top_k": Range(0), "top_p": Range(above=0, most=1)}
 """Of the settings of a :class:`SamplingSearch`."""

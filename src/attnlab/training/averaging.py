@@ -22,8 +22,8 @@ class CheckpointAveraging(Callback):
     """Validates and tests with the mean of the weights at the ends of the last epochs (Vaswani et al. 2017, section 6.1).
 
     θ' = n⁻¹ Σ_{i=0}^{n-1} θ_{E-i} after epoch E, n being ``last`` or the number of epochs so far. The training goes on from
-    θ_E. What is validated, kept in checkpoints and tested is θ', so that the best checkpoint holds the best mean; the last
-    checkpoint holds the n weights as well, and goes on to the same bits. Before the end of the first epoch nothing is
+    θ_E. What is validated, kept in checkpoints and tested is θ', so that the best checkpoint holds the best mean; every
+    checkpoint holds the n weights as well, and the last goes on to the same bits. Before the end of the first epoch nothing is
     averaged, and within an epoch the mean is that of the ends before.
 
     Lightning's own ``WeightAveraging`` averages from an epoch on instead of over the last ones, is an epoch late where it is

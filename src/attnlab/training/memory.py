@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from lightning import Callback, LightningModule, Trainer
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 """Parameters of glibc's mallopt(3)."""
 PRODUCT_CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64", "LRU_CACHE_CAPACITY": "16"}
 """Variables that oneDNN and its wrapper in torch read."""
@@ -29,8 +29,8 @@ def keep_freed_memory() -> bool:
     mallopt = getattr(_libc(), "mallopt", None)
     if mallopt is None:
         return False
-    largest = 2**31 - 1
-    return bool(mallopt(M_MMAP_THRESHOLD, 2**30)) and bool(mallopt(M_TRIM_THRESHOLD, largest))
+    # By number: older versions refuse a threshold above 32 MiB.
+    return bool(mallopt(M_MMAP_MAX, 0)) and bool(mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
 
 
 def limit_product_caches() -> None:

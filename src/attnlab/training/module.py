@@ -20,12 +20,12 @@ from attnlab.decoders import DecoderOutput, DecoderState
 from attnlab.errors import UserError, nearest
 from attnlab.evaluation.evidence import Evidence, ExampleResult, take_division
 from attnlab.evaluation.metric import Metric, metric_errors
-from attnlab.layers.trees import move
 from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.search import GreedySearch, Search
 from attnlab.seeding import derive_seed
 from attnlab.tasks.task import Task
 from attnlab.training.objective import Objective
+from attnlab.trees import move
 
 log = logging.getLogger(__name__)
 

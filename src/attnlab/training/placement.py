@@ -13,8 +13,8 @@ from typing_extensions import override
 from attnlab.attention import AttentionMechanism, AttentionOutput, Memory, Query
 from attnlab.encoders import Encoder, EncoderOutput
 from attnlab.errors import UserError
-from attnlab.layers.trees import move
 from attnlab.model import Seq2Seq
+from attnlab.trees import move
 
 
 @dataclass(frozen=True)

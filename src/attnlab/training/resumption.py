@@ -153,7 +153,8 @@ class Resumption(Callback):
         if trainer.world_size > 1 and is_time_to_ask(trainer, batch_idx):
             asked = torch.tensor(float(self.asked), device=pl_module.device)
             if float(trainer.strategy.reduce(asked, reduce_op="sum")):
-                raise SIGTERMException
+                # Lightning stops all alike then, behind a validation and the end of an epoch, which it would not make up for.
+                trainer._signal_connector.received_sigterm = True
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Write a checkpoint when the run was asked to stop; of a test there is none, and the model is the best one."""

@@ -70,7 +70,8 @@ class HiddenLayer(Score, ABC):
 
     @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return self.combine_units(torch.tanh(self.project_query(query).unsqueeze(2) + keys.unsqueeze(1)))
+        # In place: nothing needs the sum, which is as large as all units, again.
+        return self.combine_units((self.project_query(query).unsqueeze(2) + keys.unsqueeze(1)).tanh_())
 
 
 class Additive(HiddenLayer):

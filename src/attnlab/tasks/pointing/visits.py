@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from attnlab.data.symbols import EOS, RESERVED
-from attnlab.layers.trees import move
 from attnlab.model import Seq2Seq
 from attnlab.search import Search
 from attnlab.search.search import Model
 from attnlab.tasks.pointing.problems import Problems, Visits
 from attnlab.tasks.predictor import Predictor
 from attnlab.tasks.task import Task
+from attnlab.trees import move
 
 
 class VisitingModel:
