@@ -1,5 +1,6 @@
 """Two processes on one machine: the same training as one process, and every example counted once."""
 
+import copy
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from lightning.pytorch.strategies import DDPStrategy
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch.utils.data import DataLoader
 
-from attnlab.attention.noise import draw_normal
+from attnlab.attention.noise import NOISE, draw_normal
 from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.training import module
 from attnlab.training.callbacks import LossGuard
@@ -95,7 +96,10 @@ def test_processes_ask_each_other_now_and_then_and_one_alone_after_every_batch()
 
 
 def test_processes_that_go_on_draw_numbers_of_their_own(tmp_path: Path) -> None:
-    saved = Resumption(tmp_path / "last.ckpt", 1).state_dict()
+    NOISE.seed(3)
+    draw_normal(torch.zeros(2))
+    saved = copy.deepcopy(Resumption(tmp_path / "last.ckpt", 1).state_dict())
+    following = draw_normal(torch.zeros(())).item()
     drawn = []
     for rank in (0, 1, 2):
         resumption = Resumption(tmp_path / "last.ckpt", 1)
@@ -104,7 +108,7 @@ def test_processes_that_go_on_draw_numbers_of_their_own(tmp_path: Path) -> None:
         resumption.on_train_start(trainer, torch.nn.Identity())  # type: ignore[arg-type]
         drawn.append((torch.rand(()).item(), draw_normal(torch.zeros(())).item()))
     torch.set_rng_state(saved["cpu"])
-    assert drawn[0][0] == torch.rand(()).item()
+    assert drawn[0] == (torch.rand(()).item(), following), "the first goes on where both streams were"
     assert len({number for pair in drawn for number in pair}) == 6
 
 
