@@ -1,5 +1,6 @@
 """Properties of every composition of encoder, attention and decoder that conf/ allows."""
 
+import pickle
 import re
 import weakref
 from typing import Any
@@ -418,3 +419,12 @@ def test_no_option_of_a_part_changes_another_part() -> None:
         whole = assembled(*chosen)
         sizes = [*SMALL, *([ENCODER_SIZE] if "hidden_size" in whole["encoder"] else [])]
         assert whole == composed(*sizes, *chosen)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("choices", singles(), ids=",".join)
+def test_a_model_can_be_pickled(choices: tuple[str, ...]) -> None:
+    """As ``torch.save`` does with a whole one, and processes that are spawned."""
+    made = model(*choices)
+    same = pickle.loads(pickle.dumps(made)).state_dict()
+    assert all(torch.equal(tensor, same[name]) for name, tensor in made.state_dict().items())
