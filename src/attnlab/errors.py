@@ -35,6 +35,10 @@ class StoppedError(ToldError):
     """Asked to stop, a run has written a checkpoint and stopped; the same command goes on from there."""
 
 
+class PartnerError(ToldError):
+    """Another process of the same training has ended, which tells why unless it was killed."""
+
+
 SYSTEM = frozenset(
     {errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EPERM, errno.EROFS}
     | {errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}

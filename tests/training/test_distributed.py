@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import signal
 import subprocess
 import sys
 from contextlib import nullcontext, suppress
@@ -26,6 +27,7 @@ from attnlab.training.process import is_time_to_ask, share_threads
 from attnlab.training.resumption import GRADIENTS, Resumption
 from commands import TINY
 from composing import settled
+from studies.sweeps import wait_for
 
 SETTINGS = [*TINY, "logger=csv", "threads=1", "model.dropout=0", "trainer.max_epochs=2", "trainer.log_every_n_steps=1"]
 SETTINGS += ["data.val_size=15", "data.test_size=17", "batches.size=16", "attention=dot"]
@@ -104,7 +106,8 @@ def test_processes_that_go_on_draw_numbers_of_their_own(tmp_path: Path) -> None:
     for rank in (0, 1, 2):
         resumption = Resumption(tmp_path / "last.ckpt", 1)
         resumption.load_state_dict(saved)
-        trainer: Any = SimpleNamespace(global_rank=rank, global_step=5, fit_loop=SimpleNamespace(epoch_loop=SimpleNamespace()))
+        loop = SimpleNamespace(epoch_loop=SimpleNamespace())
+        trainer: Any = SimpleNamespace(global_rank=rank, global_step=5, fit_loop=loop, world_size=1)
         resumption.on_train_start(trainer, torch.nn.Identity())  # type: ignore[arg-type]
         drawn.append((torch.rand(()).item(), draw_normal(torch.zeros(())).item()))
     torch.set_rng_state(saved["cpu"])
@@ -225,3 +228,65 @@ def test_the_processes_of_torchrun_go_on_with_what_the_first_decides(tmp_path: P
     train(1)
     assert json.loads((folder / "run.json").read_text())["restarts"] == 1
     assert (folder / "metrics.jsonl").read_text() == begun
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_all_processes_stops_them_with_a_checkpoint(number: signal.Signals, tmp_path: Path) -> None:
+    """As ``timeout``, SLURM and a container send it; Lightning's own handler would wait for the others for ever."""
+    endless = ["data.train_size=1600", "batches.size=8", "trainer.max_epochs=1000", "callbacks.early_stopping.patience=1000"]
+    command = [
+        sys.executable,
+        "-m",
+        "attnlab",
+        "train",
+        "trainer=ddp",
+        "trainer.devices=2",
+        "trainer.accelerator=cpu",
+        *SETTINGS,
+    ]
+    started = subprocess.Popen(
+        [*command, *endless, "name=stopped"], cwd=tmp_path, env=ALONE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        wait_for(lambda: any(tmp_path.glob("runs/stopped/*/*/metrics.jsonl")), seconds=200)
+        os.killpg(started.pid, number)
+        _, told = started.communicate(timeout=100)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+    assert started.returncode == 130
+    assert told.count("attnlab: stopped; the same command goes on") == 1, told
+    (folder,) = tmp_path.glob("runs/stopped/*/*")
+    assert (folder / "last.ckpt").is_file()
+    assert not (folder / "error.txt").exists()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_process_that_fails_tells_why(rank: int, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from lightning import Callback\n\n\nclass Fail(Callback):\n    def on_train_epoch_end(self, trainer, pl_module):\n"
+        f"        if trainer.global_rank == {rank}:\n            raise RuntimeError('my own mistake')\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "attnlab",
+        "train",
+        "trainer=ddp",
+        "trainer.devices=2",
+        "trainer.accelerator=cpu",
+        *SETTINGS,
+    ]
+    done = subprocess.run(
+        [*command, "+callbacks.fail._target_=mine.Fail", "name=failed"],
+        cwd=tmp_path,
+        env={**ALONE, "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), ALONE.get("PYTHONPATH", "")]))},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 1
+    (folder,) = tmp_path.glob("runs/failed/*/*")
+    assert (folder / "error.txt").read_text().strip().endswith("RuntimeError: my own mistake")

@@ -15,7 +15,7 @@ import click
 from typing_extensions import override
 
 import attnlab
-from attnlab.errors import BusyError, StoppedError, UserError, escape_output, nearest, refusal, warn
+from attnlab.errors import BusyError, PartnerError, StoppedError, UserError, escape_output, nearest, refusal, warn
 
 COMPLETION = "_ATTNLAB_COMPLETE"
 """The variable by which a shell asks what a word may become; see :mod:`attnlab.commands._shells`."""
@@ -82,7 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         discard_output()
         return 0
     except (Exception, KeyboardInterrupt) as error:
+        from attnlab.data.processes import is_first_process
+
         message, status = _describe_error(error, words)
+        if isinstance(error, (StoppedError, FloatingPointError, PartnerError)) and not is_first_process():
+            # All processes end for it, and the first tells of it. Lightning would kill that one for another status of this.
+            return 0
         warn(message)
         return status
 
@@ -122,7 +127,7 @@ def _describe_error(error: BaseException, words: Sequence[str]) -> tuple[str, in
             return _describe_usage(error, words), 2
         case OSError() if told := refusal(error, "a file, or standard output"):
             return str(told), 2
-        case BusyError():
+        case BusyError() | PartnerError():
             return str(error), 1
         case StoppedError():
             return str(error), 130

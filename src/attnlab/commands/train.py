@@ -45,10 +45,10 @@ def _train(job: "HydraJob") -> None:
 
     result = run_single(job)
     from attnlab.config import targets, trust
+    from attnlab.data.processes import is_first_process
     from attnlab.evaluation.measurement import Measurement
     from attnlab.runs.building import load_metrics
     from attnlab.runs.folder import RunFolder
-    from attnlab.training.loggers import is_first_process
 
     if not is_first_process():
         return

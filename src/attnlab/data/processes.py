@@ -135,3 +135,11 @@ def follow_parent(end: Callable[[], object]) -> None:
 
 def _work(item: Any) -> Any:
     return _function(item)
+
+
+def is_first_process() -> bool:
+    """Tell whether this process is the one of a distributed run that speaks for all; any other run has only that.
+
+    Lightning counts the processes that it starts by ``LOCAL_RANK``, torchrun those of all nodes by ``RANK``.
+    """
+    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0

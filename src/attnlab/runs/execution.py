@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,8 @@ from lightning.pytorch.utilities.exceptions import SIGTERMException
 import attnlab
 from attnlab.config import Factory, build, library_errors, validate_kind, variant_name, variant_overrides
 from attnlab.data.batches import memory_errors
-from attnlab.errors import StoppedError, UserError, refusal
+from attnlab.data.processes import is_first_process
+from attnlab.errors import PartnerError, StoppedError, UserError, refusal
 from attnlab.runs.assembly import build_model, build_module, build_task, prepare_task
 from attnlab.runs.checks import (
     check_callbacks,
@@ -55,7 +57,7 @@ from attnlab.training import SequenceModule
 from attnlab.training.arithmetic import choose_batches, count_multiply_adds
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, ProgressBar, RunContext, Throughput
 from attnlab.training.checkpoints import WholeCheckpointIO
-from attnlab.training.loggers import RunInfo, is_first_process, plain_logger
+from attnlab.training.loggers import RunInfo, plain_logger
 from attnlab.training.memory import PeakMemory
 from attnlab.training.module import monitored_metric
 from attnlab.training.process import prepare_process, share_threads
@@ -64,6 +66,8 @@ from attnlab.training.sharding import shares_parameters
 
 log = logging.getLogger(__name__)
 
+LOST = re.compile(r"gloo.*(closed|reset) by peer|NCCL.*(remote process|connection closed)", re.IGNORECASE | re.DOTALL)
+"""What is raised by which processes speak with each other, where one of them is gone."""
 REPEATED = " (it did so before: resume=false trains it again)"
 """What is added to why a training diverged."""
 
@@ -283,7 +287,7 @@ def _fit(
         trainer.fit(module, datamodule=module.data, ckpt_path=last, weights_only=True)
         callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
         asked = trainer.received_sigterm or any(one.asked for one in callbacks if isinstance(one, Resumption))
-        if asked and trainer.world_size == 1:  # behind the last batch, where Lightning looks no more
+        if trainer.strategy.reduce_boolean_decision(asked, all=False):  # behind the last batch, where Lightning looks no more
             raise SIGTERMException
     kept = next((c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)), None)  # type: ignore[attr-defined]
     chosen = Path(kept.best_model_path) if kept and kept.best_model_path else folder.last_checkpoint
@@ -313,6 +317,10 @@ def _stopping(folder: RunFolder) -> Iterator[None]:
     """Tell of a run that was asked to stop that it can go on, and of what Lightning refuses when it has begun."""
     try:
         yield
+    except RuntimeError as error:
+        if not LOST.search(str(error)):
+            raise
+        raise PartnerError("another process of this run has ended: it has told why, or was killed") from error
     except MisconfigurationException as error:
         raise UserError(f"the trainer refuses: {' '.join(str(error).split())}") from error
     except SystemExit as error:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from attnlab.data.processes import is_first_process
 from attnlab.errors import UserError
 from attnlab.runs.assembly import build_task
 from attnlab.runs.building import read_trusted_config, report_damage
@@ -14,7 +15,6 @@ from attnlab.runs.execution import execute
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import hash_run_code
 from attnlab.runs.names import SHAPE
-from attnlab.training.loggers import is_first_process
 
 REPRODUCTION = "reproduced"
 """Folder of the second run, within that of the first."""

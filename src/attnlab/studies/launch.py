@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from filelock import FileLock
 
 from attnlab.config import ComposedConfig, HydraJob, resolve, run_hydra, settle, targets, trust, with_values
-from attnlab.data.processes import follow_parent
-from attnlab.errors import BusyError, StoppedError, UserError, escape_output, printable, warn
+from attnlab.data.processes import follow_parent, is_first_process
+from attnlab.errors import BusyError, PartnerError, StoppedError, UserError, escape_output, printable, warn
 from attnlab.runs.folder import RunFolder, State
 from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import RunResult, metric_name
@@ -55,7 +55,7 @@ def run_single(job: HydraJob) -> RunResult:
         if config.get("study"):
             _check_study(config)
         return execute(config, job.folder, job.overrides)
-    except (BusyError, StoppedError):
+    except (BusyError, PartnerError, StoppedError):
         raise
     except UserError as error:
         folder = RunFolder(job.folder)
@@ -91,7 +91,7 @@ def _note(folder: RunFolder, text: str) -> bool:
     from attnlab.runs.clearing import find_foreign_files
 
     try:
-        if folder.is_locked or find_foreign_files(folder):
+        if (folder.is_locked and is_first_process()) or find_foreign_files(folder):  # the lock is the first one's for all
             return False
         folder.write_error(text)
     except OSError:

@@ -1,6 +1,5 @@
 """Loggers: where curves, tables and pictures go. Each is a context that knows whether the run inside it crashed."""
 
-import os
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from urllib.request import urlopen
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.loggers.csv_logs import ExperimentWriter
 
+from attnlab.data.processes import is_first_process
 from attnlab.errors import UserError, brief
 
 if TYPE_CHECKING:
@@ -42,14 +42,6 @@ class RunInfo:
     folder: Path
     config: Mapping[str, Any]
     higher_is_better: Mapping[str, bool]
-
-
-def is_first_process() -> bool:
-    """Tell whether this process is the one of a distributed run that speaks for all; any other run has only that.
-
-    Lightning counts the processes that it starts by ``LOCAL_RANK``, torchrun those of all nodes by ``RANK``.
-    """
-    return int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))) == 0
 
 
 CSV, TENSORBOARD = "csv", "tensorboard"

@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -82,11 +82,8 @@ class Resumption(Callback):
         if threading.current_thread() is not threading.main_thread():
             return
         asking = [signal.SIGINT, *([signal.SIGHUP] if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN else [])]
-        # Of several processes, Lightning would speak to the others from within its handler of SIGTERM, and wait for ever.
         stop = self._note if trainer.world_size > 1 else self._stop
         self._handlers = {number: signal.signal(number, stop) for number in asking}
-        if trainer.world_size > 1:
-            signal.signal(signal.SIGTERM, self._note)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Give the signals back."""
@@ -100,6 +97,7 @@ class Resumption(Callback):
         The checkpoint is the first one's, and the others would draw the same numbers.
         """
         trainer.fit_loop.epoch_loop.max_steps = self._max_steps
+        self._handle_sigterm(trainer, self._note)
         if self._states and trainer.global_rank:
             self._seed(f"step {trainer.global_step}, rank {trainer.global_rank}")
         elif self._states:
@@ -133,6 +131,18 @@ class Resumption(Callback):
         """Stop then."""
         if self._is_late:
             self._is_late, trainer._signal_connector.received_sigterm = False, True
+
+    def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Let SIGTERM stop a test at once, of which there is nothing to be written."""
+        self._handle_sigterm(trainer, signal.default_int_handler)
+
+    @staticmethod
+    def _handle_sigterm(trainer: Trainer, handler: Callable[[int, FrameType | None], Any]) -> None:
+        """Replace Lightning's handler, which it has set by now and takes away itself: from within, it would speak to the other
+        processes, which may wait for something else, and so for ever.
+        """
+        if trainer.world_size > 1 and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start an epoch's random numbers."""
