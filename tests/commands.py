@@ -42,14 +42,18 @@ def settings(overrides: Sequence[str]) -> str:
     return OmegaConf.to_yaml(OmegaConf.from_dotlist([*overrides]))
 
 
+def alone() -> dict[str, str]:
+    """The environment, without the port that Lightning leaves there of one distributed run, and the next one finds taken."""
+    return {name: value for name, value in os.environ.items() if name not in {"MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"}}
+
+
 Cli = Callable[..., int]
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Cli:
+def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
     """``cli("train", ...)`` in a folder of its own; returns the exit status."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
     def run(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["attnlab", *arguments])

@@ -1,6 +1,7 @@
 import gc
 import os
-from collections.abc import Container, Iterable
+import re
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,28 @@ ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
 
 
+SOMEBODYS = re.compile(r"COLUMNS|LINES|FORCE_COLOR|WANDB_.*|SLURM_.*")
+"""Variables of a terminal, an account or a job."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test depends on what is somebody's own, or changes it: terminal, W&B account, job of SLURM, caches in the home."""
+    folder = tmp_path_factory.getbasetemp()
+    own = {"ATTNLAB_CACHE": "cache", "WANDB_DATA_DIR": "wandb", "JUPYTER_RUNTIME_DIR": "jupyter"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in filter(SOMEBODYS.fullmatch, [*os.environ]):
+            patch.delenv(name)
+        for name, place in own.items():
+            patch.setenv(name, str(folder / place))
+        patch.setenv("WANDB_MODE", "offline")
+        yield
+
+
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test depends on the machine's threads or on somebody's W&B account."""
+def one_thread() -> None:
+    """No test depends on how many threads there are."""
     torch.set_num_threads(1)
-    monkeypatch.setenv("WANDB_MODE", "offline")
 
 
 def options(group: str) -> list[str]:

@@ -34,17 +34,11 @@ SMALL = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 SMALL_PARTS = [name for name in PARTS if name != "targets" and "cpu" in PARTS[name].devices]
 """All that a CPU can measure, but the one that runs whole targets of the Makefile."""
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", exhaustive_but(["decoding", "trained"], SMALL_PARTS))
+@pytest.mark.parametrize("name", exhaustive_but(["decoding"], SMALL_PARTS))
 def test_every_part_measures_all_that_it_says_and_the_tables_show_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import pytest
 import torch
@@ -69,11 +68,7 @@ def agreement(model: Seq2Seq, task: Task) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("override", exhaustive_but(["attention/score=additive"], sorted({*SCORES, *CONTROLS})))
-def test_scores_learn_to_align_and_controls_do_not(
-    override: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder: Path = tmp_path_factory.getbasetemp() / "cache"
-    monkeypatch.setenv("ATTNLAB_CACHE", str(folder))
+def test_scores_learn_to_align_and_controls_do_not(override: str) -> None:
     config = settled(*SMALL, override)
     task = build_task(config)
     task.prepare()

@@ -83,7 +83,6 @@ def test_the_same_command_twice_gives_the_same_numbers_to_the_last_bit(cli: Cli,
 
 
 @pytest.mark.exhaustive
-@pytest.mark.few(1)
 @pytest.mark.parametrize("precision", ["bf16-mixed", "bf16-true"])
 def test_half_precision_trains_with_the_usual_optimizer_and_clipping(precision: str, cli: Cli, tmp_path: Path) -> None:
     assert cli("train", *SMALL_RUN, f"trainer.precision={precision}", "trainer.gradient_clip_val=1.0") == 0

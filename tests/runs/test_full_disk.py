@@ -42,7 +42,6 @@ def refuse(*arguments: object, **options: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("writer", exhaustive_but(("result",), WRITERS))
 def test_a_full_disk_is_one_line_and_the_run_goes_on_afterwards(
     writer: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -1,7 +1,6 @@
 """Runs on a GPU: going on after a crash, distributed by NCCL, and several at once. The CPU has the same tests."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,15 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from commands import TINY, Cli, cli
+from commands import TINY, Cli, alone, cli
 from saboteur import SABOTEUR
 
 __all__ = ["cli"]
 
 pytestmark = pytest.mark.exhaustive
-
-# Lightning leaves the port of one distributed run in the environment, where the next one finds it taken.
-ALONE = {name: value for name, value in os.environ.items() if name not in {"MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"}}
 
 
 def settings(device: torch.device) -> list[str]:
@@ -59,7 +55,7 @@ def test_a_run_goes_on_after_a_crash(cli: Cli, tmp_path: Path, monkeypatch: pyte
 
 def train(folder: Path, *overrides: str) -> None:
     command = [sys.executable, "-m", "attnlab", "train", *overrides]
-    done = subprocess.run(command, cwd=folder, env=ALONE, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, cwd=folder, env=alone(), capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

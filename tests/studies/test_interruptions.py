@@ -20,6 +20,8 @@ from studies.sweeps import PATIENCE, SMALL, outcome, started, wait_for
 
 __all__ = ["cli"]
 
+ENDLESS = ["trainer.max_epochs=10000", "callbacks.early_stopping.patience=100000"]
+
 
 # An epoch has 6 steps, and after 9 the validation set is looked at.
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_whatever_ends_a_run_the_others_run_on_and_a_second_start_does_what_is_m
 
 @pytest.mark.exhaustive
 def test_a_sweep_whose_process_is_killed_leaves_a_run_that_stops_and_goes_on(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=orphan", "trainer.max_epochs=200", "seed=1"]
+    command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=orphan", *ENDLESS, "seed=1"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: any(tmp_path.glob("runs/orphan/*/*/last.ckpt")))
@@ -100,7 +102,7 @@ def test_a_sweep_whose_process_is_killed_leaves_a_run_that_stops_and_goes_on(tmp
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_parallel_sweep_whose_process_dies_leaves_no_run_training(number: int, tmp_path: Path) -> None:
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
-    command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=orphans", "trainer.max_epochs=10000"]
+    command = [sys.executable, "-m", "attnlab", "train", "-m", *SMALL, "name=orphans", *ENDLESS]
     command += ["seed=1,2,3", "hydra/launcher=parallel", "hydra.launcher.n_jobs=2"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -127,8 +129,7 @@ def test_a_run_with_a_logger_that_is_asked_to_stop_writes_a_checkpoint_and_one_l
         "train",
         *small,
         "name=stop",
-        "trainer.max_epochs=10000",
-        "~callbacks.early_stopping",
+        *ENDLESS,
     ]
     with started(command, tmp_path) as process:
         wait_for(lambda: any(tmp_path.glob("runs/stop/*/*/last.ckpt")))

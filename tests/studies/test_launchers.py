@@ -41,7 +41,7 @@ def test_a_study_survives_a_killed_run_and_completes(launcher: str, tmp_path: Pa
     (tmp_path / "experiments" / "four.yaml").write_text(FOUR)
     start = [str(ROOT / "launchers" / "slurm.sh")] if launcher == "slurm" else []
     command = [*start, sys.executable, "-m", "attnlab", "study", "four", f"hydra/launcher={launcher}", *SETTINGS[launcher]]
-    command += [*TINY, "logger=none", "trainer.max_epochs=12"]
+    command += [*TINY, "logger=none", "trainer.max_epochs=40", "callbacks.early_stopping.patience=40"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT)

@@ -17,9 +17,8 @@ AXES = "hydra: {sweeper: {params: {attention: 'none,dot,additive', seed: '1,2'}}
 
 
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 def planned(folder: Path, match: str, tune: str = "null") -> Plan:

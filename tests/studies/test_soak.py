@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import collect
 from studies.sweeps import SMALL, outcome, wait_for
 
-RUNS = int(os.environ.get("ATTNLAB_SOAK", "12"))
+RUNS = int(os.environ.get("ATTNLAB_SOAK", "8"))
 JOBS = 4
 KILLS = max(1, RUNS // 10)
 MEGABYTE = 2**20
@@ -96,7 +97,7 @@ class Killer:
         for number in runs:
             if number not in self.lives and len(self.lives) in self.chosen:
                 ended = [end - begin for run, (begin, end) in self.lives.items() if run not in runs]
-                self.due[number] = now + self.chance.uniform(0, max(ended, default=5.0))
+                self.due[number] = now + self.chance.uniform(0, 0.8 * min(ended, default=5.0))
             begin, _ = self.lives.get(number, (now, now))
             self.lives[number] = begin, now
         for number, moment in list(self.due.items()):
@@ -104,9 +105,10 @@ class Killer:
                 del self.due[number]
                 self.chosen.add(len(self.lives))
             elif moment <= now:
-                os.kill(number, signal.SIGKILL)
                 del self.due[number]
-                self.killed += 1
+                with suppress(ProcessLookupError):  # it has just ended
+                    os.kill(number, signal.SIGKILL)
+                    self.killed += 1
         if runs:  # before and after, the sweep's process plans and reports
             self.samples.append((Process(self.sweep).memory, Process(self.sweep).files))
 

@@ -25,7 +25,7 @@ from attnlab.training import module
 from attnlab.training.callbacks import LossGuard
 from attnlab.training.process import is_time_to_ask, share_threads
 from attnlab.training.resumption import GRADIENTS, Resumption
-from commands import TINY
+from commands import TINY, alone
 from composing import settled
 from studies.sweeps import wait_for
 
@@ -33,8 +33,9 @@ SETTINGS = [*TINY, "logger=csv", "threads=1", "model.dropout=0", "trainer.max_ep
 SETTINGS += ["data.val_size=15", "data.test_size=17", "batches.size=16", "attention=dot"]
 SETTINGS += ["auxiliary=[coverage,supervised]", "auxiliary.coverage.start=0", "auxiliary.coverage.ramp=0"]
 
-# Lightning leaves the port of one distributed run in the environment, where the next one finds it taken.
-ALONE = {name: value for name, value in os.environ.items() if name not in {"MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"}}
+
+TRAIN = [sys.executable, "-m", "attnlab", "train"]
+TWO = ["trainer=ddp", "trainer.devices=2", "trainer.accelerator=cpu"]
 
 
 def losses(folder: Path, name: str) -> list[float]:
@@ -50,8 +51,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     found = {}
     for devices in (1, 2):
         trainer = ["trainer=ddp", f"trainer.devices={devices}", "trainer.accelerator=cpu"]
-        command = [sys.executable, "-m", "attnlab", "train", *trainer, *SETTINGS, f"name=by{devices}"]
-        done = subprocess.run(command, cwd=folder, env=ALONE, capture_output=True, text=True, timeout=300)
+        command = [*TRAIN, *trainer, *SETTINGS, f"name=by{devices}"]
+        done = subprocess.run(command, cwd=folder, env=alone(), capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         (found[devices],) = folder.glob(f"runs/by{devices}/*/*")
     return found
@@ -210,11 +211,11 @@ def test_metrics_are_over_all_examples_each_counted_once(runs: dict[int, Path]) 
 @pytest.mark.exhaustive
 def test_the_processes_of_torchrun_go_on_with_what_the_first_decides(tmp_path: Path) -> None:
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "attnlab", "train"]
-    asked = ["trainer=ddp", "trainer.devices=2", "trainer.accelerator=cpu", *SETTINGS, "name=by2"]
+    asked = [*TWO, *SETTINGS, "name=by2"]
 
     def train(epochs: int, *more: str) -> str:
         command = [*start, *asked, f"trainer.max_epochs={epochs}", *more]
-        done = subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=tmp_path, env=alone(), capture_output=True, text=True, timeout=300)
         told = done.stdout + done.stderr
         assert done.returncode == 0, told
         return told
@@ -234,20 +235,9 @@ def test_the_processes_of_torchrun_go_on_with_what_the_first_decides(tmp_path: P
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_all_processes_stops_them_with_a_checkpoint(number: signal.Signals, tmp_path: Path) -> None:
     """As ``timeout``, SLURM and a container send it; Lightning's own handler would wait for the others for ever."""
-    endless = ["data.train_size=1600", "batches.size=8", "trainer.max_epochs=1000", "callbacks.early_stopping.patience=1000"]
-    command = [
-        sys.executable,
-        "-m",
-        "attnlab",
-        "train",
-        "trainer=ddp",
-        "trainer.devices=2",
-        "trainer.accelerator=cpu",
-        *SETTINGS,
-    ]
-    started = subprocess.Popen(
-        [*command, *endless, "name=stopped"], cwd=tmp_path, env=ALONE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    endless = ["trainer.max_epochs=1000", "callbacks.early_stopping.patience=1000", "data.train_size=1600"]
+    command = [*TRAIN, *TWO, *SETTINGS, *endless, "name=stopped"]
+    started = subprocess.Popen(command, cwd=tmp_path, env=alone(), stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         wait_for(lambda: any(tmp_path.glob("runs/stopped/*/*/metrics.jsonl")), seconds=200)
         os.killpg(started.pid, number)
@@ -269,24 +259,9 @@ def test_the_process_that_fails_tells_why(rank: int, tmp_path: Path) -> None:
         "from lightning import Callback\n\n\nclass Fail(Callback):\n    def on_train_epoch_end(self, trainer, pl_module):\n"
         f"        if trainer.global_rank == {rank}:\n            raise RuntimeError('my own mistake')\n"
     )
-    command = [
-        sys.executable,
-        "-m",
-        "attnlab",
-        "train",
-        "trainer=ddp",
-        "trainer.devices=2",
-        "trainer.accelerator=cpu",
-        *SETTINGS,
-    ]
-    done = subprocess.run(
-        [*command, "+callbacks.fail._target_=mine.Fail", "name=failed"],
-        cwd=tmp_path,
-        env={**ALONE, "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), ALONE.get("PYTHONPATH", "")]))},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = [*TRAIN, *TWO, *SETTINGS, "+callbacks.fail._target_=mine.Fail", "name=failed"]
+    places = {"PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))}
+    done = subprocess.run(command, cwd=tmp_path, env=alone() | places, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     (folder,) = tmp_path.glob("runs/failed/*/*")
     assert (folder / "error.txt").read_text().strip().endswith("RuntimeError: my own mistake")

@@ -188,7 +188,6 @@ def test_what_cannot_be_watched_or_smoothed_is_told_before_training(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.few(1)
 @pytest.mark.parametrize("overrides", [["~metrics.loss"], ["callbacks.samples.examples=0"]])
 def test_a_run_without_a_loss_or_samples_to_show_ends_well(overrides: list[str], cli: Cli) -> None:
     assert cli("train", *TINY, "logger=none", *overrides) == 0

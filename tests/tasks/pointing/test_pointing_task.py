@@ -23,11 +23,6 @@ from commands import OF_ANY_TASK, Cli, cli
 __all__ = ["cli"]
 
 
-@pytest.fixture(autouse=True)
-def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    monkeypatch.setenv("ATTNLAB_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 def task(**options: object) -> Pointing:
     sizes = {"train_size": 40, "val_size": 5, "test_size": 6, "test_long_size": 7, **options}
     made = Pointing(Sort(**sizes), BatchOptions(), {}, 1)  # type: ignore[arg-type]

@@ -298,7 +298,7 @@ class TestCache:
         assert list((task.cache_dir / "corpora").iterdir()) == []
 
     def test_two_at_once(self, tmp_path: Path) -> None:
-        both = threading.Barrier(2, timeout=10)
+        both = threading.Barrier(2, timeout=60)
         results: list[TokenizedCorpus] = []
 
         def work(folder: Path) -> None:

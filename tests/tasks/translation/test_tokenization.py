@@ -139,7 +139,7 @@ def test_parts_give_what_lists_give(tmp_path: Path, name: str, options: dict[str
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", exhaustive_but(["spacy"], TOKENIZERS))
+@pytest.mark.parametrize("name", TOKENIZERS)
 @pytest.mark.usefixtures("small_parts")
 def test_processes_give_what_one_gives(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "PATIENCE", 0.0)

@@ -190,7 +190,6 @@ def test_heavy_libraries_are_imported_when_used() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.few(1)
 @pytest.mark.parametrize("language", ["de", "fr"])
 def test_real_sentences_come_back(data_root: Path, language: str) -> None:
     """Where to put spaces is learned from the training text; Moses' rules restore 92 to 99.9 % of these sentences."""
