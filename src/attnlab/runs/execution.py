@@ -342,16 +342,15 @@ def _evaluate(module: SequenceModule, folder: RunFolder) -> dict[str, TestEvalua
     """Measure every test set and write down what was found: a deed of the first of several processes, which has all results."""
     task, predictor = module.task, module.predictor
     module.eval()
-    attends = bool(module.model.decoder.attention.context_size)
-    shifts = choose_shifts(predictor) if attends and task.test_names else {}
+    has_maps = predictor.attends and bool(task.test_names)
+    shift = choose_shifts(predictor).get(REPORTED) if has_maps else None
     tests = {}
     measured = {name: own for test, results in module.results.items() for name, own in divide(task, test, results).items()}
     for name, results in measured.items():
         examples = task.examples(name)
-        shift = shifts.get(REPORTED)
         tests[name] = evaluate(task, examples, results, occasion="test", shift=shift)
         write_test(folder, name, examples, tests[name])
-    if attends and task.test_names:
+    if has_maps:
         folder.write_attention(map_attention(predictor, task.test_names[0]))
     return tests
 
