@@ -262,6 +262,6 @@ def test_the_process_that_fails_tells_why(rank: int, tmp_path: Path) -> None:
     command = [*TRAIN, *TWO, *SETTINGS, "+callbacks.fail._target_=mine.Fail", "name=failed"]
     places = {"PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))}
     done = subprocess.run(command, cwd=tmp_path, env=alone() | places, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1
+    assert done.returncode != 0, "1, or -9 where Lightning kills the first one, within 5 s of the other's end"
     (folder,) = tmp_path.glob("runs/failed/*/*")
     assert (folder / "error.txt").read_text().strip().endswith("RuntimeError: my own mistake")
