@@ -121,16 +121,15 @@ def add_correlations(tally: Tally, model: Seq2Seq, batch: Batch) -> None:
     for row, length in enumerate(batch.source_lengths.tolist()):
         target_len = int(batch.real[row].sum())
         own = {name: found[row, :target_len, : length - 1] for name, found in importances.items()}
+        has_ranks = length >= FEWEST
         if not model.target_frontend.reads_source:
-            fits = length >= FEWEST
-            own["leave-one-out"] = (
-                leave_one_out(model, _single(batch, row)) if fits else batch.source.new_zeros(target_len, length - 1)
-            )
+            nothing = batch.source.new_zeros(target_len, length - 1)
+            own["leave-one-out"] = leave_one_out(model, _single(batch, row)) if has_ranks else nothing
         arrays = {name: found.cpu().double().numpy() for name, found in own.items()}
         for pair in PAIRS:
             if all(name in arrays for name in pair):
                 one, other = (arrays[name] for name in pair)
-                rows.setdefault(pair, []).append(correlate(one, other) if length >= FEWEST else (0.0, 0.0))
+                rows.setdefault(pair, []).append(correlate(one, other) if has_ranks else (0.0, 0.0))
     for (one_name, other_name), counted in rows.items():
         tally.add(f"{one_name}_{other_name}".replace("-", "_"), f"{one_name} and {other_name}", CORRELATION, counted)
 
