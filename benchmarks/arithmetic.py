@@ -16,7 +16,8 @@ from benchmarks.figures import Contestant, rate
 from benchmarks.loops import batch_loss
 from benchmarks.setting import Setting
 
-PRODUCTS = {op.default for op in (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.bmm, torch.ops.aten.baddbmm)}
+ATEN = torch.ops.aten
+PRODUCTS = {op.default for op in (ATEN.mm, ATEN.addmm, ATEN.addmm_, ATEN.bmm, ATEN.baddbmm)}
 SQUARE = 1024
 LONG_ON_A_GPU = 1e12
 """FLOP that take a GPU some milliseconds, beside which starting and waiting count little."""

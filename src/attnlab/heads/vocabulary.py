@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from attnlab.decoders import Decoder, DecoderOutput
 from attnlab.heads.head import Head, TargetSpace
+from attnlab.layers.aligned import AlignedLinear
 
 
 class VocabularyHead(Head):
@@ -18,7 +19,7 @@ class VocabularyHead(Head):
 
     def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace) -> None:
         super().__init__(decoder, embedding_size, targets)
-        self.projection = nn.Linear(decoder.readout_size, targets.size)
+        self.projection = AlignedLinear(decoder.readout_size, targets.size)
 
     @property
     @override

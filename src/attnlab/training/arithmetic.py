@@ -21,11 +21,12 @@ COUNTED = 64
 
 @contextmanager
 def flop_counter() -> Iterator[FlopCounterMode]:
-    """Count FLOP as torch does, and those of products of a matrix and a vector, which it does not know.
+    """Count FLOP as torch does, and those of products that it does not know: of a matrix and a vector, or added in place.
 
     It is for the CPU, where recurrent networks and fused attentions are made to consist of products that it knows.
     """
-    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten.mv: _count_matrix_by_vector})
+    others = {torch.ops.aten.mv: _count_matrix_by_vector, torch.ops.aten.addmm_: _count_product_in_place}
+    counter = FlopCounterMode(display=False, custom_mapping=others)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*oneDNN.*")  # which says something of GPUs when it is turned off
         with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH), counter:
@@ -47,6 +48,10 @@ def _without_flex(model: Seq2Seq) -> Iterator[None]:
 
 def _count_matrix_by_vector(matrix: tuple[int, int], *_: Any, **__: Any) -> int:
     return 2 * matrix[0] * matrix[1]
+
+
+def _count_product_in_place(_: Any, left: tuple[int, int], right: tuple[int, int], **__: Any) -> int:
+    return 2 * left[0] * left[1] * right[1]
 
 
 @torch.no_grad()
