@@ -3,6 +3,7 @@
 import argparse
 import logging
 import shlex
+import signal
 import sys
 import time
 import warnings
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status.
     """
     options = parse(arguments)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # which ends the processes that it started
     try:
         measure(options)
     except (UserError, RuntimeError) as error:
