@@ -232,6 +232,19 @@ def test_a_mistake_in_a_tuning_is_told_before_anything_is_trained(
     assert not list(tmp_path.glob("runs/**/seed=*"))
 
 
+def test_the_model_of_every_trial_is_built_where_the_model_is_tuned(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also that of a later variant's later trial, whose query has another size than its keys."""
+    sizes = "{trials: 2, keys: {decoder.hidden_size: [16, 8]}}"
+    variants = "{any: [attention=additive], same: [attention=dot]}"
+    write(tmp_path, name="wrong", tune=sizes, variants=variants, params="seed: '1,2'")
+    assert cli("study", "wrong", "encoder.hidden_size=8", "--dry-run") == 2
+    error = capsys.readouterr().err
+    assert (error.count("\n"), "the score Dot compares vectors of one size" in error) == (1, True), error
+    assert error.startswith("attnlab: trial=t1 variant=same: "), error
+
+
 def test_the_command_line_cannot_set_what_is_tuned(cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, name="wrong")
     assert cli("study", "wrong", "optimizer.lr=0.1") == 2

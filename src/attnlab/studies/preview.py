@@ -22,6 +22,8 @@ from attnlab.studies.options import find_trial
 from attnlab.studies.plan import Plan, RunPlan
 from attnlab.studies.values import find_value
 
+LEARNING = ("optimizer", "scheduler")
+"""Parts of a config of which no model is made."""
 MANY = 10
 """With more variants the check takes seconds, and says so."""
 
@@ -54,7 +56,7 @@ def check_plan(plan: Plan) -> Plan:
         UserError: a mistake in the study, in the config of a variant or in its data, or parts of a variant that do not go
             together.
     """
-    trials = [] if plan.trials is None else [run for run in plan.trials.runs if _is_looked_at(run, plan.trials)]
+    trials = _checked_trials(plan)
     if (count := len({run.variant for run in plan.runs}) + len(trials)) > MANY:
         warn(f"checking the configs and the models of {count} variants{' and trials' if trials else ''}")
     threads = torch.get_num_threads()
@@ -102,7 +104,7 @@ def check_trainers(plan: Plan, *, in_sweep: bool = True) -> None:
 def _check_configs(plan: Plan, tasks: TaskStore) -> None:
     """Refuse a mistake in the config of a variant, or a tuning that no run could be made of, before anything is trained.
 
-    Of every variant the first run is looked at, and its trial with the first values; of the first variant all trials.
+    Of every variant the first run is looked at, and the trials of :func:`_checked_trials`.
 
     Raises:
         UserError: a key that a variant does not have, a value that it cannot have, or a metric that cannot decide.
@@ -123,9 +125,8 @@ def _check_configs(plan: Plan, tasks: TaskStore) -> None:
     for variant, config in configs.items():
         for key in tuned:
             find_value(config, key, f"study.tune.keys.{key}", labels[variant])
-    for run in plan.trials.runs:
-        if _is_looked_at(run, plan.trials):
-            plan.trials.config(run)
+    for run, _ in _checked_trials(plan):
+        plan.trials.config(run)
     name = plan.settings["tune"]["metric"]
     if name is not None:
         metric = tasks.find(plan.config(plan.runs[0])).metrics[name]
@@ -133,13 +134,23 @@ def _check_configs(plan: Plan, tasks: TaskStore) -> None:
             raise UserError(f"study.tune.metric: {name} is not measured on the validation set, or has no better and worse")
 
 
-def _is_looked_at(run: RunPlan, trials: Plan) -> bool:
-    return find_trial(run.overrides) == 0 or run.variant == trials.runs[0].variant
+def _checked_trials(plan: Plan) -> list[tuple[RunPlan, str]]:
+    """Return the trials whose configs and models are looked at, and their labels.
+
+    These are all; but where nothing is tuned that models are made of, they are the first of every variant, and those of the
+    first variant with all values.
+    """
+    if plan.trials is None:
+        return []
+    is_of_learning = all(key.partition(".")[0] in LEARNING for key in plan.settings["tune"]["trials"][0])
+    first = plan.trials.runs[0].variant
+    pairs = zip(plan.trials.runs, plan.trials.labels, strict=True)
+    return [pair for pair in pairs if not is_of_learning or find_trial(pair[0].overrides) == 0 or pair[0].variant == first]
 
 
 def _check_models(plan: Plan, tasks: TaskStore) -> None:
     """Refuse a variant whose parts do not go together, before anything is trained: a model is built for the first run of each
-    variant that is not done, and for the trials that :func:`_check_configs` looks at.
+    variant that is not done, and for the trials of :func:`_checked_trials`.
 
     Raises:
         UserError: there is such a variant, or a mistake in its data.
@@ -147,8 +158,7 @@ def _check_models(plan: Plan, tasks: TaskStore) -> None:
     known: set[tuple[str, ...]] = set()
     looked_at = [(plan, run, label) for run, label in zip(plan.runs, plan.labels, strict=True)]
     if plan.trials is not None:
-        trials = zip(plan.trials.runs, plan.trials.labels, strict=True)
-        looked_at += [(plan.trials, run, label) for run, label in trials if _is_looked_at(run, plan.trials)]
+        looked_at += [(plan.trials, run, label) for run, label in _checked_trials(plan)]
     for own, run, label in looked_at:
         variant = tuple(variant_overrides(run.overrides))
         if variant in known or own.folder.run(run.folder).state == "done":
