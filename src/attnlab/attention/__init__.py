@@ -3,6 +3,8 @@
 from attnlab.attention.attention import Attention
 from attnlab.attention.composition import Composition, validate_composition
 from attnlab.attention.head_weights import choose_heads, collect_head_weights, find_attentions, name_heads
+from attnlab.attention.histories import History
+from attnlab.attention.keys import Keys
 from attnlab.attention.mechanism import (
     AttentionFactory,
     AttentionMechanism,
@@ -13,6 +15,8 @@ from attnlab.attention.mechanism import (
     Query,
 )
 from attnlab.attention.multihead import HeadProjections, MultiHeadAttention
+from attnlab.attention.normalizers import Normalizer
+from attnlab.attention.windows import Window
 from attnlab.attention.wrappers import ContextGate, IntraDecoderAttention
 
 __all__ = [
@@ -23,12 +27,16 @@ __all__ = [
     "Composition",
     "ContextGate",
     "HeadProjections",
+    "History",
     "IntraDecoderAttention",
+    "Keys",
     "Memory",
     "MultiHeadAttention",
     "NoAttention",
+    "Normalizer",
     "Part",
     "Query",
+    "Window",
     "choose_heads",
     "collect_head_weights",
     "find_attentions",

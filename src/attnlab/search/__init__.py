@@ -4,7 +4,7 @@ from attnlab.search.beam import BeamSearch
 from attnlab.search.ensemble import Ensemble, average
 from attnlab.search.penalties import AveragePenalty, GNMTPenalty, LengthPenalty, NoPenalty
 from attnlab.search.search import Hypothesis, Search
-from attnlab.search.single import GreedySearch, SamplingSearch
+from attnlab.search.single import GreedySearch, SamplingSearch, SinglePathSearch
 
 __all__ = [
     "AveragePenalty",
@@ -17,5 +17,6 @@ __all__ = [
     "NoPenalty",
     "SamplingSearch",
     "Search",
+    "SinglePathSearch",
     "average",
 ]
