@@ -1,4 +1,4 @@
-"""The expected best of n trials, against all subsets of n."""
+"""The expected best of n trials, against all subsets of n, and what a choice by some seeds is worth with another."""
 
 import itertools
 import math
@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from attnlab.studies.tuning.expectation import expected_best
+from attnlab.studies.tuning.expectation import choose, expected_best, expected_choice
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
@@ -43,3 +43,35 @@ def test_many_trials_are_exact() -> None:
     found = expected_best([float(place) for place in range(500)], higher_is_better=True)
     for size in (1, 2, 250, 499, 500):  # the expected largest of n of the numbers 1 to N is n (N + 1) / (n + 1)
         assert found[size - 1] == pytest.approx(size * 501 / (size + 1) - 1, rel=1e-12)
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_the_choice_of_some_seeds_is_judged_by_each_of_the_others(higher_is_better: bool) -> None:
+    chance = random.Random(5)
+    scores = [[float(chance.randint(0, 6)) for _ in range(5)] for _ in range(4)]  # ties among them
+    trials = [dict(enumerate(row)) for row in scores]
+    best = max if higher_is_better else min
+    for count in range(1, 5):
+        judged = []
+        for order in itertools.permutations(range(5), count + 1):
+            sums = [sum(row[seed] for seed in order[:-1]) for row in scores]
+            judged.append(scores[sums.index(best(sums))][order[-1]])
+        found = expected_choice(trials, count, higher_is_better=higher_is_better)
+        assert found == pytest.approx(sum(judged) / len(judged), rel=1e-12)
+
+
+def test_the_score_of_a_choice_is_not_too_good() -> None:
+    """Where all trials are equally good, what seeds choose scores what any trial does, however good their own best is."""
+    samples = itertools.product((0.0, 1.0), repeat=6)  # two trials with three seeds each
+    tables = [[dict(enumerate(sample[:3])), dict(enumerate(sample[3:]))] for sample in samples]
+    for count in (1, 2):
+        found = [expected_choice(trials, count, higher_is_better=True) for trials in tables]
+        assert sum(found) / len(found) == pytest.approx(0.5, rel=1e-12)
+
+
+def test_a_trial_that_failed_with_one_seed_is_not_chosen_by_it_and_fails_as_a_choice_of_others() -> None:
+    assert choose([math.nan, 2.0, 3.0, 3.0], higher_is_better=True) == 2
+    assert choose([math.nan, -math.inf], higher_is_better=True) is None
+    safe = {1: 0.5, 2: 0.6}
+    assert expected_choice([{1: 0.1, 2: math.nan}, safe], 1, higher_is_better=True) == pytest.approx(0.55)
+    assert math.isnan(expected_choice([{1: 0.9, 2: math.nan}, safe], 1, higher_is_better=True))

@@ -115,8 +115,10 @@ def test_a_run_whose_own_files_are_damaged_is_one_that_the_study_makes_again(tmp
         '{"question": 3}',
         '{"runs": [{"folder": "x"}]}',
         '{"runs": [], "tune": {}}',
-        '{"runs": [], "tune": {"metric": null, "seed": 0, "trials": []}}',
-        '{"runs": [], "tune": {"metric": null, "seed": 0, "trials": [3]}}',
+        '{"runs": [], "tune": {"metric": null, "seeds": [0], "trials": []}}',
+        '{"runs": [], "tune": {"metric": null, "seeds": [0], "trials": [3]}}',
+        '{"runs": [], "tune": {"metric": null, "seeds": [], "trials": [{"model.dropout": 0.1}]}}',
+        '{"runs": [], "tune": {"metric": null, "seeds": [7, 7], "trials": [{"model.dropout": 0.1}]}}',
         '{"runs": [], "match": {"parameters": "many", "key": "encoder.hidden_size", "multiple": 1}}',
         '{"runs": [], "question": "\\ud800"}',
     ],
@@ -180,7 +182,7 @@ def test_whatever_a_file_of_a_study_holds_the_report_is_made_or_says_what_is_dam
     path = folder / ("" if name == "study.json" else "attention=dot/seed=1") / name
     content = json.loads(path.read_text(encoding="utf-8"))
     if name == "study.json":
-        trials = {"metric": None, "seed": 7, "trials": [{"optimizer.lr": 0.1}]}
+        trials = {"metric": None, "seeds": [7], "trials": [{"optimizer.lr": 0.1}]}
         content |= {"tune": trials, "match": {"parameters": 10, "key": "encoder.hidden_size", "multiple": 1}}
     if name == "result.json":
         for test in content["tests"].values():

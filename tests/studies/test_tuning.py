@@ -87,19 +87,20 @@ def test_trials_are_made_once_chosen_on_validation_and_given_to_the_runs(
 def test_trials_that_were_killed_are_made_up_for_and_the_choice_is_the_same(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path, name="disturbed")
+    tune = TUNE.replace("{trials: 2,", "{trials: 2, seed: [1001, 1002],")
+    write(tmp_path, name="disturbed", tune=tune)
     folder = tmp_path / "runs" / "disturbed"
     monkeypatch.setenv("SABOTAGE", "trial=t1=kill@2")
     assert cli("study", "disturbed") == 1
     captured = capfd.readouterr()
-    assert "2 of 4 trials are not finished, so no run is begun" in captured.err, captured.err
+    assert "4 of 8 trials are not finished, so no run is begun" in captured.err, captured.err
     assert not list(folder.glob("*/seed=1"))
     done = {path: path.stat().st_mtime_ns for path in folder.glob("tuning/*/*/result.json")}
-    assert len(done) == 2
+    assert len(done) == 4
     monkeypatch.delenv("SABOTAGE")
     assert cli("study", "disturbed") == 0
     assert {path: path.stat().st_mtime_ns for path in done} == done
-    write(tmp_path, name="undisturbed")
+    write(tmp_path, name="undisturbed", tune=tune)
     assert cli("study", "undisturbed") == 0
     assert outcome(tmp_path / "runs" / "undisturbed") == outcome(folder)
 
@@ -180,6 +181,9 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "trials": ({"trials": 0}, "1 or more, not 0"),
     "no trials": ({"keys": {"model.dropout": [0.1]}}, "1 or more, not None"),
     "seed": ({"trials": 1, "seed": -1}, "is a whole number from 0"),
+    "seeds": ({"trials": 1, "seed": [1001, 1.5]}, "is a whole number from 0 to 4294967295, or a list of them"),
+    "no seeds": ({"trials": 1, "seed": []}, "or a list of them, not []"),
+    "a seed twice": ({"trials": 1, "seed": [5, 5]}, "names a seed twice"),
     "metric": ({"trials": 1, "metric": 3}, "is the name of a metric"),
     "no keys": ({"trials": 1}, "names each key that is tuned"),
     "range": ({"trials": 1, "keys": {"optimizer.lr": {"low": 0.1, "high": 0.1}}}, "nothing between 0.1 and 0.1"),
@@ -304,7 +308,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trials = [{"optimizer.lr": rate} for rate in (0.01, 0.02, 0.04)]
     plan = StudyFolder(folder).read_plan()
     assert plan is not None
-    tune = {"metric": None, "seed": 1001, "trials": trials}
+    tune = {"metric": None, "seeds": [1001], "trials": trials}
     StudyFolder(folder).write_plan(StudyPlan(**{**vars(plan), "tune": tune}))
     own = StudyFolder(folder).tuning
     runs = []
@@ -336,6 +340,46 @@ def test_a_training_that_diverged_is_a_trial_and_the_worst(tuned: Path) -> None:
     shown = page(study, comparison, selection)
     assert 'id="tuning"' in shown
     assert "expected best val/bleu" in shown
+
+
+def test_of_several_seeds_the_mean_chooses_and_each_is_a_column(tuned: Path) -> None:
+    """With the second seed the first trial of dot is the better one, and the whole study waits for its last run."""
+    add_seed(tuned, 1002, {"dot": (0.95, 0.5, 0.1), "additive": (0.8, 0.7, 0.3)}, until=5)
+    selection = read_selection(collect(tuned))
+    assert selection is not None
+    assert [*selection.variants] == ["dot"], "of additive one run is missing"
+    add_seed(tuned, 1002, {"additive": (0.8, 0.7, 0.3)})
+    study = collect(tuned)
+    selection = read_selection(study)
+    assert selection is not None
+    dot, additive = (selection.variants[label] for label in ("dot", "additive"))
+    assert [variant.chosen and variant.chosen.number for variant in (dot, additive)] == [0, 0]
+    for trial in dot.trials:
+        assert trial.score == pytest.approx((trial.scores[1001] + trial.scores[1002]) / 2)
+    assert math.isnan(additive.trials[2].score), "one of its seeds diverged"
+    first, second, _ = dot.trials
+    assert dot.expected_choice(1) == pytest.approx((second.scores[1002] + first.scores[1001]) / 2)
+    table = compare_variants(study, selection).markdown().partition("## Tuning")[2]
+    assert f"| {dot.expected_choice(1):.{selection.metric.digits}f} |" in table
+    assert "held out, chosen by one seed" in table
+    assert "with the same values and seeds 1001, 1002" in table
+    assert "additive: 1 of 3 trials diverged with one of its seeds or more" in table
+    report(tuned)
+    with (tuned / "trials.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["variant"] == "dot"]
+    assert [float(row["val/bleu seed=1002"]) for row in rows] == [trial.scores[1002] for trial in dot.trials]
+
+
+def add_seed(folder: Path, seed: int, skills: Mapping[str, tuple[float, ...]], until: int = 6) -> None:
+    """Give the trials another seed, and as many runs of it."""
+    plan, own = StudyFolder(folder).read_plan(), StudyFolder(folder).tuning
+    assert plan is not None
+    assert plan.tune is not None
+    StudyFolder(folder).write_plan(replace(plan, tune={**plan.tune, "seeds": [1001, seed]}))
+    runs = [(attention, number, skill) for attention, row in skills.items() for number, skill in enumerate(row)]
+    for attention, number, skill in runs[:until]:
+        overrides, rate = [f"attention={attention}", f"trial=t{number}"], plan.tune["trials"][number]["optimizer.lr"]
+        write_run(own.path / f"{','.join(overrides)}/seed={seed}", overrides, seed, skill=skill, optimizer={"lr": rate})
 
 
 def tune_by(folder: Path, metric: str) -> None:
@@ -420,7 +464,7 @@ def test_where_every_trial_of_a_variant_diverged_the_study_says_so(tuned: Path) 
     with pytest.raises(UserError, match="every trial of attention=additive diverged"):
         check_divergence(folder, tune, variants)
     check_divergence(folder, tune, variants[:1])
-    check_divergence(folder, {**tune, "seed": 7}, variants)
+    check_divergence(folder, {**tune, "seeds": [7]}, variants)
     check_divergence(folder, {**tune, "trials": [{"optimizer.lr": 9.0}] * len(tune["trials"])}, variants)
 
 

@@ -15,7 +15,7 @@ from attnlab.runs.names import RUNS
 from attnlab.runs.record import Schema, check_types, parse_json
 from attnlab.studies.names import VARIANT_NAME, Significance
 
-TUNE: dict[str, Any] = {"metric": str | None, "seed": int, "trials": list[dict[str, Any]]}
+TUNE: dict[str, Any] = {"metric": str | None, "seeds": list[int], "trials": list[dict[str, Any]]}
 MATCH: dict[str, Any] = {"parameters": float, "key": str, "multiple": int}
 """What ``tune`` and ``match`` of a :class:`StudyPlan` have, by type."""
 
@@ -47,7 +47,7 @@ class StudyPlan(Schema):
         claims: about the outcome, made before it is known.
         commands: what the user typed, one after another.
         runs: the fields of each :class:`PlannedRun`.
-        tune: the ``metric`` (None is what chooses the checkpoints), the ``seed`` and the values of the ``trials`` that every
+        tune: the ``metric`` (None is what chooses the checkpoints), the ``seeds`` and the values of the ``trials`` that every
             variant is tuned by; None where nothing is.
         columns: of a study of several tasks, the variant of every row, by the name of the column; None where there is one.
         match: the ``key`` of a size, the number of ``parameters`` that it is set for, and what it is a ``multiple`` of; None
@@ -74,8 +74,10 @@ class StudyPlan(Schema):
         for node, types in ((plan.tune, TUNE), (plan.match, MATCH)):
             if node is not None:
                 check_types(node, types)
-        if plan.tune is not None and not plan.tune["trials"]:
+        if plan.tune is not None and not (plan.tune["trials"] and plan.tune["seeds"]):
             raise ValueError("its tune has no trials")
+        if plan.tune is not None and len({*plan.tune["seeds"]}) < len(plan.tune["seeds"]):
+            raise ValueError("its tune names a seed twice")
         return plan
 
     @property

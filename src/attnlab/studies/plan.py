@@ -280,11 +280,11 @@ def _with_trials(
     options = scratch or folder.variant_options
     write_trials(proposed, options / "trial")
     places = tuple(dict.fromkeys([*planned.places, options]))
-    axis = [f"+trial={','.join(name_trials(tuning.trials))}", f"seed={tuning.seed}"]
+    axis = [f"+trial={','.join(name_trials(tuning.trials))}", f"seed={','.join(map(str, tuning.seeds))}"]
     place = f"hydra.sweep.dir={quote(str(folder.path))}"
     kept = [[text for text in overrides if not _sets_seed(text)] for overrides in (planned.overrides, beside)]
     swept, whole = ([*overrides, *axis, place] for overrides in kept)
-    told = {"metric": tuning.metric, "seed": tuning.seed, "trials": proposed}
+    told = {"metric": tuning.metric, "seeds": list(tuning.seeds), "trials": proposed}
     trials = replace(
         planned,
         places=places,
@@ -332,11 +332,9 @@ def _check_tuning(tuning: Tuning, planned: Plan, taken: Collection[str], metrics
     if tuning.metric is not None and tuning.metric not in metrics:
         raise UserError(f"study.tune.metric: no metric {tuning.metric!r}: {nearest(tuning.metric, metrics)}")
     seeds = sorted({int(place.rpartition("=")[2]) for place in planned.whole} | {run.seed for run in planned.runs})
-    if tuning.seed in seeds:
+    for seed in {*seeds}.intersection(tuning.seeds):
         told = ", ".join(map(str, seeds))
-        raise UserError(
-            f"study.tune.seed is {tuning.seed}, which is a seed of the study ({told}): trials need one of their own"
-        )
+        raise UserError(f"study.tune.seed is {seed}, which is a seed of the study ({told}): trials need one of their own")
 
 
 def _check_choice(overrides: Sequence[str], variants: Iterable[str], places: Sequence[Place]) -> None:

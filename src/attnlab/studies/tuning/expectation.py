@@ -1,7 +1,8 @@
-"""What a variant's best score on the validation set is expected to be, given how many trials its tuning may have."""
+"""What a tuning is expected to find, given how many trials it may have, and by how many seeds it chooses."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 
 def expected_best(scores: Sequence[float], *, higher_is_better: bool) -> list[float]:
@@ -34,3 +35,34 @@ def expected_best(scores: Sequence[float], *, higher_is_better: bool) -> list[fl
         else:  # integers, which are exact, as long as possible
             expected.append(sign * math.fsum(weight / math.comb(count, size) * value for weight, value in ranked))
     return expected
+
+
+def choose(scores: Sequence[float], *, higher_is_better: bool) -> int | None:
+    """Return the number of the best score, the first of equal ones; None if none is a finite number."""
+    sign = -1.0 if higher_is_better else 1.0
+    finite = [number for number, score in enumerate(scores) if math.isfinite(score)]
+    return min(finite, key=lambda number: sign * scores[number], default=None)
+
+
+def expected_choice(trials: Sequence[Mapping[int, float]], seeds: int, *, higher_is_better: bool) -> float:
+    """Return the expected score, with one more seed, of the trial that so many seeds choose by their mean.
+
+    The seed that judges has no part in the choice, so that the score is not too good, as the best mean itself is. With
+    v_{t,s} for trial t and seed s of S seeds, it is the mean over all choices K of k seeds and each of the others:
+
+        E_k = 1 / (C(S, k) (S - k)) Σ_K Σ_{s ∉ K} v_{c(K),s},    c(K) = argmax_t Σ_{s ∈ K} v_{t,s}
+
+    Args:
+        trials: scores by seed, the same seeds in each trial; one that is no finite number is worse than all others.
+        seeds: k, less than S.
+        higher_is_better: whether it is.
+
+    Returns:
+        NaN where seeds choose a trial that fails with another one, or find none.
+    """
+    judged: list[float] = []
+    every = trials[0].keys()
+    for some in combinations(every, seeds):
+        chosen = choose([sum(trial[seed] for seed in some) for trial in trials], higher_is_better=higher_is_better)
+        judged += [math.nan if chosen is None else trials[chosen][seed] for seed in every if seed not in some]
+    return sum(judged) / len(judged)

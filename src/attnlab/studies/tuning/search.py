@@ -40,13 +40,13 @@ class Tuning:
 
     Attributes:
         trials: of every variant.
-        seed: of the trials' runs, and of what is drawn.
+        seeds: that every trial is run with; what is drawn depends on the first.
         metric: on the validation set, that decides; None is what chooses the checkpoints.
         keys: what each key may be.
     """
 
     trials: int
-    seed: int
+    seeds: tuple[int, ...]
     metric: str | None
     keys: dict[str, Interval | list[Value]]
 
@@ -64,10 +64,10 @@ class Tuning:
         import optuna  # a second
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler: optuna.samplers.BaseSampler = optuna.samplers.RandomSampler(seed=self.seed)
+        sampler: optuna.samplers.BaseSampler = optuna.samplers.RandomSampler(seed=self.seeds[0])
         if self.is_grid:
             grid = {key: space for key, space in self.keys.items() if isinstance(space, list)}
-            sampler = optuna.samplers.GridSampler(grid, seed=self.seed)
+            sampler = optuna.samplers.GridSampler(grid, seed=self.seeds[0])
         spaces: dict[str, optuna.distributions.BaseDistribution] = {}
         for key, space in self.keys.items():
             if isinstance(space, list):
@@ -116,13 +116,16 @@ def parse_tuning(node: object) -> Tuning | None:
     trials, seed, metric, keys = node.get("trials"), node.get("seed", SEED), node.get("metric"), node.get("keys")
     if not is_whole_number(trials) or trials < 1:
         raise UserError(f"study.tune.trials is the number of trials of every variant, 1 or more, not {trials!r}")
-    if not is_whole_number(seed) or not 0 <= seed < 2**32:
-        raise UserError(f"study.tune.seed is a whole number from 0 to {2**32 - 1}, not {seed!r}")
+    seeds = tuple(seed) if isinstance(seed, list) else (seed,)
+    if not seeds or not all(is_whole_number(one) and 0 <= one < 2**32 for one in seeds):
+        raise UserError(f"study.tune.seed is a whole number from 0 to {2**32 - 1}, or a list of them, not {seed!r}")
+    if len({*seeds}) < len(seeds):
+        raise UserError(f"study.tune.seed: {seed} names a seed twice")
     if not isinstance(metric, str | None):
         raise UserError(f"study.tune.metric is the name of a metric, not {metric!r}")
     if not isinstance(keys, Mapping) or not keys:
         raise UserError(f"study.tune.keys names each key that is tuned, with {FORM}")
-    tuning = Tuning(trials, seed, metric, {str(key): _space(str(key), space) for key, space in keys.items()})
+    tuning = Tuning(trials, seeds, metric, {str(key): _space(str(key), space) for key, space in keys.items()})
     count = math.prod(len(space) for space in tuning.keys.values() if isinstance(space, list))
     if tuning.is_grid and trials > count:
         raise UserError(f"study.tune.trials is {trials}, but the values of its keys have {count} combinations: lower it")

@@ -1,10 +1,11 @@
 """What a study's tuning found: the score of every trial, what was chosen for each variant, and what that is worth."""
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from attnlab.errors import UserError
@@ -15,7 +16,7 @@ from attnlab.studies.folder import StudyFolder
 from attnlab.studies.options import find_trial, variant_of
 from attnlab.studies.plan import Plan
 from attnlab.studies.run import Run
-from attnlab.studies.tuning.expectation import expected_best
+from attnlab.studies.tuning.expectation import choose, expected_best, expected_choice
 from attnlab.studies.values import find_value
 
 
@@ -26,12 +27,17 @@ class Trial:
     Attributes:
         number: by which every variant has a trial of the same values.
         values: of the keys that are tuned.
-        score: on the validation set; NaN of a training that diverged.
+        scores: on the validation set, by seed; NaN of a training that diverged.
     """
 
     number: int
     values: Mapping[str, Any]
-    score: float
+    scores: Mapping[int, float]
+
+    @property
+    def score(self) -> float:
+        """The mean over seeds; NaN if a training diverged."""
+        return sum(self.scores.values()) / len(self.scores)
 
 
 @dataclass(frozen=True)
@@ -51,14 +57,17 @@ class TunedVariant:
     @cached_property
     def chosen(self) -> Trial | None:
         """The trial with the best score, the first of equal ones; None if all trainings diverged."""
-        finite = [trial for trial in self.trials if math.isfinite(trial.score)]
-        sign = -1.0 if self.higher_is_better else 1.0
-        return min(finite, key=lambda trial: sign * trial.score, default=None)
+        number = choose([trial.score for trial in self.trials], higher_is_better=self.higher_is_better)
+        return None if number is None else self.trials[number]
 
     @cached_property
     def expected(self) -> list[float]:
         """The expected best score of 1, 2, ... trials."""
         return expected_best([trial.score for trial in self.trials], higher_is_better=self.higher_is_better)
+
+    def expected_choice(self, seeds: int) -> float:
+        """Return the expected score, with one more seed, of the trial that so many seeds choose."""
+        return expected_choice([trial.scores for trial in self.trials], seeds, higher_is_better=self.higher_is_better)
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ class Selection:
     Attributes:
         metric: that decides, on the validation set.
         monitor: what it is logged as, such as ``val/loss``.
-        seed: of all trials.
+        seeds: of every trial.
         count: of the trials of every variant.
         variants: by label, those with all of their trials, the best first.
         pending: every trial that decides nothing, and why: one that is not finished, say, and how far it is.
@@ -76,7 +85,7 @@ class Selection:
 
     metric: Metric
     monitor: str
-    seed: int
+    seeds: list[int]
     count: int
     variants: dict[str, TunedVariant]
     pending: list[str]
@@ -106,11 +115,11 @@ def collect_selection(
     metric, values = found.find_metric(name), tune["trials"]
     if metric is None:
         return None
-    trials: dict[str, dict[int, Trial]] = {label: {} for label in variants}
+    scores: dict[str, dict[tuple[int, int], float]] = {label: {} for label in variants}
     pending = []
     for run in found.runs:
         number, label = find_trial(run.overrides), labels.get(variant_of(run.overrides))
-        if number is None or number >= len(values) or label is None or run.seed != tune["seed"]:
+        if number is None or number >= len(values) or label is None or run.seed not in tune["seeds"]:
             continue  # of what the study was before
         if not is_settled(run):
             pending.append(run.pending)
@@ -119,14 +128,18 @@ def collect_selection(
         elif (score := _score(run, name)) is None:
             pending.append(f"without val/{name}, by which it would be judged: {run.folder.place}")
         else:
-            trials[label][number] = Trial(number, values[number], score)
+            scores[label][number, run.seed] = score
     tuned = {
-        label: TunedVariant(variants[label], [own[n] for n in sorted(own)], bool(metric.higher_is_better))
-        for label, own in trials.items()
-        if len(own) == len(values)
+        label: TunedVariant(
+            variants[label],
+            [Trial(n, values[n], {seed: own[n, seed] for seed in tune["seeds"]}) for n in range(len(values))],
+            bool(metric.higher_is_better),
+        )
+        for label, own in scores.items()
+        if own.keys() == {*product(range(len(values)), tune["seeds"])}
     }
     order = sorted(tuned, key=lambda label: _rank(tuned[label]))
-    return Selection(metric, f"val/{name}", tune["seed"], len(values), {label: tuned[label] for label in order}, pending)
+    return Selection(metric, f"val/{name}", tune["seeds"], len(values), {label: tuned[label] for label in order}, pending)
 
 
 def _collect_trials(folder: StudyFolder, variants: Collection[tuple[str, ...]]) -> Study:
@@ -148,14 +161,15 @@ def check_divergence(folder: StudyFolder, tune: Mapping[str, Any], variants: Col
     """
     if folder.tuning.read_plan() is None:
         return
-    diverged: Counter[tuple[str, ...]] = Counter()
+    diverged: dict[tuple[str, ...], set[int]] = defaultdict(set)
     for run in _collect_trials(folder, variants).runs:
         number = find_trial(run.overrides)
-        is_asked = number is not None and number < len(tune["trials"]) and run.seed == tune["seed"]
-        if is_asked and _has_diverged(run) and _has(run.config, tune["trials"][number]):
-            diverged[variant_of(run.overrides)] += 1
-    for variant, count in diverged.items():
-        if count == len(tune["trials"]):
+        if number is None or number >= len(tune["trials"]) or run.seed not in tune["seeds"]:
+            continue
+        if _has_diverged(run) and _has(run.config, tune["trials"][number]):
+            diverged[variant_of(run.overrides)].add(number)
+    for variant, numbers in diverged.items():
+        if len(numbers) == len(tune["trials"]):
             raise _no_values(variant)
 
 

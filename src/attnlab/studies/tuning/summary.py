@@ -1,13 +1,16 @@
 """The tuning of a study in its report: what was chosen, and what each budget of trials is worth."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study
 from attnlab.studies.comparability import is_comparable
 from attnlab.studies.table import TuningTable
 from attnlab.studies.tuning.selection import Selection, TunedVariant, collect_selection
+
+FEW = (1, 2, 4)
+"""Numbers of seeds whose choice the report judges by the others."""
 
 
 def read_selection(study: Study) -> Selection | None:
@@ -22,6 +25,8 @@ def tabulate(study: Study, selection: Selection) -> TuningTable:
     digits = selection.metric.digits
     header = [study.axis, "rank", "chosen", f"best {selection.monitor} of {selection.count}"]
     header += [f"expected best of {budget}" for budget in budgets]
+    few = [count for count in FEW if count < len(selection.seeds)]
+    header += [f"held out, chosen by {_seeds(count)}" for count in few]
     rows: list[list[str]] = []
     ranked = selection.variants if _is_ranked(study, selection) else _in_order(study, selection)
     best = [variant.chosen.score for variant in ranked.values() if variant.chosen] if ranked is selection.variants else []
@@ -29,6 +34,7 @@ def tabulate(study: Study, selection: Selection) -> TuningTable:
         chosen = variant.chosen
         told = " ".join(f"{key}={value}" for key, value in chosen.values.items()) if chosen else "-"
         scores = [chosen.score if chosen else math.nan, *(variant.expected[budget - 1] for budget in budgets)]
+        scores += map(variant.expected_choice, few)
         shown = ["-" if math.isnan(score) else f"{score:.{digits}f}" for score in scores]
         rank = str(1 + best.index(chosen.score)) if chosen and best else "-"  # the best come first; equal ones have one rank
         rows.append([label, rank, told, *shown])
@@ -39,8 +45,9 @@ def list_trials(selection: Selection) -> tuple[list[str], list[list[float | str 
     """Return a row for each trial of a variant that has them all: the values tried, the score, and whether it was chosen.
 
     Returns:
-        Names of the columns, and the rows; the score of a training that diverged is None.
+        Names of the columns, and the rows; the score of a training that diverged is None. Of several seeds each has a column.
     """
+    seeds = selection.seeds if len(selection.seeds) > 1 else []
     variants = selection.variants.items()
     keys = list(dict.fromkeys(key for _, variant in variants for trial in variant.trials for key in trial.values))
     rows: list[list[float | str | None]] = [
@@ -48,13 +55,21 @@ def list_trials(selection: Selection) -> tuple[list[str], list[list[float | str 
             label,
             trial.number,
             *(value if isinstance(value, int | float) else str(value) for value in map(trial.values.get, keys)),
-            trial.score if math.isfinite(trial.score) else None,
+            *(score if math.isfinite(score) else None for score in (trial.score, *map(trial.scores.__getitem__, seeds))),
             str(trial is variant.chosen).lower(),
         ]
         for label, variant in variants
         for trial in variant.trials
     ]
-    return ["variant", "trial", *keys, selection.monitor, "chosen"], rows
+    return ["variant", "trial", *keys, selection.monitor, *(f"{selection.monitor} seed={one}" for one in seeds), "chosen"], rows
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seeds" if count > 1 else "one seed"
+
+
+def _name_seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def _is_ranked(study: Study, selection: Selection) -> bool:
@@ -70,8 +85,8 @@ def _notes(study: Study, selection: Selection) -> Iterator[str]:
     direction = "higher is better" if selection.metric.higher_is_better else "lower is better"
     count = f"{selection.count} trial{'s' if selection.count != 1 else ''}"
     yield (
-        f"every variant had {count}, with the same values and seed {selection.seed}, and was chosen for by {selection.monitor} "
-        f"({direction}); no trial was tested"
+        f"every variant had {count}, with the same values and {_name_seeds(selection.seeds)}, and was chosen for by "
+        f"{selection.monitor} ({direction}{', the mean over seeds' if len(selection.seeds) > 1 else ''}); no trial was tested"
     )
     if not study.tests:
         yield f"no ranks yet: whether {selection.monitor} compares between these variants is known once a run is tested"
@@ -79,14 +94,20 @@ def _notes(study: Study, selection: Selection) -> Iterator[str]:
         yield f"no ranks: {selection.monitor} does not compare between these variants"
     if selection.count > 1:
         yield (
-            "expected best of n: the mean of the best score over all choices of n trials (Dodge et al. 2019); the trials "
-            "have one seed, so that a rank holds for it alone"
+            "expected best of n: the mean of the best score over all choices of n trials (Dodge et al. 2019); a rank holds for "
+            f"{_name_seeds(selection.seeds)} alone"
+        )
+    if len(selection.seeds) > 1:
+        yield (
+            "held out: the mean score, with a seed that had no part in the choice, of the trial that one of the others "
+            "chooses, or several by their mean"
         )
     yield from _ends(selection)
     for label, variant in selection.variants.items():
         diverged = sum(not math.isfinite(trial.score) for trial in variant.trials)
         if diverged:
-            yield f"{label}: {diverged} of {count} diverged, and count as worse than all others"
+            told = " with one of its seeds or more" if len(selection.seeds) > 1 else ""
+            yield f"{label}: {diverged} of {count} diverged{told}, and count as worse than all others"
     for told in selection.pending:
         yield f"trial {told}"
 
