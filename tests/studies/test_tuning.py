@@ -21,6 +21,7 @@ from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.page import page
+from attnlab.studies.page.charts import trials as trials_by_value
 from attnlab.studies.report import report
 from attnlab.studies.sweep import _report_trials
 from attnlab.studies.tuning.search import keep_numbers, parse_tuning
@@ -340,6 +341,13 @@ def test_a_training_that_diverged_is_a_trial_and_the_worst(tuned: Path) -> None:
     shown = page(study, comparison, selection)
     assert 'id="tuning"' in shown
     assert "expected best val/bleu" in shown
+    (chart,) = trials_by_value(selection)
+    assert (chart.name, chart.y, chart.ticks) == ("optimizer.lr", "val/bleu", ["0.01", "0.02", "0.04"])
+    drawn = {series.variant: dict(zip(series.x, (spread.mean for spread in series.y), strict=True)) for series in chart.series}
+    scores = {label: [trial.score for trial in variant.trials] for label, variant in selection.variants.items()}
+    assert drawn["dot"] == dict(zip(chart.ticks, scores["dot"], strict=True))
+    assert drawn["additive"] == dict(zip(chart.ticks[:2], scores["additive"][:2], strict=True)), "one diverged"
+    assert 'data-chart="trials"' in shown
 
 
 def test_of_several_seeds_the_mean_chooses_and_each_is_a_column(tuned: Path) -> None:

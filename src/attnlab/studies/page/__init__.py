@@ -35,7 +35,7 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
     # Of several tasks all that is no table stands in the reports of the columns.
     drawings = (charts.curves, charts.lengths, charts.costs)
     curves, lengths, costs = ([] if study.plan.columns else draw(study) for draw in drawings)
-    budgets = charts.budgets(selection) if selection else []
+    budgets, trials = (draw(selection) if selection else [] for draw in (charts.budgets, charts.trials))
     shown = contents.select_variants(study, comparison)
     examples = contents.examples(study, shown) if not study.plan.columns else []
     facts = contents.facts(study) if not study.plan.columns else []
@@ -59,6 +59,7 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         costs=costs,
         tuning=tabulate(study, selection) if selection else None,
         budgets=budgets,
+        trials=trials,
         examples=examples,
         samples={
             test: found
@@ -75,7 +76,7 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         data={
             "variants": [*shown, *(label for label in study.variants if label not in shown)],
             "shown": len(shown),
-            "charts": _plain({"budgets": budgets, "curves": curves, "lengths": lengths, "costs": costs}),
+            "charts": _plain({"budgets": budgets, "trials": trials, "curves": curves, "lengths": lengths, "costs": costs}),
             "examples": _plain(examples),
         },
         style=_own("page.css"),

@@ -11,7 +11,7 @@ from attnlab.studies.collection import Study
 from attnlab.studies.cost import Cost, known_costs
 from attnlab.studies.lengths import measure_runs_by_length
 from attnlab.studies.run import Run
-from attnlab.studies.tuning.selection import Selection
+from attnlab.studies.tuning.selection import Selection, Trial
 
 POINTS = 200
 """Epochs of a learning curve that are drawn, evenly spaced from the first to the last."""
@@ -144,6 +144,27 @@ def budgets(selection: Selection) -> list[Chart]:
             series.append(line)
     chart = Chart(selection.monitor, "trials", f"expected best {selection.monitor}", series, [])
     return [chart] if series else []
+
+
+def trials(selection: Selection) -> list[Chart]:
+    """Return the scores of the trials against what they tried, for every key that is tuned."""
+    tried = next(iter(selection.variants.values())).trials if selection.variants else []
+    charts = []
+    for key in tried[0].values if len(tried) > 1 else ():
+        values = list(dict.fromkeys(trial.values[key] for trial in tried))
+        if all(isinstance(value, int | float) for value in values):
+            values.sort()
+        lines = {
+            label: {str(value): _scores(variant.trials, key, value) for value in values}
+            for label, variant in selection.variants.items()
+        }
+        series = [line for label, found in lines.items() if (line := _series(label, found))]
+        charts.append(Chart(key, key, selection.monitor, series, [str(value) for value in values]))
+    return [chart for chart in charts if chart.series]
+
+
+def _scores(tried: Iterable[Trial], key: str, value: object) -> list[float]:
+    return [score for trial in tried if trial.values[key] == value for score in trial.scores.values()]
 
 
 def _series(label: str, found: Mapping[Any, Sequence[float]]) -> Series | None:
