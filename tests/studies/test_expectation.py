@@ -3,10 +3,11 @@
 import itertools
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
-from attnlab.studies.tuning.expectation import choose, expected_best, expected_choice
+from attnlab.studies.tuning.expectation import Outcome, choose, expected_best, expected_choice
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
@@ -49,7 +50,7 @@ def test_many_trials_are_exact() -> None:
 def test_the_choice_of_some_seeds_is_judged_by_each_of_the_others(higher_is_better: bool) -> None:
     chance = random.Random(5)
     scores = [[float(chance.randint(0, 6)) for _ in range(5)] for _ in range(4)]  # ties among them
-    trials = [dict(enumerate(row)) for row in scores]
+    trials = [outcomes(row) for row in scores]
     best = max if higher_is_better else min
     for count in range(1, 5):
         judged = []
@@ -63,15 +64,28 @@ def test_the_choice_of_some_seeds_is_judged_by_each_of_the_others(higher_is_bett
 def test_the_score_of_a_choice_is_not_too_good() -> None:
     """Where all trials are equally good, what seeds choose scores what any trial does, however good their own best is."""
     samples = itertools.product((0.0, 1.0), repeat=6)  # two trials with three seeds each
-    tables = [[dict(enumerate(sample[:3])), dict(enumerate(sample[3:]))] for sample in samples]
+    tables = [[outcomes(sample[:3]), outcomes(sample[3:])] for sample in samples]
     for count in (1, 2):
         found = [expected_choice(trials, count, higher_is_better=True) for trials in tables]
         assert sum(found) / len(found) == pytest.approx(0.5, rel=1e-12)
 
 
 def test_a_trial_that_failed_with_one_seed_is_not_chosen_by_it_and_fails_as_a_choice_of_others() -> None:
-    assert choose([math.nan, 2.0, 3.0, 3.0], higher_is_better=True) == 2
-    assert choose([math.nan, -math.inf], higher_is_better=True) is None
-    safe = {1: 0.5, 2: 0.6}
-    assert expected_choice([{1: 0.1, 2: math.nan}, safe], 1, higher_is_better=True) == pytest.approx(0.55)
-    assert math.isnan(expected_choice([{1: 0.9, 2: math.nan}, safe], 1, higher_is_better=True))
+    assert choose([*outcomes([math.nan, 2.0, 3.0, 3.0]).values()], higher_is_better=True) == 2
+    assert choose([*outcomes([math.nan, -math.inf]).values()], higher_is_better=True) is None
+    safe = outcomes([0.5, 0.6])
+    assert expected_choice([outcomes([0.1, math.nan]), safe], 1, higher_is_better=True) == pytest.approx(0.55)
+    assert math.isnan(expected_choice([outcomes([0.9, math.nan]), safe], 1, higher_is_better=True))
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_the_lower_loss_decides_between_equal_scores(higher_is_better: bool) -> None:
+    found = [Outcome(100.0, 0.4), Outcome(100.0, 0.1), Outcome(100.0, 0.2)]
+    assert choose(found, higher_is_better=higher_is_better) == 1
+    assert choose([Outcome(100.0), *found[::2]], higher_is_better=higher_is_better) == 2, (
+        "one that was not measured is the last"
+    )
+
+
+def outcomes(scores: Sequence[float]) -> dict[int, Outcome]:
+    return {seed: Outcome(score) for seed, score in enumerate(scores)}

@@ -24,8 +24,9 @@ from attnlab.studies.page import page
 from attnlab.studies.page.charts import trials as trials_by_value
 from attnlab.studies.report import report
 from attnlab.studies.sweep import _report_trials
+from attnlab.studies.tuning.expectation import Outcome
 from attnlab.studies.tuning.search import keep_numbers, parse_tuning
-from attnlab.studies.tuning.selection import _score, check_divergence
+from attnlab.studies.tuning.selection import _outcome, check_divergence
 from attnlab.studies.tuning.summary import read_selection, tabulate
 from commands import OF_ANY_TASK, TINY, Cli, cli, settings
 from conftest import exhaustive_but
@@ -171,9 +172,11 @@ def test_a_trial_has_the_score_of_its_checkpoint_which_the_loss_decides_between_
     run: Any = SimpleNamespace(
         state="done", error="", is_done=True, curve=curve, result=SimpleNamespace(monitor="val/exact", best=0.0)
     )
-    assert (_score(run, "loss"), _score(run, "bleu")) == (3.0, 2.0)
+    assert (_outcome(run, "loss"), _outcome(run, "bleu")) == (Outcome(3.0, 3.0), Outcome(2.0, 3.0))
     run.result.monitor = None
-    assert (_score(run, "loss"), _score(run, "bleu")) == (4.0, 3.0), "of the last weights without a checkpoint"
+    assert _outcome(run, "bleu") == Outcome(3.0, 4.0), "of the last weights without a checkpoint"
+    run.result.monitor, run.result.best = "val/bleu", 9.0
+    assert _outcome(run, "bleu") == Outcome(9.0), "of a validation that was not the last of its epoch"
 
 
 NONSENSE: dict[str, tuple[Any, str]] = {
@@ -363,10 +366,10 @@ def test_of_several_seeds_the_mean_chooses_and_each_is_a_column(tuned: Path) -> 
     dot, additive = (selection.variants[label] for label in ("dot", "additive"))
     assert [variant.chosen and variant.chosen.number for variant in (dot, additive)] == [0, 0]
     for trial in dot.trials:
-        assert trial.score == pytest.approx((trial.scores[1001] + trial.scores[1002]) / 2)
+        assert trial.score == pytest.approx((trial.outcomes[1001].score + trial.outcomes[1002].score) / 2)
     assert math.isnan(additive.trials[2].score), "one of its seeds diverged"
     first, second, _ = dot.trials
-    assert dot.expected_choice(1) == pytest.approx((second.scores[1002] + first.scores[1001]) / 2)
+    assert dot.expected_choice(1) == pytest.approx((second.outcomes[1002].score + first.outcomes[1001].score) / 2)
     table = compare_variants(study, selection).markdown().partition("## Tuning")[2]
     assert f"| {dot.expected_choice(1):.{selection.metric.digits}f} |" in table
     assert "held out, chosen by one seed" in table
@@ -375,7 +378,7 @@ def test_of_several_seeds_the_mean_chooses_and_each_is_a_column(tuned: Path) -> 
     report(tuned)
     with (tuned / "trials.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["variant"] == "dot"]
-    assert [float(row["val/bleu seed=1002"]) for row in rows] == [trial.scores[1002] for trial in dot.trials]
+    assert [float(row["val/bleu seed=1002"]) for row in rows] == [trial.outcomes[1002].score for trial in dot.trials]
 
 
 def add_seed(folder: Path, seed: int, skills: Mapping[str, tuple[float, ...]], until: int = 6) -> None:

@@ -164,7 +164,7 @@ def trials(selection: Selection) -> list[Chart]:
 
 
 def _scores(tried: Iterable[Trial], key: str, value: object) -> list[float]:
-    return [score for trial in tried if trial.values[key] == value for score in trial.scores.values()]
+    return [score for trial in tried if trial.values[key] == value for score, _ in trial.outcomes.values()]
 
 
 def _series(label: str, found: Mapping[Any, Sequence[float]]) -> Series | None:

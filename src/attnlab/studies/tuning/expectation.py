@@ -1,8 +1,9 @@
 """What a tuning is expected to find, given how many trials it may have, and by how many seeds it chooses."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 
 def expected_best(scores: Sequence[float], *, higher_is_better: bool) -> list[float]:
@@ -37,23 +38,37 @@ def expected_best(scores: Sequence[float], *, higher_is_better: bool) -> list[fl
     return expected
 
 
-def choose(scores: Sequence[float], *, higher_is_better: bool) -> int | None:
-    """Return the number of the best score, the first of equal ones; None if none is a finite number."""
+class Outcome(NamedTuple):
+    """What a training came to on the validation set, or several on their mean."""
+
+    score: float
+    """By the metric that decides; NaN of a training that diverged."""
+    loss: float = math.inf
+    """The lower one decides between equal scores, as it does between checkpoints; infinite where it was not measured."""
+
+
+def mean(outcomes: Collection[Outcome]) -> Outcome:
+    """Return the mean of each."""
+    return Outcome(*(sum(numbers) / len(outcomes) for numbers in zip(*outcomes, strict=True)))
+
+
+def choose(outcomes: Sequence[Outcome], *, higher_is_better: bool) -> int | None:
+    """Return the number of the best outcome, the first of equal ones; None if no score is a finite number."""
     sign = -1.0 if higher_is_better else 1.0
-    finite = [number for number, score in enumerate(scores) if math.isfinite(score)]
-    return min(finite, key=lambda number: sign * scores[number], default=None)
+    finite = [number for number, outcome in enumerate(outcomes) if math.isfinite(outcome.score)]
+    return min(finite, key=lambda number: (sign * outcomes[number].score, outcomes[number].loss), default=None)
 
 
-def expected_choice(trials: Sequence[Mapping[int, float]], seeds: int, *, higher_is_better: bool) -> float:
+def expected_choice(trials: Sequence[Mapping[int, Outcome]], seeds: int, *, higher_is_better: bool) -> float:
     """Return the expected score, with one more seed, of the trial that so many seeds choose by their mean.
 
-    The seed that judges has no part in the choice, so that the score is not too good, as the best mean itself is. With
+    The seed that judges has no part in the choice, so that its score is not that of lucky seeds, as the best mean is. With
     v_{t,s} for trial t and seed s of S seeds, it is the mean over all choices K of k seeds and each of the others:
 
         E_k = 1 / (C(S, k) (S - k)) Σ_K Σ_{s ∉ K} v_{c(K),s},    c(K) = argmax_t Σ_{s ∈ K} v_{t,s}
 
     Args:
-        trials: scores by seed, the same seeds in each trial; one that is no finite number is worse than all others.
+        trials: outcomes by seed, the same seeds in each trial; one whose score is no finite number is worse than all others.
         seeds: k, less than S.
         higher_is_better: whether it is.
 
@@ -63,6 +78,6 @@ def expected_choice(trials: Sequence[Mapping[int, float]], seeds: int, *, higher
     judged: list[float] = []
     every = trials[0].keys()
     for some in combinations(every, seeds):
-        chosen = choose([sum(trial[seed] for seed in some) for trial in trials], higher_is_better=higher_is_better)
-        judged += [math.nan if chosen is None else trials[chosen][seed] for seed in every if seed not in some]
+        chosen = choose([mean([trial[seed] for seed in some]) for trial in trials], higher_is_better=higher_is_better)
+        judged += [math.nan if chosen is None else trials[chosen][seed].score for seed in every if seed not in some]
     return sum(judged) / len(judged)

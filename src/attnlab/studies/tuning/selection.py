@@ -16,7 +16,7 @@ from attnlab.studies.folder import StudyFolder
 from attnlab.studies.options import find_trial, variant_of
 from attnlab.studies.plan import Plan
 from attnlab.studies.run import Run
-from attnlab.studies.tuning.expectation import choose, expected_best, expected_choice
+from attnlab.studies.tuning.expectation import Outcome, choose, expected_best, expected_choice, mean
 from attnlab.studies.values import find_value
 
 
@@ -27,17 +27,22 @@ class Trial:
     Attributes:
         number: by which every variant has a trial of the same values.
         values: of the keys that are tuned.
-        scores: on the validation set, by seed; NaN of a training that diverged.
+        outcomes: on the validation set, by seed.
     """
 
     number: int
     values: Mapping[str, Any]
-    scores: Mapping[int, float]
+    outcomes: Mapping[int, Outcome]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The mean over seeds; its score is NaN if a training diverged."""
+        return mean(self.outcomes.values())
 
     @property
     def score(self) -> float:
-        """The mean over seeds; NaN if a training diverged."""
-        return sum(self.scores.values()) / len(self.scores)
+        """That of the outcome."""
+        return self.outcome.score
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,8 @@ class TunedVariant:
 
     @cached_property
     def chosen(self) -> Trial | None:
-        """The trial with the best score, the first of equal ones; None if all trainings diverged."""
-        number = choose([trial.score for trial in self.trials], higher_is_better=self.higher_is_better)
+        """The trial with the best score, of equal ones that with the lowest loss; None if all trainings diverged."""
+        number = choose([trial.outcome for trial in self.trials], higher_is_better=self.higher_is_better)
         return None if number is None else self.trials[number]
 
     @cached_property
@@ -67,7 +72,7 @@ class TunedVariant:
 
     def expected_choice(self, seeds: int) -> float:
         """Return the expected score, with one more seed, of the trial that so many seeds choose."""
-        return expected_choice([trial.scores for trial in self.trials], seeds, higher_is_better=self.higher_is_better)
+        return expected_choice([trial.outcomes for trial in self.trials], seeds, higher_is_better=self.higher_is_better)
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ def collect_selection(
     metric, values = found.find_metric(name), tune["trials"]
     if metric is None:
         return None
-    scores: dict[str, dict[tuple[int, int], float]] = {label: {} for label in variants}
+    outcomes: dict[str, dict[tuple[int, int], Outcome]] = {label: {} for label in variants}
     pending = []
     for run in found.runs:
         number, label = find_trial(run.overrides), labels.get(variant_of(run.overrides))
@@ -125,17 +130,17 @@ def collect_selection(
             pending.append(run.pending)
         elif not _has(run.config, values[number]):
             pending.append(f"of other values: {run.folder.place}")
-        elif (score := _score(run, name)) is None:
+        elif (outcome := _outcome(run, name)) is None:
             pending.append(f"without val/{name}, by which it would be judged: {run.folder.place}")
         else:
-            scores[label][number, run.seed] = score
+            outcomes[label][number, run.seed] = outcome
     tuned = {
         label: TunedVariant(
             variants[label],
             [Trial(n, values[n], {seed: own[n, seed] for seed in tune["seeds"]}) for n in range(len(values))],
             bool(metric.higher_is_better),
         )
-        for label, own in scores.items()
+        for label, own in outcomes.items()
         if own.keys() == {*product(range(len(values)), tune["seeds"])}
     }
     order = sorted(tuned, key=lambda label: _rank(tuned[label]))
@@ -216,23 +221,24 @@ def _rank(variant: TunedVariant) -> float:
     return math.inf if variant.chosen is None else sign * variant.chosen.score
 
 
-def _score(run: Run, name: str) -> float | None:
-    """Return the metric of the checkpoint that a settled trial chose, on the validation set; None of one that did not measure
-    it, and NaN of one that diverged.
+def _outcome(run: Run, name: str) -> Outcome | None:
+    """Return what the checkpoint that a settled trial chose came to on the validation set; None of a trial that did not measure
+    the metric, and a score of NaN of one that diverged.
     """
     if _has_diverged(run):
-        return math.nan
+        return Outcome(math.nan)
     monitor, best, wanted = run.result.monitor, run.result.best, f"val/{name}"
-    if monitor == wanted and best is not None:
-        return best
     lines = [line for line in run.curve if wanted in line and (monitor is None or monitor in line)]
     if monitor is None:  # no checkpoint is chosen: the last weights are
-        return lines[-1][wanted] if lines else None
-    if best is not None and math.isfinite(best):  # else no value was finite, and all are equal
+        lines = lines[-1:]
+    elif best is not None and math.isfinite(best):  # else no value was finite, and all are equal
         # Of several validations in an epoch the curve has the last alone, and another one may have chosen the checkpoint.
         lines = [line for line in lines if line[monitor] == best]
     # As BestCheckpoint does, the loss decides between equal ones.
-    return min(lines, key=lambda line: line.get(VALIDATION_LOSS, math.inf))[wanted] if lines else None
+    found = [Outcome(line[wanted], line.get(VALIDATION_LOSS, math.inf)) for line in lines]
+    if not found and monitor == wanted and best is not None:
+        return Outcome(best)
+    return min(found, key=lambda outcome: outcome.loss, default=None)
 
 
 def _has(config: Mapping[str, Any], values: Mapping[str, Any]) -> bool:

@@ -55,13 +55,17 @@ def list_trials(selection: Selection) -> tuple[list[str], list[list[float | str 
             label,
             trial.number,
             *(value if isinstance(value, int | float) else str(value) for value in map(trial.values.get, keys)),
-            *(score if math.isfinite(score) else None for score in (trial.score, *map(trial.scores.__getitem__, seeds))),
+            *map(_finite, [trial.score, *(trial.outcomes[one].score for one in seeds)]),
             str(trial is variant.chosen).lower(),
         ]
         for label, variant in variants
         for trial in variant.trials
     ]
     return ["variant", "trial", *keys, selection.monitor, *(f"{selection.monitor} seed={one}" for one in seeds), "chosen"], rows
+
+
+def _finite(score: float) -> float | None:
+    return score if math.isfinite(score) else None
 
 
 def _seeds(count: int) -> str:
@@ -99,8 +103,8 @@ def _notes(study: Study, selection: Selection) -> Iterator[str]:
         )
     if len(selection.seeds) > 1:
         yield (
-            "held out: the mean score, with a seed that had no part in the choice, of the trial that one of the others "
-            "chooses, or several by their mean"
+            "held out: the mean score on the validation set, with a seed that had no part in the choice, of the trial that "
+            "one of the others chooses, or several by their mean; - where such a trial diverged with another seed"
         )
     yield from _ends(selection)
     for label, variant in selection.variants.items():
