@@ -11,13 +11,6 @@ from attnlab.runs import waiting
 from attnlab.runs.waiting import POLICY, VARIABLES, busy_processors, choose_wait_policy
 
 
-@pytest.fixture
-def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-
-
 def times(**idle: int) -> str:
     """A file as ``/proc/stat``: of a hundred ticks, each processor was idle for so many, half of them waiting for a disk."""
     lines = [f"{name} {100 - ticks} 0 0 {ticks - ticks // 2} {ticks // 2} 0 0 0 7 0" for name, ticks in idle.items()]
@@ -47,8 +40,11 @@ def test_nothing_that_tells_is_nobody_busy(content: str | None, tmp_path: Path) 
     assert busy_processors(file, seconds=0.0) == 0
 
 
-@pytest.mark.usefixtures("no_torch")
 def test_threads_sleep_beside_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where torch is loaded already, as in the process of a sweep: what is decided is for those that it starts."""
+    assert "torch" in sys.modules
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(waiting, "busy_processors", lambda: 0.1)
     choose_wait_policy()
     assert POLICY not in os.environ

@@ -1,7 +1,6 @@
 """How threads of OpenMP wait for each other: decided before torch is loaded, which is when the decision is read."""
 
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -21,12 +20,13 @@ def choose_wait_policy(*, beside_others: bool = False) -> None:
     """Let waiting threads sleep where others need the processors; where nobody does, they spin, which is OpenMP's default.
 
     Spinning is quicker alone, by what it costs to wake a thread, and much slower beside others, whose work it delays until all
-    wait for each other. No number depends on it. What the environment says already stays.
+    wait for each other. No number depends on it. What the environment says already stays. It is too late for a
+    process that has loaded torch, and not for those that it starts afterwards, as a sweep does whose models were built here.
 
     Args:
         beside_others: that others will run beside this process is known.
     """
-    if "torch" in sys.modules or any(name in os.environ for name in VARIABLES):
+    if any(name in os.environ for name in VARIABLES):
         return
     if beside_others or busy_processors() >= BUSY:
         os.environ[POLICY] = "PASSIVE"
