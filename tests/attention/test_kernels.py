@@ -183,7 +183,7 @@ def test_a_kernel_that_is_impossible_here_is_refused(changed: dict[str, Any], to
         ({"normalizer": "sink"}, "a SinkSoftmax normalizer is no softmax"),
         ({"history": "temporal"}, "a Temporal history changes at every token"),
         ({"window": "local_p"}, "a LocalPredictive window multiplies the weights after the softmax"),
-        ({"query": ("state", "context")}, "its query has the context before"),
+        ({"query": ("state", "context")}, "each of its steps needs the one before"),
     ],
 )
 @pytest.mark.parametrize("name", ["sdpa", "flex"])

@@ -153,7 +153,7 @@ def test_data_that_are_not_those_of_the_training_are_told(
     told = "the data are not those that"
     evaluate = ["--bootstrap", "1", "--test", "test"]
     folder = RunFolder(Path(shutil.copytree(runs["plain-1"], tmp_path / "copy")))
-    assert cli("evaluate", str(folder.path), *evaluate) == 0
+    assert cli("evaluate", str(folder.path), *evaluate, "--label", "once") == 0
     assert told not in caplog.text
     folder.write_result(replace(folder.read_result(), data="other"))
     folder.digests_file.unlink()

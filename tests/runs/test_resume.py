@@ -203,6 +203,8 @@ def test_what_diverged_is_left_as_a_trial_alone(folder: RunFolder) -> None:
         assert decide(folder, RECORD, resume=True, keep_results=False, is_trial=is_trial).deed == deed
     other = replace(RECORD, id="other", settings="other")
     assert decide(folder, other, resume=True, keep_results=False, is_trial=True).deed == "begin", "of other values"
+    folder.error_file.write_text("Traceback ...\n  except FloatingPointError: pass\nKeyError: 'x'\n")
+    assert decide(folder, RECORD, resume=True, keep_results=False, is_trial=True).deed == "begin", "a bug beside the word"
 
 
 class Stop:

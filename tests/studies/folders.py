@@ -35,11 +35,7 @@ WORDS = ["der", "alte", "Mann", "lief", "heute", "zum", "Bahnhof", "und", "las",
 TESTS = {"test": (4, 14), "test_long": (21, 44)}
 """Test sets and how long their examples are."""
 
-TRACEBACK = """Traceback (most recent call last):
-  File "attnlab/training/callbacks.py", line 153, in on_train_batch_end
-    self._refuse("train/loss", outputs["loss"], trainer)
-FloatingPointError: <i>train/loss</i> is nan in epoch 2
-"""
+DIVERGENCE = "FloatingPointError: <i>train/loss</i> is nan in epoch 2\n"
 
 METRICS: dict[str, Any] = {
     name: node
@@ -142,7 +138,7 @@ def write_run(
     curve = [_epoch(epoch, skill, chance) for epoch in range(epochs)]
     run.curve_file.write_text("".join(f"{json.dumps(line)}\n" for line in curve), encoding="utf-8")
     if state == "failed":
-        run.write_error(TRACEBACK)
+        run.write_error(DIVERGENCE)
     if state != "done":
         return
     if attention != "none":

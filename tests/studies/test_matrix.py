@@ -271,6 +271,7 @@ def test_every_variant_is_planned_in_every_column(tmp_path: Path, monkeypatch: p
         (TASKS, r"name these in study\.variants"),
         ("columns: [task=pointing], variants: {a: []}", r"study\.columns names each with a list"),
         (f"{TASKS}, variants: {{a: []}}, baseline: b", r"study\.baseline: no variant 'b': the variants are a"),
+        (f"{TASKS}, variants: {{a: []}}, baseline: [b]", r"study\.baseline: no variant"),
         (f"{TASKS}, variants: {{a: []}}, controls: {{cop: {{b: []}}}}", r"study\.controls: .*'cop': did you mean 'copy'\?"),
         (
             f"{TASKS}, variants: {{a: []}}, match: {{parameters: 9, key: seed}}",

@@ -17,7 +17,7 @@ from attnlab.studies.page import page
 from attnlab.studies.page.charts import Spread, costs, curves, lengths
 from attnlab.studies.page.contents import Piece, differences, examples, facts, pieces, samples, shared_settings
 from attnlab.studies.table import Cell, Comparison, Note
-from studies.folders import NASTY, TRACEBACK, environment, write_run, write_study
+from studies.folders import DIVERGENCE, NASTY, environment, write_run, write_study
 
 CHROMIUM = shutil.which("chromium")
 in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH (Debian: apt-get install chromium)")
@@ -59,7 +59,7 @@ def test_page_holds_every_part_and_shows_all_that_runs_wrote_literally(html: str
     assert ids == ["comparison", "curves", "lengths", "costs", "attention", "samples", "unfinished", "reproduce"]
     assert "What does <attention> buy, on short examples & on long ones?" in reader.text
     assert "3 variants, 9 runs: 7 done, 1 failed, 1 missing" in reader.text
-    assert TRACEBACK.strip() in reader.text
+    assert DIVERGENCE.strip() in reader.text
     assert all(" ".join(side) in reader.text for side in (NASTY, NASTY[::-1]))
     # Plotly, the page's own script and the data: a prediction has opened no fourth.
     assert [tag for tag, _ in reader.tags].count("script") == 3

@@ -173,7 +173,8 @@ def _predictions(names: Mapping[str, Path], test: str, count: int, source: str |
     from attnlab.evaluation.plots import Illustration, Illustrator, plot_predictions
     from attnlab.runs.loading import load
 
-    rows = {}
+    rows: dict[str, list[Illustration]] = {}
+    first: tuple[str, list[str]] | None = None
     for name, folder in names.items():
         predictor = load(_first_seed(folder))
         task = predictor.task
@@ -185,6 +186,9 @@ def _predictions(names: Mapping[str, Path], test: str, count: int, source: str |
         if not source:
             examples = task.examples(test)
             sources, references = list(examples.sources[:count]), list(examples.references[:count])
+            first = first or (name, sources)
+            if sources != first[1]:
+                raise UserError(f"{test} of {name} has other examples than that of {first[0]}: draw each by itself")
         found = predictor.predict(sources)
         each = zip(sources, found, references, strict=True)
         rows[name] = [Illustration(task, line, one, reference) for line, one, reference in each]

@@ -73,6 +73,7 @@ def command(
         **({} if models.to is None else {"to": models.to}),
         **describe_origin(folders, task),
         "metrics": chosen,
+        "bootstrap": bootstrap,
     }
     read_earlier_tests(folder, label, settings, paths)  # before hours of work
     check_writable(folder.evaluations)

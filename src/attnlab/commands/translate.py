@@ -27,7 +27,11 @@ CHUNK = 1024
 @click.option("--output", type=FILE, metavar="FILE", help="Write to a file.")
 @click.option("--n-best", type=click.IntRange(1), default=1, metavar="N", help="Write N predictions, each on its own line.")
 @click.option("--scores", is_flag=True, help="Put the search's score and a tab before each one.")
-@click.option("--alignments", is_flag=True, help="Put a tab and links i-j between words after each one.")
+@click.option(
+    "--alignments",
+    is_flag=True,
+    help="Put a tab and links i-j between words after each one; a row of weights is about its own token.",
+)
 @click.option(
     "--json",
     "as_json",

@@ -30,7 +30,7 @@ def label_height(source: Sequence[str]) -> float:
 def draw(
     axes: Axes, weights: "Tensor", source: Sequence[str], hypothesis: Sequence[str], *, gold: Collection[tuple[int, int]] = ()
 ) -> AxesImage:
-    """Draw one heatmap into axes, see :func:`heatmap`, with a ring around each known link (source place, hypothesis place)."""
+    """Draw one heatmap into axes, with a ring around each known link (source place, hypothesis place)."""
     rows, columns = len(hypothesis), len(source)
     shown = np.asarray(weights.float())[:rows, :columns]
     colours, lowest = ("RdBu", -1.0) if (shown < 0).any() else ("Blues", 0.0)

@@ -149,7 +149,7 @@ def evaluate(
     """
     indices = [result.prediction.index for result in results]
     forced = [result.forced for result in results]
-    attends = any(one is not None and bool(one.weights.any()) for one in forced)
+    attends = any(one is not None and one.attends for one in forced)
     known = partial(task.alignments, examples, indices, forced, shift or 0)
     alignments = _look_up(known, occasion) if attends else None
     sizes = None if alignments is None else task.alignment_sizes(examples, indices)

@@ -125,7 +125,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
             is_trial = not config.get("test", True)
             decision = decide(folder, record, resume=resume, keep_results=config["keep_results"], is_trial=is_trial)
             if decision.deed == "diverged":
-                told = folder.read_error().strip().splitlines()[-1].rpartition(f"{DIVERGED}: ")[2]
+                told = folder.read_error().strip().removeprefix(f"{DIVERGED}: ")
                 raise FloatingPointError(told.removesuffix(REPEATED) + REPEATED)
             if decision.result is None:
                 check_trainer(config, in_sweep=base is not None)  # whose process cannot be started again for another device

@@ -175,7 +175,7 @@ class RunFolder:
     @property
     def has_diverged(self) -> bool:
         """Whether the training ended since its loss was no number any more."""
-        return DIVERGED in self.read_error()
+        return self.read_error().startswith(f"{DIVERGED}: ")
 
     def write_error(self, text: str) -> None:
         """Write down how the run failed; what it had come to before stays."""

@@ -1,1 +1,1 @@
-"""Runs and studies: what identifies a run, how it is carried out, how runs are compared."""
+"""Studies: how their runs are planned, tuned, carried out, compared and reported."""

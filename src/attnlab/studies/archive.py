@@ -14,7 +14,7 @@ from typing_extensions import override
 from attnlab.config import path_part
 from attnlab.data.progress import progress
 from attnlab.data.replacement import replacement
-from attnlab.errors import BusyError, UserError, brief, refusal
+from attnlab.errors import BusyError, UserError, brief, no_folder, refusal
 from attnlab.runs.clearing import set_aside
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import name_study
@@ -137,6 +137,8 @@ def unpack(path: Path, root: Path) -> Unpacked:
                     raise UserError(f"{path} is damaged: {run.place} is not what a run wrote")
                 if not (found.runs or found.tuning.runs):
                     raise UserError(f"{path} holds no run: name an archive that attnlab pack wrote")
+                if study.path.is_file():
+                    raise no_folder(study.path)
                 trials, _ = _move(found.tuning, study.tuning)
                 return Unpacked(study, *_move(found, study), trials)
     except (OSError, EOFError, LookupError, tarfile.TarError, lzma.LZMAError) as error:
@@ -197,8 +199,8 @@ def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list
         except BusyError:
             is_new = False
         (added if is_new else known).append(own)
-    with FileLock(study.lock_file):  # a sweep may be planning just now
-        plan = found.read_plan()
-        if plan and not study.plan_file.exists():
-            study.write_plan(plan)
+    if plan := found.read_plan():
+        with FileLock(study.lock_file):  # a sweep may be planning just now
+            if not study.plan_file.exists():
+                study.write_plan(plan)
     return added, known

@@ -78,7 +78,7 @@ def cross_columns(study: Mapping[str, Any]) -> dict[str, Any]:
             raise UserError(f"study.controls.{name}: {twice[0]} is a variant of all columns: call the control otherwise")
     rows = {name: study["variants"] | own for name, own in further.items()}
     known = {row for own in rows.values() for row in own}
-    if study["baseline"] is not None and study["baseline"] not in known:
+    if study["baseline"] is not None and str(study["baseline"]) not in known:
         raise no_baseline(str(study["baseline"]), known)
     crossed = {f"{name}-{row}": _join(columns[name], overrides) for name, own in rows.items() for row, overrides in own.items()}
     if len(crossed) < sum(map(len, rows.values())):

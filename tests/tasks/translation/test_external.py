@@ -121,6 +121,12 @@ def test_a_command_that_fails_is_told_in_one_line(made: dict[str, str], told: st
     assert "\n" not in str(refusal.value)
 
 
+def test_a_line_without_the_group_is_no_score(tmp_path: Path) -> None:
+    program = write_command(tmp_path, first="print('score: '); print('score: 1.5'); sys.exit()")
+    with pytest.raises(UserError, match="printed 1 scores for 2 sentences"):
+        comet(program, pattern=r"score: ([\d.]+)?").statistics(evidence("a", "b"))
+
+
 def test_a_command_that_cannot_be_run_is_told_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"there is no command .*: install unbabel-comet in an environment of its own, and set "

@@ -57,7 +57,7 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         curves=curves,
         lengths=lengths,
         costs=costs,
-        tuning=tabulate(study, selection) if selection else None,
+        tuning=comparison.tuning if comparison else tabulate(study, selection) if selection else None,
         budgets=budgets,
         trials=trials,
         examples=examples,

@@ -17,7 +17,7 @@ from attnlab.heads import Criterion, Head, TargetSpace, ValueHead
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
 from attnlab.model import Seq2Seq, SourceMemory
 from attnlab.tasks.forecasting.frontends import PlainRows
-from attnlab.tasks.forecasting.sources import Rows
+from attnlab.tasks.forecasting.sources import RowCount
 
 
 class StepCounter(Decoder):
@@ -103,9 +103,9 @@ class RepeatHead(ControlHead):
         targets: TargetSpace,
         *,
         criterion: Criterion,
-        look_back: Rows,
-        horizon: Rows,
-        period: Rows,
+        look_back: RowCount,
+        horizon: RowCount,
+        period: RowCount,
     ) -> None:
         super().__init__(decoder, embedding_size, targets, criterion=criterion)
         if period > look_back:
@@ -147,8 +147,8 @@ class LinearHead(ControlHead):
         targets: TargetSpace,
         *,
         criterion: Criterion,
-        look_back: Rows,
-        horizon: Rows,
+        look_back: RowCount,
+        horizon: RowCount,
     ) -> None:
         super().__init__(decoder, embedding_size, targets, criterion=criterion)
         self.source_length = look_back

@@ -19,7 +19,7 @@ from attnlab.seeding import make_generator
 from attnlab.tasks.forecasting.series import Series, Table, read_file, read_table, step_between
 
 log = logging.getLogger(__name__)
-Rows = Annotated[int, Range(1, 100_000)]
+RowCount = Annotated[int, Range(1, 100_000)]
 DAYS = 30
 """Days in a month, as the papers count them."""
 
@@ -37,8 +37,8 @@ class SeriesSource(ABC):
     test_names: ClassVar[tuple[str, ...]] = ("test",)
 
     look_back: Annotated[int, Range(2, 100_000)] = 96
-    horizon: Rows = 24
-    eval_stride: Rows = 1
+    horizon: RowCount = 24
+    eval_stride: RowCount = 1
 
     def fingerprint(self) -> str:
         """Return a hash of everything that decides the series and its windows; not of paths.
@@ -220,13 +220,13 @@ class Lags(SeriesSource):
     """
 
     look_back: Annotated[int, Range(2, 100_000)] = 24
-    horizon: Rows = 6
+    horizon: RowCount = 6
     series: Annotated[int, Range(1, 1000)] = 2
     lags: Sequence[int] = (9, 20)
     noise: Annotated[float, Range(0)] = 0.1
-    train_size: Rows = 4000
-    val_size: Rows = 300
-    test_size: Rows = 300
+    train_size: RowCount = 4000
+    val_size: RowCount = 300
+    test_size: RowCount = 300
     seed: int = 1
 
     def __post_init__(self) -> None:

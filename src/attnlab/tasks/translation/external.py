@@ -152,7 +152,7 @@ class ExternalScore(Ratio):
                 filled[name] = str(path)
             arguments = [re.sub(r"\{(\w+)\}", lambda place: filled[place[1]], argument) for argument in self.arguments]
             printed = self._run([found, *arguments, *self.options])
-        scores = [one[1] for line in printed.splitlines() if (one := self.pattern.match(line))]
+        scores = [one[1] for line in printed.splitlines() if (one := self.pattern.match(line)) and one[1] is not None]
         if len(scores) != len(examples):
             told = f"{self.program} printed {len(scores)} scores for {len(examples)} sentences"
             raise UserError(f"{told}; its last line is {_last_line(printed)!r}" if printed.strip() else told)
