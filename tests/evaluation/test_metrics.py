@@ -144,13 +144,20 @@ def test_entropy_is_of_distributions_alone() -> None:
 
 def test_examples_count_alike_whatever_batch_an_attention_looks_at_nothing_in() -> None:
     """Weights of a monotonic attention may all be zero in one batch and not in another."""
-    some, nothing = looking(torch.tensor([[0.25, 0.5, 0.0]]), ["a", "b", "c"]), looking(torch.zeros(2, 3), ["a", "b", "c"])
+    source = ["a", "b", "</s>"]
+    some, nothing = looking(torch.tensor([[0.25, 0.5, 0.0]]), source), looking(torch.zeros(2, 3), source)
     for metric in (LargestWeight(), SourceCoverage(), EndWeight()):
         apart = [metric.statistics(evidence(forced=[one])) for one in (some, nothing)]
         whole = metric.statistics(evidence(forced=[some, nothing]))
         assert whole is not None
         assert np.array_equal(whole, np.concatenate([rows for rows in apart if rows is not None]))
         assert metric.statistics(evidence(forced=[replace(nothing, attends=False)])) is None
+
+
+def test_a_source_that_a_question_ends_has_no_end_symbol() -> None:
+    asked = evidence(forced=[looking(torch.tensor([[0.25, 0.75, 0.0]]), ["mary left", "john came", "where is mary"])])
+    assert EndWeight().statistics(asked) is None
+    assert value(SourceCoverage(), asked) == 0.5
 
 
 def test_averages_of_attention_are_over_tokens_of_all_examples() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.data.pharaoh import Gold, Links
+from attnlab.data.symbols import END
 from attnlab.evaluation.alignment import AlignmentScore, best_links, count_links, diagonal_links, grow_diagonal_final
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding
 from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Origin, Ratio, Statistics
@@ -281,7 +282,7 @@ class AttentionMetric(Ratio):
 
         Args:
             weights: (target_len, source_len), both with the end symbol.
-            source: its tokens, the last being the end symbol.
+            source: its tokens, the last being the end symbol, or a question about the others.
         """
 
     @override
@@ -346,7 +347,7 @@ class LargestWeight(AttentionMetric):
 
 
 class SourceCoverage(AttentionMetric):
-    """min(Σ_t a_tj, 1), averaged over source tokens without the end symbol: the share of the source that was looked at."""
+    """min(Σ_t a_tj, 1), averaged over source tokens but the last (an end symbol or a question): what was looked at."""
 
     label = "source coverage"
 
@@ -377,9 +378,14 @@ class Monotonicity(AttentionMetric):
 
 
 class EndWeight(AttentionMetric):
-    """Weight on the source's end symbol, averaged over target tokens."""
+    """Weight on the source's end symbol, averaged over target tokens; none where a question ends the source."""
 
     label = "weight on the end symbol"
+
+    @override
+    def statistics(self, evidence: Evidence) -> Statistics | None:
+        ends = any(forced is not None and forced.source[-1:] == [END] for forced in evidence.forced)
+        return super().statistics(evidence) if ends else None
 
     @override
     def count(self, weights: NDArray[np.float64], source: list[str]) -> tuple[float, float]:
