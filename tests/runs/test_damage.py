@@ -58,7 +58,7 @@ class Workbench:
         run, other = str(self.run), str(self.other)
         self.commands: dict[str, tuple[list[str], Path | None]] = {
             "report": (["report", str(self.study)], self.study / "comparison.md"),
-            "evaluate": (["evaluate", run, "--test", "test_long", "--bootstrap", "1"], None),
+            "evaluate": (["evaluate", run, "--test", "test_long", "--bootstrap", "1", "--label", "bench"], None),
             "translate": (["translate", run, "--input", "source.txt"], None),
             "draw heatmaps": (["draw", "heatmaps", run, "--source", SENTENCE, "--output", "x.png"], Path("x.png")),
             "compare": (["compare", run, other, "--samples", "100"], None),
