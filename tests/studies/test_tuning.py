@@ -372,7 +372,7 @@ def test_of_several_seeds_the_mean_chooses_and_each_is_a_column(tuned: Path) -> 
     assert dot.expected_choice(1) == pytest.approx((second.outcomes[1002].score + first.outcomes[1001].score) / 2)
     table = compare_variants(study, selection).markdown().partition("## Tuning")[2]
     assert f"| {dot.expected_choice(1):.{selection.metric.digits}f} |" in table
-    assert "held out, chosen by one seed" in table
+    assert "held out, chosen by 1 seed" in table
     assert "with the same values and seeds 1001, 1002" in table
     assert "additive: 1 of 3 trials diverged with one of its seeds or more" in table
     report(tuned)

@@ -26,7 +26,7 @@ def tabulate(study: Study, selection: Selection) -> TuningTable:
     header = [study.axis, "rank", "chosen", f"best {selection.monitor} of {selection.count}"]
     header += [f"expected best of {budget}" for budget in budgets]
     few = [count for count in FEW if count < len(selection.seeds)]
-    header += [f"held out, chosen by {_seeds(count)}" for count in few]
+    header += [f"held out, chosen by {count} seed{'s' if count > 1 else ''}" for count in few]
     rows: list[list[str]] = []
     ranked = selection.variants if _is_ranked(study, selection) else _in_order(study, selection)
     best = [variant.chosen.score for variant in ranked.values() if variant.chosen] if ranked is selection.variants else []
@@ -66,10 +66,6 @@ def list_trials(selection: Selection) -> tuple[list[str], list[list[float | str 
 
 def _finite(score: float) -> float | None:
     return score if math.isfinite(score) else None
-
-
-def _seeds(count: int) -> str:
-    return f"{count} seeds" if count > 1 else "one seed"
 
 
 def _name_seeds(seeds: Sequence[int]) -> str:
