@@ -78,10 +78,11 @@ def cross_columns(study: Mapping[str, Any]) -> dict[str, Any]:
             raise UserError(f"study.controls.{name}: {twice[0]} is a variant of all columns: call the control otherwise")
     rows = {name: study["variants"] | own for name, own in further.items()}
     known = {row for own in rows.values() for row in own}
-    if study["baseline"] is not None and str(study["baseline"]) not in known:
-        raise no_baseline(str(study["baseline"]), known)
+    baseline = None if study["baseline"] is None else str(study["baseline"])
+    if baseline is not None and baseline not in known:
+        raise no_baseline(baseline, known)
     crossed = {f"{name}-{row}": _join(columns[name], overrides) for name, own in rows.items() for row, overrides in own.items()}
     if len(crossed) < sum(map(len, rows.values())):
         raise UserError("study.columns: two variants would have one name: call a column or a variant otherwise")
     places = {name: {row: f"{name}-{row}" for row in own} for name, own in rows.items()}
-    return {**study, "columns": places, "variants": crossed, "metrics": None}  # each task has its own
+    return {**study, "baseline": baseline, "columns": places, "variants": crossed, "metrics": None}  # each task has its own

@@ -59,7 +59,7 @@ def split_columns(study: Study) -> dict[str, Study]:
             for label, runs in study.variants.items()
             if (chosen := own[runs[0].folder.place]) in by_variant
         }
-        baseline = str(study.plan.baseline) if str(study.plan.baseline) in variants else None
+        baseline = study.plan.baseline if study.plan.baseline in [*variants] else None  # a list asks for no hash
         if variants:
             ordered = {row: variants.pop(row) for row in rows if row in variants} | variants
             plan = replace(study.plan, columns=None, claims=[], metrics=None)
