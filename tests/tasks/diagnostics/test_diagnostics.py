@@ -105,9 +105,8 @@ def test_answers_and_links_are_those_of_the_definition(name: str) -> None:
         **{"train": 60, "val": 9, "test": 8},
         **{"test_2x": 7, "test_4x": 7},
     }
-    assert data.test_names == (*loaded,)[2:]
     for split, found in loaded.items():
-        low, high = data.lengths[split]
+        _, low, high = data.splits[split]
         for problem in found:
             answer, places = expected(name, words(data, problem.source))
             assert (words(data, problem.answer), problem.origins) == (answer, places)
@@ -118,10 +117,9 @@ def test_answers_and_links_are_those_of_the_definition(name: str) -> None:
 
 
 def test_lengths_of_the_long_tests_are_up_to_two_and_four_times_as_long() -> None:
-    assert Copy(min_length=2, max_length=5).lengths == {
-        **dict.fromkeys(("train", "val", "test"), (2, 5)),
-        "test_2x": (6, 10),
-        "test_4x": (11, 20),
+    assert Copy(min_length=2, max_length=5, train_size=4, val_size=3, test_size=2, test_long_size=1).splits == {
+        **{"train": (4, 2, 5), "val": (3, 2, 5), "test": (2, 2, 5)},
+        **{"test_2x": (1, 6, 10), "test_4x": (1, 11, 20)},
     }
 
 
@@ -179,7 +177,7 @@ def test_lengths_are_those_that_are_drawn() -> None:
     for name, unit in (("recall", "pairs"), ("selective_copy", "symbols"), ("induction", "symbols")):
         made = task(name)
         for split in ("test", "test_4x"):
-            low, high = made.problems.lengths[split]
+            _, low, high = made.problems.splits[split]
             examples = made.examples(split)
             assert examples.unit == unit
             assert ((low <= examples.lengths[:, 0]) & (examples.lengths[:, 0] <= high)).all()

@@ -125,7 +125,7 @@ def test_generated_answers_follow_from_their_supports(task: int) -> None:
         **{"train": 150, "val": 20, "test": 20, "test_2x": 20, "test_4x": 20}
     }
     for split, found in loaded.items():
-        low, high = data.lengths[split]
+        _, low, high = data.splits[split]
         for question in found:
             assert low <= len(question.story) <= high
             assert_possible(question)
@@ -137,8 +137,12 @@ def test_generated_answers_follow_from_their_supports(task: int) -> None:
 
 
 def test_generated_stories_are_as_their_options_say() -> None:
-    lengths = GeneratedStories(min_length=2, max_length=5).lengths
-    assert lengths == {"train": (2, 5), "val": (2, 5), "test": (2, 5), "test_2x": (6, 10), "test_4x": (11, 20)}
+    short = GeneratedStories(min_length=2, max_length=5, train_size=4, val_size=3, test_size=2, test_long_size=1)
+    assert short.splits == {
+        **{"train": (4, 2, 5), "val": (3, 2, 5), "test": (2, 2, 5)},
+        **{"test_2x": (1, 6, 10), "test_4x": (1, 11, 20)},
+    }
+    assert short.test_names == ("test", "test_2x", "test_4x")
     mixed = GeneratedStories(tasks=[3, 1], train_size=60, people=2, places=3)
     train = mixed.load()["train"]
     assert {question.task for question in train} == {1, 3}

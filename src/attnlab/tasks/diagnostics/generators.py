@@ -103,7 +103,7 @@ class Recall(SymbolProblems):
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
-        _, longest = self.lengths["test_4x"]
+        longest = max(split.longest for split in self.splits.values())
         if self.symbols // 2 < longest:
             raise UserError(
                 f"the longest test has {longest} pairs, which need {2 * longest} symbols, half of them keys: there are "

@@ -14,6 +14,7 @@ from typing_extensions import override
 from attnlab.data.examples import Examples
 from attnlab.data.links import GoldLinks
 from attnlab.data.ragged import Ragged
+from attnlab.data.splits import Split, lengthened_splits, usual_splits
 from attnlab.data.symbols import BOS, END, EOS, RESERVED
 from attnlab.errors import UserError, attempt
 from attnlab.hints import Range
@@ -58,7 +59,6 @@ class SymbolProblems(ABC):
     Attributes:
         unit: what lengths are counted in.
         special: symbols of the problem's own, such as a blank, before the others.
-        test_names: names of the test sets.
 
     Raises:
         UserError: lengths that leave none to be drawn.
@@ -66,7 +66,6 @@ class SymbolProblems(ABC):
 
     unit: ClassVar[str] = "symbols"
     special: ClassVar[tuple[str, ...]] = ()
-    test_names: ClassVar[tuple[str, ...]] = ("test", "test_2x", "test_4x")
 
     symbols: Size = 26
     min_length: Size = 3
@@ -78,17 +77,13 @@ class SymbolProblems(ABC):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.min_length > self.max_length:
-            raise UserError(
-                f"min_length is {self.min_length}, but max_length {self.max_length}: lower the one or raise the other"
-            )
+        _ = self.splits  # which refuses lengths that leave none to be drawn
 
     @property
-    def lengths(self) -> dict[str, tuple[int, int]]:
-        """The least and the greatest length of each split's problems."""
-        most = self.max_length
-        longer = {"test_2x": (most + 1, 2 * most), "test_4x": (2 * most + 1, 4 * most)}
-        return {**dict.fromkeys(("train", "val", "test"), (self.min_length, most)), **longer}
+    def splits(self) -> dict[str, Split]:
+        """The splits by name, their lengths in :attr:`unit`."""
+        usual = usual_splits(self.train_size, self.val_size, self.test_size, self.min_length, self.max_length)
+        return lengthened_splits(usual, self.test_long_size)
 
     @property
     def names(self) -> list[str]:
@@ -113,16 +108,13 @@ class SymbolProblems(ABC):
         Raises:
             UserError: too few different problems for test sets that share none with the training set.
         """
-        sizes = {"val": self.val_size, "test": self.test_size, "test_2x": self.test_long_size, "test_4x": self.test_long_size}
-        train = self._draw_split("train", self.train_size, set())
+        train = self._draw_split("train", set())
         seen = {tuple(problem.source) for problem in train}
-        return {"train": train, **{split: self._draw_split(split, size, seen) for split, size in sizes.items()}}
+        return {"train": train, **{split: self._draw_split(split, seen) for split in self.splits if split != "train"}}
 
-    def _draw_split(self, split: str, size: int, seen: set[tuple[int, ...]]) -> list[SymbolProblem]:
+    def _draw_split(self, split: str, seen: set[tuple[int, ...]]) -> list[SymbolProblem]:
         generator = make_generator(self.seed, f"{type(self).__qualname__}, {split}")
-        low, high = self.lengths[split]
-        lengths = generator.integers(low, high + 1, size).tolist()
-        return [self._draw_new(generator, length, seen) for length in lengths]
+        return [self._draw_new(generator, length, seen) for length in self.splits[split].draw_lengths(generator)]
 
     def _draw_new(self, generator: np.random.Generator, length: int, seen: set[tuple[int, ...]]) -> SymbolProblem:
         for _ in range(TRIES):

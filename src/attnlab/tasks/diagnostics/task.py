@@ -8,6 +8,7 @@ from typing_extensions import override
 from attnlab.data.batches import BatchOptions, no_examples
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold
+from attnlab.data.splits import list_tests
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Prediction
@@ -35,7 +36,7 @@ class Diagnostics(Task):
     def __init__(self, data: SymbolProblems, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
         super().__init__(data, batches=batches, metrics=metrics, seed=seed)
         self.problems = data
-        self.test_names = data.test_names
+        self.test_names = list_tests(data.splits)
         self._splits: dict[str, SymbolExamples] = {}
         self._serves_copy_ids = False
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from attnlab.data.cache import StoredFolder
 from attnlab.data.ragged import Ragged
+from attnlab.data.splits import Split
 from attnlab.hints import Range
 from attnlab.seeding import make_generator
 
@@ -25,17 +26,6 @@ class Problem(NamedTuple):
     """(length, size): what is pointed at."""
     answer: list[int]
     """Positions of elements, in the order in which they are to be pointed at."""
-
-
-class Split(NamedTuple):
-    """The problems of a training, validation or test set."""
-
-    size: int
-    """How many there are."""
-    shortest: int
-    """Elements of the smallest problem."""
-    longest: int
-    """Elements of the largest."""
 
 
 class Problems(ABC):
@@ -61,7 +51,7 @@ class Problems(ABC):
     @property
     @abstractmethod
     def splits(self) -> Mapping[str, Split]:
-        """The splits by name, the first test set being the one that ranks."""
+        """The splits by name, their lengths in elements, the first test set being the one that ranks."""
 
     @abstractmethod
     def draw(self, generator: np.random.Generator, lengths: Sequence[int]) -> list[Problem]:
@@ -75,8 +65,7 @@ class Problems(ABC):
     def load(self, split: str) -> list[Problem]:
         """Draw the problems of a split."""
         generator = make_generator(self.seed, f"{self.name}, {split}")
-        size, shortest, longest = self.splits[split]
-        return self.draw(generator, generator.integers(shortest, longest + 1, size).tolist())
+        return self.draw(generator, self.splits[split].draw_lengths(generator))
 
     def is_correct(self, problem: Problem, answer: Sequence[int]) -> bool:
         """Tell whether positions mean what the answer to a problem means."""

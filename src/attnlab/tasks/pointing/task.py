@@ -12,6 +12,7 @@ from attnlab.data.batches import BatchOptions, no_examples
 from attnlab.data.cache import StoredFolder, cache_folder, load_or_make
 from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold
+from attnlab.data.splits import list_tests
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Prediction
@@ -60,7 +61,7 @@ class Pointing(Task):
     ) -> None:
         super().__init__(data, batches=batches, metrics=metrics, seed=seed)
         self.problems = data
-        self.test_names = tuple(name for name in data.splits if name not in ("train", "val"))
+        self.test_names = list_tests(data.splits)
         self.cache_dir = cache_folder(cache_dir)
         self._loaded: dict[str, ProblemList] = {}
         self._splits: dict[str, ProblemExamples] = {}

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 from typing_extensions import override
 
+from attnlab.data.splits import lengthened_splits, list_tests, usual_splits
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.seeding import make_generator
@@ -100,8 +101,6 @@ class GeneratedStories(Stories):
         UserError: an unknown task, or lengths or numbers that leave nothing to be drawn.
     """
 
-    test_names = ("test", "test_2x", "test_4x")
-
     def __init__(
         self,
         *,
@@ -119,23 +118,19 @@ class GeneratedStories(Stories):
     ) -> None:
         if not tasks or not set(tasks) <= {1, 2, 3}:
             raise UserError(f"tasks are some of 1, 2 and 3, not {list(tasks)}: the others are bAbI's own")
-        if min_length > max_length:
-            raise UserError(f"min_length is {min_length}, but max_length {max_length}: lower the one or raise the other")
         if min_length < max(tasks):
             raise UserError(
                 f"a question of task {max(tasks)} needs {max(tasks)} sentences: raise min_length, which is {min_length}"
             )
         self.tasks = tuple(sorted(set(tasks)))
-        self.sizes = {"train": train_size, "val": val_size, "test": test_size}
-        self.sizes |= dict.fromkeys(("test_2x", "test_4x"), test_long_size)
-        self.lengths = dict.fromkeys(("train", "val", "test"), (min_length, max_length))
-        self.lengths |= {"test_2x": (max_length + 1, 2 * max_length), "test_4x": (2 * max_length + 1, 4 * max_length)}
+        self.splits = lengthened_splits(usual_splits(train_size, val_size, test_size, min_length, max_length), test_long_size)
+        self.test_names = list_tests(self.splits)
         self.people, self.things, self.places = PEOPLE[:people], THINGS[:things], PLACES[:places]
         self.seed = seed
 
     @override
     def fingerprint(self) -> str:
-        options = (self.tasks, self.sizes, self.lengths, self.people, self.things, self.places, self.seed)
+        options = (self.tasks, self.splits, self.people, self.things, self.places, self.seed)
         return hashlib.sha256(repr(("stories", options)).encode()).hexdigest()
 
     @override
@@ -143,13 +138,12 @@ class GeneratedStories(Stories):
         seen: set[tuple[tuple[Sentence, ...], Sentence]] = set()
         found = {"train": self._draw_split("train", seen)}
         seen = {(question.story, question.words) for question in found["train"]}
-        return {**found, **{split: self._draw_split(split, seen) for split in self.sizes if split != "train"}}
+        return {**found, **{split: self._draw_split(split, seen) for split in self.splits if split != "train"}}
 
     def _draw_split(self, split: str, seen: set[tuple[tuple[Sentence, ...], Sentence]]) -> list[Question]:
         generator = make_generator(self.seed, f"stories, {split}")
-        low, high = self.lengths[split]
-        lengths = generator.integers(low, high + 1, self.sizes[split]).tolist()
-        tasks = generator.choice(self.tasks, self.sizes[split]).tolist()
+        lengths = self.splits[split].draw_lengths(generator)
+        tasks = generator.choice(self.tasks, len(lengths)).tolist()
         return [self._draw_new(generator, task, length, seen) for task, length in zip(tasks, lengths, strict=True)]
 
     def _draw_new(

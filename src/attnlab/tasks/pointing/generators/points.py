@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from attnlab.data.splits import Split, usual_splits
 from attnlab.errors import UserError
 from attnlab.hints import Range
-from attnlab.tasks.pointing.problems import Problem, Problems, Size, Split
+from attnlab.tasks.pointing.problems import Problem, Problems, Size
 
 Length = Annotated[int, Range(3, 1000)]
 
@@ -60,9 +61,8 @@ class PointProblems(Problems):
     @property
     @override
     def splits(self) -> dict[str, Split]:
-        usual = {"train": self.train_size, "val": self.val_size, "test": self.test_size}
-        splits = {name: Split(size, self.min_length, self.max_length) for name, size in usual.items()}
-        return splits | {f"test_{length}": Split(self.test_long_size, length, length) for length in self.test_lengths}
+        usual = usual_splits(self.train_size, self.val_size, self.test_size, self.min_length, self.max_length)
+        return usual | {f"test_{length}": Split(self.test_long_size, length, length) for length in self.test_lengths}
 
     @override
     def draw(self, generator: np.random.Generator, lengths: Sequence[int]) -> list[Problem]:

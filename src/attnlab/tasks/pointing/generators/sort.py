@@ -7,9 +7,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 from typing_extensions import override
 
+from attnlab.data.splits import Split, usual_splits
 from attnlab.errors import UserError
 from attnlab.hints import Range
-from attnlab.tasks.pointing.problems import Problem, Problems, Size, Split
+from attnlab.tasks.pointing.problems import Problem, Problems, Size
 
 STEPS = 10_000
 """Numbers are drawn from 0, 1 / STEPS, …, so that no two of a problem are equal and text holds them exactly."""
@@ -59,9 +60,8 @@ class Sort(Problems):
     @property
     @override
     def splits(self) -> dict[str, Split]:
-        usual = {"train": self.train_size, "val": self.val_size, "test": self.test_size}
-        splits = {name: Split(size, self.min_length, self.max_length) for name, size in usual.items()}
-        return {**splits, "test_long": Split(self.test_long_size, self.max_length + 1, self.max_length_long)}
+        usual = usual_splits(self.train_size, self.val_size, self.test_size, self.min_length, self.max_length)
+        return {**usual, "test_long": Split(self.test_long_size, self.max_length + 1, self.max_length_long)}
 
     @override
     def draw(self, generator: np.random.Generator, lengths: Sequence[int]) -> list[Problem]:
