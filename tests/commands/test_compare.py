@@ -10,9 +10,11 @@ import pytest
 
 from attnlab.commands._models import name_runs
 from attnlab.runs.building import load_metrics
+from attnlab.runs.files import write_lines
 from attnlab.runs.folder import RunFolder
 from attnlab.studies.collection import collect
-from attnlab.studies.contrasts import Contrast, MeasuredVariants
+from attnlab.studies.contrasts import PAIRS, Contrast, MeasuredVariants, Pair, compare
+from attnlab.studies.names import Significance
 from commands import Cli, cli, runs
 from studies.folders import write_study
 
@@ -31,7 +33,7 @@ def test_compare_asks_for_the_same_seeds(
     values = [RunFolder(runs[name]).read_result().metric("test", "bleu") or 0.0 for name in ("plain-1", "plain-2")]
     assert f"{mean(values):.2f}" in shown, "as in the report"
     assert "means over 2 seeds" in shown
-    assert "this speaks of the variants, whatever their seeds" in shown
+    assert "it speaks of the variants, whatever seeds they are trained with (2 seeds a variant; " in shown
     assert "not comparable" not in shown
     assert cli("compare", str(variant), str(runs["none-1"].parent), "--samples", "100") == 2
     assert "compare the same seeds" in capsys.readouterr().err
@@ -47,7 +49,7 @@ def test_a_run_without_a_value_is_left_out_as_in_a_table(
     result = run.read_result()
     result.tests["test"]["metrics"]["bleu"]["value"] = math.nan
     run.write_result(result)
-    told = MeasuredVariants(collect(folder), "test", "bleu").over_seeds("dot", "none")
+    told = MeasuredVariants.of_study(collect(folder), "test", "bleu").over_seeds("dot", "none")
     assert isinstance(told, Contrast)
     assert cli("compare", str(one), str(other), "--metric", "bleu") == 0
     shown = capsys.readouterr().out
@@ -66,6 +68,33 @@ def test_a_run_without_a_value_is_left_out_as_in_a_table(
     third.write_result(result)
     assert cli("compare", str(one), str(other), "--metric", "bleu") == 2, "and no other test is made in silence"
     assert f"only one run of {other} has a value of BLEU" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("significance", ["seeds", "models"])
+def test_seeds_with_examples_of_their_own_are_pairs_as_in_a_report(
+    significance: Significance, cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    folder = write_study(tmp_path / "drawn", skills={"attention=none": 0.6, "attention=dot": 0.8}, states={})
+    one, other = (folder / f"attention={name}" for name in ("none", "dot"))
+    for path in folder.glob("*/seed=*"):
+        run = RunFolder(path)
+        write_lines(run.references_file("test"), [f"{path.name} {line}" for line in run.read_references("test")])
+    pair = Pair("test", "dot", "none")
+    sets = {"test": MeasuredVariants.of_study(collect(folder), "test", "bleu")}
+    told = compare(significance, sets, [pair], samples=500)[pair]
+    assert isinstance(told, Contrast)
+    assert told.pairs_share == "examples"
+    command = ["compare", str(one), str(other), "--metric", "bleu", "--significance", significance, "--samples", "500"]
+    assert cli(*command) == 0
+    shown = capsys.readouterr().out
+    assert f"{told.difference.value:+.2f}" in shown
+    assert f"{told.p:.4f}" in shown
+    assert (PAIRS["examples"] in shown) == (significance == "seeds")
+    run = RunFolder(other / "seed=1")
+    write_lines(run.references_file("test"), [f"or {line}" for line in run.read_references("test")])
+    assert cli(*command) == 2
+    assert f"{run.path} was tested against other references than {one / run.path.name}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("metric", ["bleu", "exact", "loss"])
@@ -89,7 +118,7 @@ def test_systems_are_compared_by_any_metric(
         row = next(line for line in shown.splitlines() if names[run.path].splitlines()[0] in line)
         assert f"{values[0]:.{declared.digits}f}" in row
         assert f"{values[0] - values[1]:+.{declared.digits}f}" in row
-    assert "this speaks of these trained models, and not of other seeds (paired approximate randomization, " in shown
+    assert "it speaks of these trained models, and not of the variants with other seeds (1 seed a variant; " in shown
     assert "p corrected by Holm over 2 comparisons" in shown
 
 

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 def contrast(folder: Path, significance: Significance) -> Contrast | str:
     pair = Pair("test", "dot", "none")
-    return compare(significance, {"test": MeasuredVariants(collect(folder), "test", "bleu")}, [pair])[pair]
+    return compare(significance, {"test": MeasuredVariants.of_study(collect(folder), "test", "bleu")}, [pair])[pair]
 
 
 def shuffle(run: RunFolder) -> None:

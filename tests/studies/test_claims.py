@@ -224,7 +224,7 @@ def test_bounds_beside_what_a_claim_says_are_not_rounded_to_it() -> None:
 def test_claims_are_corrected_for_all_of_them_and_the_best_for_all_others(tmp_path: Path) -> None:
     claims = ["additive > none on test bleu", "none is best on test bleu"]
     study = collect(write_study(tmp_path / "two", skills=SKILLS, seeds=range(1, 6), states={}, claims=claims))
-    tested = MeasuredVariants(study, "test", "bleu")
+    tested = MeasuredVariants.of_study(study, "test", "bleu")
 
     def told(one: str, other: str, level: float) -> str:
         contrast = tested.over_seeds(one, other)

@@ -44,7 +44,7 @@ def told(comparison: Comparison, start: str) -> str:
 
 
 def contrast(study: Study, one: str, other: str) -> Contrast | str:
-    return MeasuredVariants(study, "test", "bleu").over_seeds(one, other)
+    return MeasuredVariants.of_study(study, "test", "bleu").over_seeds(one, other)
 
 
 def move(run: RunFolder, test: str, order: list[int], numbers: list[int]) -> None:
@@ -95,14 +95,14 @@ def test_differences_are_tested_over_seeds_and_corrected_over_all_test_sets(fold
 
 def test_examples_of_one_block_vary_together(tmp_path: Path) -> None:
     folder = write_study(tmp_path / "blocks", skills=SKILLS, seeds=range(1, 4), states={})
-    alone = MeasuredVariants(collect(folder), "test", "bleu").of_models("dot", "none")
+    alone = MeasuredVariants.of_study(collect(folder), "test", "bleu").of_models("dot", "none")
     for path in folder.glob("*/*/result.json"):
         run = RunFolder(path.parent)
         group(run, "test", [number // 5 for number in range(1, 25)])
         if run.digests_file.is_file():
             run.write_digests()
     study = collect(folder)
-    together = MeasuredVariants(study, "test", "bleu").of_models("dot", "none")
+    together = MeasuredVariants.of_study(study, "test", "bleu").of_models("dot", "none")
     assert isinstance(alone, Contrast)
     assert isinstance(together, Contrast)
     runs = [run for label in ("dot", "none") for run in study.variants[label]]
@@ -229,7 +229,7 @@ def test_searches_of_the_same_trainings_are_pairs(tmp_path: Path, cli: Cli, caps
     assert (fewer.pairs_share, fewer.seeds) == ("training", (2, 2))
     assert told(compare_variants(collect(folder)), "compared with 1 over the seeds that both have")
     assert cli("compare", *(str(folder / f"search.width={width}") for width in (1, 5)), "--metric", "bleu") == 0
-    assert "search.width=5 over the 2 seeds that it has with " in capsys.readouterr().out
+    assert "search.width=5 is compared over the 2 seeds that it has with " in capsys.readouterr().out
 
 
 def test_a_copy_of_a_run_is_no_seed(tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
@@ -335,13 +335,13 @@ def test_a_metric_without_a_better_way_ranks_nobody(tmp_path: Path) -> None:
 
 def test_examples_are_paired_by_what_they_are_wherever_they_stand(tmp_path: Path) -> None:
     copy = write_study(tmp_path / "seeds", skills=SKILLS, seeds=range(1, 6), states={})
-    before = MeasuredVariants(collect(copy), "test", "bleu").of_models("dot", "none")
+    before = MeasuredVariants.of_study(collect(copy), "test", "bleu").of_models("dot", "none")
     for seed, renumber in ((1, False), (3, True)):
         order = np.random.default_rng(seed).permutation(24).tolist()
         run = RunFolder(copy / "attention=dot" / f"seed={seed}")
         move(run, "test", order, list(range(1, 25)) if renumber else [place + 1 for place in order])
     study = collect(copy)
-    after = MeasuredVariants(study, "test", "bleu").of_models("dot", "none")
+    after = MeasuredVariants.of_study(study, "test", "bleu").of_models("dot", "none")
     assert isinstance(before, Contrast)
     assert isinstance(after, Contrast)
     assert after.difference.variance == pytest.approx(before.difference.variance)
@@ -387,7 +387,7 @@ def test_seeds_with_examples_of_their_own_and_with_metrics_of_several_forms_are_
             result = run.read_result()
             result.tests["test"]["metrics"]["bleu"]["signature"] = "tok:zh"
             run.write_result(result)
-    tested = MeasuredVariants(collect(folder), "test", "bleu")
+    tested = MeasuredVariants.of_study(collect(folder), "test", "bleu")
     assert tested.over_seeds("dot", "none") == tested.of_models("dot", "none") == "not comparable"
 
 
@@ -420,7 +420,7 @@ def test_trained_models_with_examples_of_their_own_have_an_interval_and_mixed_on
         for seed in (1, 2, 3):
             run = RunFolder(folder / variant / f"seed={seed}")
             write_lines(run.sources_file("test"), [f"{seed} {line}" for line in run.read_sources("test")])
-    tested = MeasuredVariants(collect(folder), "test", "bleu")
+    tested = MeasuredVariants.of_study(collect(folder), "test", "bleu")
     found = tested.of_models("dot", "none")
     assert isinstance(found, Contrast)
     variance = 0.0
@@ -434,7 +434,7 @@ def test_trained_models_with_examples_of_their_own_have_an_interval_and_mixed_on
     for variant in SKILLS:  # two seeds of three have the same examples
         run = RunFolder(folder / variant / "seed=3")
         write_lines(run.sources_file("test"), [f"2 {line[2:]}" for line in run.read_sources("test")])
-    assert MeasuredVariants(collect(folder), "test", "bleu").of_models("dot", "none") == "not comparable"
+    assert MeasuredVariants.of_study(collect(folder), "test", "bleu").of_models("dot", "none") == "not comparable"
 
 
 def test_the_difference_that_is_shown_is_the_one_that_was_tested(
@@ -489,7 +489,7 @@ def test_trained_models_are_exchanged_with_those_of_their_own_seeds(own_examples
         write_lines(run.sources_file("test"), [f"{path.name} {line}" for line in run.read_sources("test")])
     shutil.rmtree(folder / "attention=dot" / "seed=1")
     shutil.rmtree(folder / "attention=additive" / "seed=3")
-    tested = MeasuredVariants(collect(folder), "test", "bleu")
+    tested = MeasuredVariants.of_study(collect(folder), "test", "bleu")
     for pair, found in compare(
         "models", {"test": tested}, [Pair("test", label, "none") for label in ("dot", "additive")]
     ).items():

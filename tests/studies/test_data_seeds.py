@@ -48,7 +48,7 @@ def test_the_corpus_goes_by_the_seed_where_a_study_says_so(
     (folder,) = {run.folder.path.parent for run in study.done()["dot"]}
     assert "data.seed" not in folder.name, "what all runs have is no part of a variant's name"
 
-    contrast = MeasuredVariants(study, "test", "bleu").over_seeds("dot", "none")
+    contrast = MeasuredVariants.of_study(study, "test", "bleu").over_seeds("dot", "none")
     assert isinstance(contrast, Contrast)
     assert contrast.pairs_share == "examples"
     comparison = compare_variants(study)

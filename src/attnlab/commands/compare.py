@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
@@ -17,22 +16,11 @@ from attnlab.errors import UserError
 from attnlab.studies.names import Significance
 
 if TYPE_CHECKING:
-    from attnlab.evaluation.metric import Metric, Statistics
-    from attnlab.evaluation.significance.difference import Difference
+    from attnlab.evaluation.metric import Metric
     from attnlab.runs.evaluations import TestedSet
-    from attnlab.runs.folder import RunFolder
+    from attnlab.studies.contrasts import Contrast, Reading
 
 Tested = Mapping[Path, Sequence["TestedSet"]]
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a system and the baseline differ by: the p, its correction, and the difference; with what else the test tells."""
-
-    p: float
-    corrected: float
-    difference: "Difference"
-    improvement: str = "-"
 
 
 @click.command(short_help="Is one better than another? Significance tests.")
@@ -66,16 +54,17 @@ def command(
     models, examples alone are drawn: the answer speaks of these trained models, which have the same seeds then.
     """
     check_label(label)
-    from attnlab.runs.evaluations import choose_metric, differing_settings, read_tested
+    from attnlab.runs.evaluations import check_metric, choose_metric, differing_settings, read_tested
     from attnlab.studies.calibration import tell_published
+    from attnlab.studies.contrasts import PAIRS, with_p
+    from attnlab.studies.inference import tell_test
     from attnlab.studies.notes import differing_origins, differing_starts
     from attnlab.terminal import tell
 
     read = {folder: [read_tested(run, test, label) for run in finished_runs(folder)] for folder in (baseline, *systems)}
     name, measure = choose_metric(read[baseline][0].run, metric, label)
     tested, left_out = _leave_out(read, name)
-    _check_comparable(tested, baseline, name)
-    names = {str(folder): name for name, folder in name_runs((baseline, *systems)).items()}
+    check_metric([one for sets in tested.values() for one in sets], name)
     alone = [folder for folder, found in read.items() if len(found) == 1]
     if significance == "seeds" and alone:
         raise UserError(f"{alone[0]} is one run: a test over seeds needs two seeds at least; or --significance models")
@@ -83,21 +72,21 @@ def command(
     if chosen == "models":
         tested = _without_seeds(tested, {run.name for run in left_out})
         _check_seeds(tested, baseline)
-        results, told = _compare_models(measure, name, tested, baseline, samples)
-    else:
-        if single := [folder for folder, found in tested.items() if len(found) == 1]:
-            raise UserError(
-                f"only one run of {single[0]} has a value of {measure.label}, and a test over seeds needs two: --significance "
-                "models compares these trained models"
-            )
-        results, told = _compare_over_seeds(measure, name, tested, baseline)
-    means = {str(folder): mean(one.value(name) for one in sets) for folder, sets in tested.items()}
-    _show(measure, results, means, names, title=f"{test}, against {baseline}")
+    elif single := [folder for folder, found in tested.items() if len(found) == 1]:
+        raise UserError(
+            f"only one run of {single[0]} has a value of {measure.label}, and a test over seeds needs two: --significance "
+            "models compares these trained models"
+        )
+    found = _compare(measure, name, tested, baseline, chosen, samples)
+    _show(measure, name, tested, found, chosen, title=f"{test}, against {baseline}")
     counts = {folder: len(sets) for folder, sets in tested.items()}
     if max(counts.values()) > 1:
         one_count = len({*counts.values()}) == 1
         shown = f"{counts[baseline]}" if one_count else ", ".join(f"{count} ({folder})" for folder, count in counts.items())
         print(f"means over {shown} seeds")
+    for folder, contrast in found.items():
+        if contrast.seeds != (counts[folder], counts[baseline]):
+            print(f"{folder} is compared over the {contrast.seeds[0]} seeds that it has with {baseline}")
     if left_out:
         seeds = ", with their seeds in all systems" if chosen == "models" else ""
         print(f"left out{seeds}, since their {measure.label} is no finite number: {', '.join(map(str, left_out))}")
@@ -108,8 +97,12 @@ def command(
         *differing_starts({str(one.run.path): (one.run.read_config, one.run.read_starts()) for one in every}),
     ):
         tell(note)
-    made = sum(not math.isnan(result.p) for result in results.values())
-    print(f"{told}; p corrected by Holm over {made} comparison{'' if made == 1 else 's'}")
+    print(tell_test(chosen, {count for contrast in found.values() for count in contrast.seeds}))
+    for shared in dict.fromkeys(contrast.pairs_share for contrast in found.values()):
+        if chosen == "seeds" and shared:
+            print(PAIRS[shared])
+    made = len(with_p(found))
+    print(f"p corrected by Holm over {made} comparison{'' if made == 1 else 's'}")
     if false := tell_published(chosen):
         print(false)
     return 0
@@ -133,78 +126,66 @@ def _without_seeds(tested: Tested, seeds: Collection[str]) -> Tested:
     return kept
 
 
-def _compare_over_seeds(metric: "Metric", name: str, tested: Tested, baseline: Path) -> tuple[dict[str, Result], str]:
-    from attnlab.evaluation.measurement import write_estimate
-    from attnlab.evaluation.significance.multiplicity import holm
-    from attnlab.evaluation.significance.sample import sample_models
-    from attnlab.studies.contrasts import Use, contrast_systems, find_improvement
+def _compare(
+    metric: "Metric", name: str, tested: Tested, baseline: Path, significance: Significance, samples: int
+) -> "dict[Path, Contrast]":
+    """Compare every system with the baseline.
 
-    rows, sample = _rows(tested), sample_models(metric, _statistics(tested, name))
-    uses = {
-        folder: [Use(row, *_identify(one.run)) for row, one in zip(rows[folder], found, strict=True)]
+    Raises:
+        UserError: two that were not tested on the same examples.
+    """
+    from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, compare
+
+    # Each run of trained models is compared with one, and single runs may have any seeds.
+    seeds = {
+        folder: [*range(len(found))] if significance == "models" else [one.run.path.name for one in found]
         for folder, found in tested.items()
     }
-    found = {}
-    for folder in tested:
-        if folder != baseline:
-            found[str(folder)] = contrast_systems(sample, uses[folder], uses[baseline])
-    corrected = holm({system: contrast.p for system, contrast in found.items()})
-    results = {}
-    for system, contrast in found.items():
-        probability = find_improvement(contrast, metric)
-        shown = write_estimate(probability.value, probability.low, probability.high, 2) if probability else "-"
-        results[system] = Result(contrast.p, corrected[system], contrast.difference, shown)
-    fewer = "".join(
-        f"; {folder} over the {found[str(folder)].seeds[0]} seeds that it has with {baseline}"
-        for folder in tested
-        if str(folder) in found and found[str(folder)].seeds != (len(tested[folder]), len(tested[baseline]))
-    )
-    return results, f"tested over seeds and examples: this speaks of the variants, whatever their seeds (Student's t){fewer}"
-
-
-def _identify(run: "RunFolder") -> tuple[object, object]:
-    """Return the seed of a run, and what identifies its training where that is known."""
-    record = run.read_record()
-    return run.path.name, record and record.training
-
-
-def _compare_models(metric: "Metric", name: str, tested: Tested, baseline: Path, samples: int) -> tuple[dict[str, Result], str]:
-    from attnlab.evaluation.significance.models import Contest, compare_models, estimate_difference
-    from attnlab.evaluation.significance.sample import sample_models
-
-    rows, statistics = _rows(tested), _statistics(tested, name)
-    sample = sample_models(metric, statistics)
-    models = {folder: [statistics[row] for row in own] for folder, own in rows.items()}
-    others = [folder for folder in tested if folder != baseline]
-    found = compare_models(
-        [Contest(metric, models[baseline], {str(folder): models[folder] for folder in others})], samples=samples
-    )
-    results = {
-        str(folder): Result(
-            found[str(folder)].p,
-            found[str(folder)].corrected,
-            estimate_difference(sample, rows[folder], rows[baseline]),
-        )
-        for folder in others
+    read = {
+        str(folder): [_read(one, name, seed) for one, seed in zip(found, seeds[folder], strict=True)]
+        for folder, found in tested.items()
     }
-    most = max(result.samples for result in found.values())
-    return results, (
-        "tested over examples alone: this speaks of these trained models, and not of other seeds "
-        f"(paired approximate randomization, {most} samples)"
+    pairs = {folder: Pair("", str(folder), str(baseline)) for folder in tested if folder != baseline}
+    found = compare(significance, {"": MeasuredVariants(metric, read)}, [*pairs.values()], samples=samples)
+    made = {}
+    for folder, pair in pairs.items():
+        contrast = found[pair]
+        if not isinstance(contrast, Contrast):
+            raise _refusal(tested[folder], tested[baseline])
+        made[folder] = contrast
+    return made
+
+
+def _read(one: "TestedSet", metric: str, seed: object) -> "Reading":
+    from attnlab.evaluation.resampling import number_blocks
+    from attnlab.runs.files import BLOCK
+    from attnlab.studies.contrasts import Reading
+
+    record = one.run.read_record()
+    blocks = number_blocks(one.statistics[BLOCK])
+    return Reading(
+        seed,
+        record and record.training,
+        one.signature(metric),
+        one.references,
+        blocks,
+        one.of_examples(metric),
+        one.value(metric),
     )
 
 
-def _rows(tested: Tested) -> dict[Path, list[int]]:
-    """Return the places of the runs of each system, one system after another."""
-    places = iter(range(sum(map(len, tested.values()))))
-    return {folder: [next(places) for _ in found] for folder, found in tested.items()}
-
-
-def _statistics(tested: Tested, metric: str) -> "list[Statistics]":
-    """Return what each block of examples adds in each run, in the order of :func:`_rows`."""
-    from attnlab.runs.evaluations import sum_alike
-
-    return sum_alike([one for sets in tested.values() for one in sets], metric)
+def _refusal(system: Sequence["TestedSet"], baseline: Sequence["TestedSet"]) -> UserError:
+    for one in system:
+        for other in baseline:
+            if one.references != other.references:
+                return UserError(
+                    f"{one.run.path} was tested against other references than {other.run.path}: compare one test set, or "
+                    "variants each of whose seeds has references of its own, the same in both"
+                )
+    return UserError(
+        f"{system[0].run.path} and {baseline[0].run.path} were tested by versions that draw examples in other ways: evaluate "
+        "both again (attnlab evaluate, and --label here)"
+    )
 
 
 def _check_seeds(tested: Tested, baseline: Path) -> None:
@@ -217,35 +198,34 @@ def _check_seeds(tested: Tested, baseline: Path) -> None:
             raise UserError(f"{folder} has {', '.join(seeds)}, but {baseline} {', '.join(own)}: compare the same seeds")
 
 
-def _check_comparable(tested: Tested, baseline: Path, metric: str) -> None:
-    """Refuse systems that were not tested on the same examples in the same way."""
-    from attnlab.runs.evaluations import check_metric
-
-    first = tested[baseline][0]
-    for found in tested.values():
-        for other in found:
-            if other.references != first.references:
-                raise UserError(
-                    f"{other.run.path} was tested against other references than {first.run.path}: compare one test set, or let "
-                    "attnlab report pair the seeds of a study each of which has data of its own"
-                )
-    check_metric([one for sets in tested.values() for one in sets], metric)
-
-
 def _show(
-    metric: "Metric", found: Mapping[str, Result], means: Mapping[str, float], names: Mapping[str, str], *, title: str
+    metric: "Metric",
+    name: str,
+    tested: Tested,
+    found: "Mapping[Path, Contrast]",
+    significance: Significance,
+    *,
+    title: str,
 ) -> None:
     from rich.table import Column, Table
 
+    from attnlab.evaluation.measurement import write_estimate
+    from attnlab.evaluation.significance.multiplicity import holm
+    from attnlab.studies.contrasts import find_improvement
     from attnlab.terminal import Terminal
 
+    names = {folder: name for name, folder in name_runs([*tested]).items()}
+    corrected = holm({folder: contrast.p for folder, contrast in found.items()})
     system = Column("system", overflow="fold")  # two names that are cut may look alike
     table = Table(system, metric.title, "difference", "95 % interval", "p", "p, corrected", "P(A > B)", title=title)
-    for place, result in found.items():
+    for folder, contrast in found.items():
         form = f"+.{metric.digits}f"
-        low, high = result.difference.shown_interval()
-        figures = (f"{means[place]:.{metric.digits}f}", format(result.difference.value, form))
+        low, high = contrast.difference.shown_interval()
+        value = mean(one.value(name) for one in tested[folder])
+        figures = (f"{value:.{metric.digits}f}", format(contrast.difference.value, form))
         interval = "-" if math.isnan(low) else f"[{low:{form}}, {high:{form}}]"
-        p_values = ("-" if math.isnan(p) else "< 0.0001" if p < 0.0001 else f"{p:.4f}" for p in (result.p, result.corrected))
-        table.add_row(names[place], *figures, interval, *p_values, result.improvement)
+        p_values = ("-" if math.isnan(p) else "< 0.0001" if p < 0.0001 else f"{p:.4f}" for p in (contrast.p, corrected[folder]))
+        probability = find_improvement(contrast, metric) if significance == "seeds" else None
+        better = write_estimate(probability.value, probability.low, probability.high, 2) if probability else "-"
+        table.add_row(names[folder], *figures, interval, *p_values, better)
     Terminal().print(table)

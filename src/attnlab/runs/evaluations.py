@@ -15,10 +15,9 @@ import attnlab
 from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric
-from attnlab.evaluation.resampling import common_blocks, number_blocks, sum_blocks
 from attnlab.runs.building import load_metrics, report_damage
 from attnlab.runs.evaluation import TestEvaluation
-from attnlab.runs.files import BLOCK, LENGTHS, read_statistics, write_lines, write_statistics
+from attnlab.runs.files import LENGTHS, read_statistics, write_lines, write_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import hash_run_code
 from attnlab.runs.record import length_unit, metric_name
@@ -155,23 +154,6 @@ def check_metric(tested: Iterable[TestedSet], metric: str) -> None:
         if other.signature(metric) != first.signature(metric):
             told = f"{other.signature(metric)}, and {first.run.path}: {first.signature(metric)}"
             raise UserError(f"{metric} is not the same metric in {other.run.path}: {told}")
-
-
-def sum_alike(tested: Iterable[TestedSet], metric: str) -> list[NDArray[np.float64]]:
-    """Return what each block of the same examples adds to a metric in several test sets.
-
-    Raises:
-        UserError: it was not measured, an example adds no finite number to it, or the examples are drawn in other ways.
-    """
-    first, *others = every = [*tested]
-    blocks = common_blocks([number_blocks(one.statistics[BLOCK]) for one in every])
-    for other in others:
-        if blocks is None or other.of_examples(metric).shape != first.of_examples(metric).shape:
-            raise UserError(
-                f"{other.run.path} and {first.run.path} were tested by versions that draw examples in other ways: evaluate "
-                "both again (attnlab evaluate, and --label here)"
-            )
-    return [sum_blocks(one.of_examples(metric), blocks) for one in every]
 
 
 def differing_settings(tested: Sequence[TestedSet]) -> Iterator[str]:

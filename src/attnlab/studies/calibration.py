@@ -90,7 +90,7 @@ def calibrate_study(
     name = metric or study.ranking[0]
     if name not in study.known_metrics:
         raise UserError(f"--metric: no metric {name!r}: there is {', '.join(study.known_metrics)}")
-    measured = {test: MeasuredVariants(study, test, name) for test in study.tests}
+    measured = {test: MeasuredVariants.of_study(study, test, name) for test in study.tests}
     counts = {label: max(len(tested.runs.get(label, ())) for tested in measured.values()) for label in study.done()}
     enough = [label for label, count in counts.items() if count >= 2 * min(sizes)]
     if not enough:
@@ -122,7 +122,7 @@ def compare_groups(study: Study, metric: str | None, sizes: Sequence[int], split
     others = [(label, baseline) for label in labels if baseline is not None and label != baseline]
     pairs = others if baseline in labels else [*combinations(labels, 2)]
     for test in study.tests:
-        tested = MeasuredVariants(study, test, name)
+        tested = MeasuredVariants.of_study(study, test, name)
         for one, other in pairs:
             if (found := tested.uses_of_pairs(one, other)) is None:
                 continue

@@ -20,6 +20,7 @@ from attnlab.studies.names import Significance
 from attnlab.studies.run import Run
 
 Key = TypeVar("Key", bound=Hashable)
+Shared = Literal["training", "examples"]
 
 NOT_COMPARABLE = "not comparable"
 ONE_SEED = "one seed"
@@ -51,50 +52,95 @@ class Contrast:
     p: float
     seeds: tuple[int, int]
     scores: tuple[NDArray[np.float64], NDArray[np.float64]]
-    pairs_share: Literal["training", "examples"] | None = None
+    pairs_share: Shared | None = None
 
+
+PAIRS: dict[Shared, str] = {
+    "training": (
+        "variants that differ in their search alone share their trainings: runs of one seed are one model, and so a pair"
+    ),
+    "examples": (
+        "each seed has data of its own, the same for all variants: runs of one seed are a pair, and the spread over seeds "
+        "holds that between data"
+    ),
+}
+"""Why runs of one seed are a pair, by what they share."""
 
 Kind = tuple[str, str, bytes, int]
+
+
+class Reading(NamedTuple):
+    """What was written of a run on a test set.
+
+    Attributes:
+        seed: of the run; two runs of one seed are compared with each other.
+        training: what identifies its training, where that is known.
+        signature: of the metric.
+        digest: a hash of the examples, by what they are.
+        blocks: number of the block of each example, by :func:`number_blocks`.
+        statistics: what each example adds to the metric, in an order that is the same for all runs with these examples.
+        value: of the metric.
+    """
+
+    seed: object
+    training: object
+    signature: str
+    digest: str
+    blocks: NDArray[np.intp]
+    statistics: Statistics
+    value: float
 
 
 class Measured(NamedTuple):
     """A run on a test set.
 
     Attributes:
-        run: the run.
+        seed: of the run.
+        training: what identifies its training, where that is known.
         kind: what must be the same for two runs to be compared: the metric's signature, the examples
             whatever their order, which of them make a block, and how many numbers each adds.
         statistics: what each block of examples adds, in an order that is the same for all runs with these examples.
         value: of the metric.
     """
 
-    run: Run
+    seed: object
+    training: object
     kind: Kind
     statistics: Statistics
     value: float
 
 
 class MeasuredVariants:
-    """The variants of a study on one test set, by one metric.
-
-    Examples are the same by what they are, source and reference, and never by where they stand in a file.
+    """Variants on one test set, by one metric.
 
     Args:
-        study: with finished runs.
-        test: name of the test set.
-        name: of the metric.
+        metric: the metric.
+        read: what was written of the runs of each variant.
     """
 
-    def __init__(self, study: Study, test: str, name: str) -> None:
-        self.metric: Metric = study.known_metrics[name]
-        read = {label: [_read(run, test, name) for run in runs] for label, runs in study.done().items()}
-        known = {label: found for label, runs in read.items() if (found := [run for run in runs if run is not None])}
+    def __init__(self, metric: Metric, read: Mapping[str, Sequence[Reading]]) -> None:
+        self.metric = metric
         partitions: dict[str, list[NDArray[np.intp]]] = {}
-        for one in chain.from_iterable(known.values()):
+        for one in chain.from_iterable(read.values()):
             partitions.setdefault(one.digest, []).append(one.blocks)
         common = {digest: common_blocks(blocks) for digest, blocks in partitions.items()}
-        self.runs = {label: [_measure(one, common[one.digest]) for one in found] for label, found in known.items()}
+        self.runs = {label: [_measure(one, common[one.digest]) for one in found] for label, found in read.items() if found}
         self._samples: dict[Kind, tuple[Sample, dict[int, int]]] = {}
+
+    @classmethod
+    def of_study(cls, study: Study, test: str, name: str) -> "MeasuredVariants":
+        """Return the variants of a study with finished runs.
+
+        Examples are the same by what they are, source and reference, and never by where they stand in a file.
+
+        Args:
+            study: whose variants.
+            test: name of the test set.
+            name: of the metric.
+        """
+        read = {label: [_read(run, test, name) for run in runs] for label, runs in study.done().items()}
+        known = {label: [one for one in found if one is not None] for label, found in read.items()}
+        return cls(study.known_metrics[name], known)
 
     def over_seeds(self, one: str, other: str) -> Contrast | str:
         """Compare two variants with every variance counted, that between seeds and that between examples; or say why not."""
@@ -112,10 +158,7 @@ class MeasuredVariants:
             difference = seeds.compare_pairs(*scores)
             return Contrast(difference, difference.p, (len(pairs), len(pairs)), scores, "examples")
         sample, places = self._sample(first[0].kind)
-        systems = (
-            [Use(places[id(run)], run.run.seed, run.run.record and run.run.record.training) for run in runs]
-            for runs in (first, second)
-        )
+        systems = ([Use(places[id(run)], run.seed, run.training) for run in runs] for runs in (first, second))
         return contrast_systems(sample, *systems)
 
     def of_models(self, one: str, other: str) -> Contrast | str:
@@ -150,8 +193,8 @@ class MeasuredVariants:
 
     def same_seeds(self, one: str, other: str) -> list[tuple[Measured, Measured]]:
         """Return the runs of two variants whose seed is the same."""
-        known = {run.run.seed: run for run in self.runs.get(other, ())}
-        return [(run, known[run.run.seed]) for run in self.runs.get(one, ()) if run.run.seed in known]
+        known = {run.seed: run for run in self.runs.get(other, ())}
+        return [(run, known[run.seed]) for run in self.runs.get(one, ()) if run.seed in known]
 
     def _estimate(self, pairs: Collection[tuple[Measured, Measured]]) -> Difference:
         """Estimate the difference of trained models: with data by the seed, V = Σ_s V_s / n² of the n pairs' own."""
@@ -184,7 +227,7 @@ class MeasuredVariants:
         runs = [pair[side] for side in (0, 1) for pair in pairs]
         if len({run.kind for run in runs}) != 1:
             return None
-        uses = [Use(place, run.run.seed, run.run.record and run.run.record.training) for place, run in enumerate(runs)]
+        uses = [Use(place, run.seed, run.training) for place, run in enumerate(runs)]
         return sample_models(self.metric, [run.statistics for run in runs]), uses[: len(pairs)], uses[len(pairs) :]
 
 
@@ -272,18 +315,7 @@ def _scores(pairs: Collection[tuple[Measured, Measured]]) -> tuple[NDArray[np.fl
     return np.array([one.value for one, _ in pairs]), np.array([other.value for _, other in pairs])
 
 
-class _Read(NamedTuple):
-    """What a run has of each example of a test set: the block of it, and what it adds to a metric."""
-
-    run: Run
-    signature: str
-    digest: str
-    blocks: NDArray[np.intp]
-    statistics: Statistics
-    value: float
-
-
-def _read(run: Run, test: str, name: str) -> _Read | None:
+def _read(run: Run, test: str, name: str) -> Reading | None:
     value, statistics = run.value(test, name), run.statistics(test, name)
     if value is None or statistics is None:
         return None
@@ -292,13 +324,14 @@ def _read(run: Run, test: str, name: str) -> _Read | None:
         return None
     places = list(order)
     blocks = number_blocks(run.blocks(test)[places])
-    return _Read(run, run.result.signature(test, name), digest, blocks, statistics[places], value)
+    training = run.record and run.record.training
+    return Reading(run.seed, training, run.result.signature(test, name), digest, blocks, statistics[places], value)
 
 
-def _measure(read: _Read, common: NDArray[np.intp] | None) -> Measured:
+def _measure(read: Reading, common: NDArray[np.intp] | None) -> Measured:
     blocks = read.blocks if common is None else common
     kind = (read.signature, read.digest, blocks.tobytes(), read.statistics.shape[1])
-    return Measured(read.run, kind, sum_blocks(read.statistics, blocks), read.value)
+    return Measured(read.seed, read.training, kind, sum_blocks(read.statistics, blocks), read.value)
 
 
 CONTRASTS: dict[Significance, Callable[[MeasuredVariants, str, str], Contrast | str]] = {
@@ -309,7 +342,11 @@ CONTRASTS: dict[Significance, Callable[[MeasuredVariants, str, str], Contrast | 
 
 
 def compare(
-    significance: Significance, sets: Mapping[str, MeasuredVariants], asked: Collection[Pair]
+    significance: Significance,
+    sets: Mapping[str, MeasuredVariants],
+    asked: Collection[Pair],
+    *,
+    samples: int = models.SAMPLES,
 ) -> dict[Pair, Contrast | str]:
     """Compare variants, or say why not.
 
@@ -317,18 +354,21 @@ def compare(
         significance: the test.
         sets: the variants by test set.
         asked: what to compare.
+        samples: exchanges of a test of trained models, at least.
     """
     found = {pair: CONTRASTS[significance](sets[pair.test], pair.one, pair.other) for pair in asked}
-    return found | _test_models(sets, found) if significance == "models" else found
+    return found | _test_models(sets, found, samples) if significance == "models" else found
 
 
-def _test_models(sets: Mapping[str, MeasuredVariants], found: Mapping[Pair, Contrast | str]) -> dict[Pair, Contrast | str]:
+def _test_models(
+    sets: Mapping[str, MeasuredVariants], found: Mapping[Pair, Contrast | str], samples: int
+) -> dict[Pair, Contrast | str]:
     """Add p to contrasts of trained models: those with the same baseline and seeds are given the same exchanges."""
     made = {pair: contrast for pair, contrast in found.items() if isinstance(contrast, Contrast)}
     runs = {pair: sets[pair.test].same_seeds(pair.one, pair.other) for pair in made}
-    contests: dict[tuple[str, str, tuple[int, ...]], list[Pair]] = {}
+    contests: dict[tuple[str, str, tuple[object, ...]], list[Pair]] = {}
     for pair, both in runs.items():
-        contests.setdefault((pair.test, pair.other, tuple(one.run.seed for one, _ in both)), []).append(pair)
+        contests.setdefault((pair.test, pair.other, tuple(one.seed for one, _ in both)), []).append(pair)
     family = []
     for pairs in contests.values():
         both = runs[pairs[0]]
@@ -336,4 +376,4 @@ def _test_models(sets: Mapping[str, MeasuredVariants], found: Mapping[Pair, Cont
         systems = {pair: [one.statistics for one, _ in runs[pair]] for pair in pairs}
         are_crossed = len({other.kind for _, other in both}) == 1
         family.append(models.Contest(sets[pairs[0].test].metric, baseline, systems, are_crossed))
-    return {pair: replace(made[pair], p=result.p) for pair, result in models.compare_models(family).items()}
+    return {pair: replace(made[pair], p=result.p) for pair, result in models.compare_models(family, samples=samples).items()}

@@ -69,7 +69,7 @@ class Inference:
 def infer(study: Study) -> Inference:
     """Compare the variants of a study with its baseline, and with each other, on every test set."""
     name, metric = study.ranking
-    sets = {test: MeasuredVariants(study, test, name) for test in study.tests}
+    sets = {test: MeasuredVariants.of_study(study, test, name) for test in study.tests}
     significance = choose_significance(study.plan.significance, sets)
     asked = [
         Pair(test, label, study.baseline)

@@ -106,7 +106,7 @@ def _measure(study: Study) -> MatrixColumn | None:
     if not study.tests:
         return None
     name, metric = study.ranking
-    tested = MeasuredVariants(study, study.tests[0], name)
+    tested = MeasuredVariants.of_study(study, study.tests[0], name)
     return MatrixColumn(study, study.tests[0], metric, tested) if tested.runs else None
 
 

@@ -16,7 +16,7 @@ from attnlab.source import package_code
 from attnlab.studies.calibration import tell_published
 from attnlab.studies.collection import Study
 from attnlab.studies.comparability import has_data_by_seed, has_same_examples, signatures
-from attnlab.studies.contrasts import Contrast
+from attnlab.studies.contrasts import PAIRS, Contrast
 from attnlab.studies.cost import known_costs
 from attnlab.studies.inference import CLUSTER, Inference, describe, difference_title
 from attnlab.studies.pace import equal_time, equal_time_title
@@ -70,7 +70,7 @@ def _of_calibration(study: Study, inference: Inference) -> Iterator[Note]:
 def _of_pairs(study: Study, inference: Inference) -> Iterator[str]:
     made = {found.pairs_share for found in inference.against.values() if isinstance(found, Contrast)}
     if inference.significance == "seeds" and "training" in made:
-        yield "variants that differ in their search alone share their trainings: runs of one seed are one model, and so a pair"
+        yield PAIRS["training"]
 
 
 def _of_spreads(inference: Inference) -> Iterator[str]:
@@ -167,10 +167,7 @@ def _differing_parts(found: Sequence[str]) -> str:
 
 def _of_examples(study: Study) -> Iterator[str]:
     if has_data_by_seed(study):
-        yield (
-            "each seed has data of its own, the same for all variants: runs of one seed are a pair, and the spread over seeds "
-            "holds that between data"
-        )
+        yield PAIRS["examples"]
         if not all(has_same_examples(study, test) for test in study.tests):
             yield "not ranked: not all variants have the same seeds, and so not the same test examples"
         return

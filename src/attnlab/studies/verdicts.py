@@ -25,7 +25,7 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
         return Verdict(claim.text, UNDECIDED, f"there is no variant {missing[0]}")
     if claim.test not in study.tests or claim.metric not in study.known_metrics:
         return Verdict(claim.text, UNDECIDED, f"no finished run has {claim.metric} of {claim.test}")
-    tested = MeasuredVariants(study, claim.test, claim.metric)
+    tested = MeasuredVariants.of_study(study, claim.test, claim.metric)
     one = str(names[0])
     others = [str(name) for name in names[1:]] or study.others(one)
     if not others:
