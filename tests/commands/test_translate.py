@@ -18,6 +18,7 @@ import attnlab
 from attnlab.commands import translate
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Prediction
+from attnlab.runs.folder import RunFolder
 from attnlab.search import BeamSearch, GNMTPenalty, GreedySearch, NoPenalty
 from attnlab.tasks.predictor import Predictor
 from commands import Cli, cli, runs
@@ -75,7 +76,8 @@ def test_links_in_json_count_the_tokens_beside_them(
 ) -> None:
     """Also where words at white space are other words than the model's tokens."""
     line = "The old man, who sings, runs."
-    out = translated(cli, monkeypatch, capsys, f"{line}\n\n".encode(), str(runs["plain-1"]), "--json", "--n-best", "3")
+    arguments = [str(runs["plain-1"]), "--json", "--n-best", "3", "--shift", "0"]
+    out = translated(cli, monkeypatch, capsys, f"{line}\n\n".encode(), *arguments)
     told, nothing = map(json.loads, out.splitlines())
     expected = attnlab.load(runs["plain-1"]).n_best([line])[0][:3]
     assert told["source_tokens"] == ["The", "old", "man", ",", "who", "sings", ",", "runs", "."]
@@ -86,6 +88,32 @@ def test_links_in_json_count_the_tokens_beside_them(
         assert len(weights) == len(one["tokens"])
         assert {j: i for i, j in one["links"]} == dict(enumerate(weights.argmax(dim=1).tolist()))
     assert (nothing["source_tokens"], nothing["translations"][0]["tokens"], nothing["translations"][0]["links"]) == ([], [], [])
+
+
+@pytest.mark.parametrize("known", [0, 1, None])
+def test_links_are_read_as_in_the_run_s_own_test(
+    known: int | None,
+    runs: dict[str, Path],
+    cli: Cli,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = RunFolder(shutil.copytree(runs["plain-1"], tmp_path / "run"))
+    run.digests_file.unlink(missing_ok=True)
+    result = run.read_result()
+    for test in result.tests.values():
+        test["shift"] = known
+    run.write_result(result)
+    weights = torch.tensor([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.7, 0.3, 0.0]])
+    found = Prediction(0, "ja nein", ["ja", "nein", "</s>"], ["yes", "no", "</s>"], weights, 0.0, 0.0)
+    monkeypatch.setattr(Predictor, "n_best", lambda self, lines: [[found]])
+    links = {0: [[0, 0], [1, 1]], 1: [[0, 1], [1, 0]]}
+    for shift, given in ((known or 0, []), (0, ["--shift", "0"]), (1, ["--shift", "1"])):
+        out = translated(cli, monkeypatch, capsys, b"yes no", str(run.path), "--alignments", *given)
+        assert out == f"ja nein\t{' '.join(f'{i}-{j}' for i, j in links[shift])}\n"
+        out = translated(cli, monkeypatch, capsys, b"yes no", str(run.path), "--json", *given)
+        assert json.loads(out)["translations"][0]["links"] == links[shift]
 
 
 def test_words_that_cannot_be_linked_are_told_once(

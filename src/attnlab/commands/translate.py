@@ -27,10 +27,12 @@ CHUNK = 1024
 @click.option("--output", type=FILE, metavar="FILE", help="Write to a file.")
 @click.option("--n-best", type=click.IntRange(1), default=1, metavar="N", help="Write N predictions, each on its own line.")
 @click.option("--scores", is_flag=True, help="Put the search's score and a tab before each one.")
+@click.option("--alignments", is_flag=True, help="Put a tab and links i-j between words after each one.")
 @click.option(
-    "--alignments",
-    is_flag=True,
-    help="Put a tab and links i-j between words after each one; a row of weights is about its own token.",
+    "--shift",
+    type=click.IntRange(0, 1),
+    help="Of links: read row t of the weights as about token t (0) or t - 1 (1).  [default: as in the first run's own test, "
+    "where that knew links; else 0]",
 )
 @click.option(
     "--json",
@@ -39,7 +41,7 @@ CHUNK = 1024
     help="Write one JSON object a line: the example's number, and of all N text, score, tokens and the links [i, j] of "
     "source_tokens to these.",
 )
-def command(source: Path | None, output: Path | None, n_best: int, **options: Any) -> int:
+def command(source: Path | None, output: Path | None, n_best: int, shift: int | None, **options: Any) -> int:
     """Translate lines from standard input or a file to standard output or a file.
 
     Each RUN is the folder of a finished run, runs/NAME/VARIANT/seed=N; several are searched as an ensemble. The search is that
@@ -53,6 +55,8 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
     _check_n_best(n_best, predictor.search)
     if options["alignments"] and not predictor.attends:
         raise UserError("--alignments: links are read from attention weights, and this model has none")
+    if shift is None:
+        shift = _read_shift(models.runs[0])
     is_checked = source is not None and source.is_file()  # a pipe can be read only once
     if is_checked:
         for first, chunk in read_chunks(source, CHUNK):
@@ -65,7 +69,7 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
         def write(text: str) -> None:  # a file and a pipe are given what was found
             out.write(printable(text) if out.isatty() else text)
 
-        lines = Lines(write, n_best, predictor.task.joiner, **options)
+        lines = Lines(write, n_best, predictor.task.joiner, shift, **options)
         for first, chunk in read_chunks(source, 1 if live else CHUNK):
             try:
                 if not is_checked:
@@ -82,6 +86,13 @@ def command(source: Path | None, output: Path | None, n_best: int, **options: An
         told = f"{lines.unlinked:,} of {lines.written:,} predictions have no links: the model's tokens do not spell the words"
         warn(f"{told}; --json links tokens")
     return 0
+
+
+def _read_shift(run: Path) -> int:
+    from attnlab.runs.folder import RunFolder
+
+    folder = RunFolder(run)
+    return (folder.read_result().shift if folder.result_file.is_file() else None) or 0
 
 
 def _check_n_best(count: int, search: "Search") -> None:
@@ -101,6 +112,7 @@ class Lines:
         write: takes what is to be written.
         count: predictions of a line.
         joiner: what ends a piece of a word in the tokens of the predictions; None where they are no such pieces.
+        shift: by which the weights are read; see :func:`attnlab.evaluation.alignment.from_weights`.
         scores: put the score before each.
         alignments: put links between words after each.
         as_json: write JSON instead, with all of that.
@@ -111,6 +123,7 @@ class Lines:
     write: Callable[[str], object]
     count: int
     joiner: str | None
+    shift: int
     scores: bool
     alignments: bool
     as_json: bool
@@ -120,7 +133,7 @@ class Lines:
     def add(self, number: int, line: str, found: Sequence["Prediction"]) -> None:
         """Write what was found for a line of some number, from 1."""
         if self.as_json:
-            self.write(json.dumps(_to_json(number, line, found), ensure_ascii=False) + "\n")
+            self.write(json.dumps(_to_json(number, line, found, self.shift), ensure_ascii=False) + "\n")
             return
         for prediction in found:
             score = f"{prediction.score:.4f}\t" if self.scores else ""
@@ -143,10 +156,10 @@ class Lines:
         if columns is None or rows is None:
             self.unlinked += 1
             return ""
-        return format_links(from_weights(prediction.weights, columns, rows, shift=0))
+        return format_links(from_weights(prediction.weights, columns, rows, shift=self.shift))
 
 
-def _to_json(number: int, line: str, found: Sequence["Prediction"]) -> dict[str, Any]:
+def _to_json(number: int, line: str, found: Sequence["Prediction"], shift: int) -> dict[str, Any]:
     """Return what was found for a line; links are between tokens, so that they count what stands beside them."""
     from attnlab.data.symbols import without_end
     from attnlab.evaluation.alignment import link_items
@@ -161,7 +174,7 @@ def _to_json(number: int, line: str, found: Sequence["Prediction"]) -> dict[str,
                 "score": prediction.score,
                 "log_probability": prediction.log_probability,
                 "tokens": tokens,
-                "links": sorted(link_items(prediction.weights, len(source), len(tokens), shift=0)),
+                "links": sorted(link_items(prediction.weights, len(source), len(tokens), shift=shift)),
             }
         )
     return {EXAMPLE: number, "source": line, "source_tokens": without_end(found[0].source), "translations": translations}

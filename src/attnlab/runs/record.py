@@ -200,6 +200,11 @@ class RunResult(Schema):
                 check_types(measurement, MEASUREMENT)
         return result
 
+    @property
+    def shift(self) -> int | None:
+        """By which its attention was read, the same for all test sets; None where that was compared with no gold links."""
+        return next((test["shift"] for test in self.tests.values() if test.get("shift") is not None), None)
+
     def metric(self, test: str, name: str) -> float | None:
         """Return a metric of a test set, or None where it was not measured."""
         measured = self.tests.get(test, {}).get("metrics", {}).get(name)
