@@ -53,7 +53,9 @@ def test_runs_that_are_unpacked_count_as_done_and_make_the_same_table(
     found = check_files(collect(study))
     assert found.count("done") == 8
     assert all(
-        run.folder.is_whole() and not run.folder.best_checkpoint.exists() for runs in found.done().values() for run in runs
+        run.folder.is_whole() and not run.folder.best_checkpoint.exists()
+        for runs in found.finished_variants.values()
+        for run in runs
     )
     same = [
         line for line in compare_variants(found).markdown().splitlines() if not line.startswith("- 1 of 9 runs are to come")

@@ -270,7 +270,7 @@ def test_costs_are_declared_once_for_table_and_page(folder: Path, comparison: Co
         assert json.dumps(cost.title) in text
         assert not cost.note or any(cost.note in note for note in comparison.notes)
         cells = {row[0].text: row[comparison.header.index(cost.label)].value for row in comparison.rows}
-        assert cells["dot"] == pytest.approx(mean(cost.read(run.result) for run in study.done()["dot"]))
+        assert cells["dot"] == pytest.approx(mean(cost.read(run.result) for run in study.finished_variants["dot"]))
 
 
 MINE = """\

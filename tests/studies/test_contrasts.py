@@ -238,10 +238,14 @@ def test_a_copy_of_a_run_is_no_seed(tmp_path: Path, cli: Cli, capsys: pytest.Cap
     for name in ("seed=1.bak", "seed=4", "copy"):
         shutil.copytree(folder / "attention=dot" / "seed=1", folder / "attention=dot" / name)
     study = collect(folder)
-    assert [run.seed for run in study.done()["dot"]] == [run.seed for run in before.done()["dot"]] == [1, 2, 3]
+    assert (
+        [run.seed for run in study.finished_variants["dot"]]
+        == [run.seed for run in before.finished_variants["dot"]]
+        == [1, 2, 3]
+    )
     assert study.count("damaged") == 3
     shutil.rmtree(folder / "attention=dot" / "seed=1")
-    assert [run.folder.path.name for run in collect(folder).done()["dot"]] == ["seed=4", "seed=2", "seed=3"], (
+    assert [run.folder.path.name for run in collect(folder).finished_variants["dot"]] == ["seed=4", "seed=2", "seed=3"], (
         "the first of those left"
     )
     shutil.copytree(folder / "attention=dot" / "seed=4", folder / "attention=dot" / "seed=1")

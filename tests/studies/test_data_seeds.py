@@ -40,12 +40,15 @@ def test_the_corpus_goes_by_the_seed_where_a_study_says_so(
     command = ["study", "own", *SMALL, "logger=none", "trainer.limit_train_batches=2"]
     assert cli(*command) == 0
     study = collect(tmp_path / "runs" / "own")
-    assert {label: [run.seed for run in runs] for label, runs in study.done().items()} == {"none": [1, 2], "dot": [1, 2]}
-    (none, other), (dot, _) = study.done().values()
+    assert {label: [run.seed for run in runs] for label, runs in study.finished_variants.items()} == {
+        "none": [1, 2],
+        "dot": [1, 2],
+    }
+    (none, other), (dot, _) = study.finished_variants.values()
     assert none.config["data"]["seed"] == 1
     assert none.result.data == dot.result.data != other.result.data
     assert none.sources("test") == dot.sources("test") != other.sources("test")
-    (folder,) = {run.folder.path.parent for run in study.done()["dot"]}
+    (folder,) = {run.folder.path.parent for run in study.finished_variants["dot"]}
     assert "data.seed" not in folder.name, "what all runs have is no part of a variant's name"
 
     contrast = MeasuredVariants.of_study(study, "test", "bleu").over_seeds("dot", "none")

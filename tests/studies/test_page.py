@@ -147,7 +147,7 @@ def test_quality_by_length_is_of_every_metric_the_one_that_ranks_first(study: St
         "the nasty example has nine words"
     )
     metric = study.known_metrics["aer"]
-    buckets = [found[-1] for found in measure_runs_by_length(study.done()["dot"], "test_long", "aer", metric)]
+    buckets = [found[-1] for found in measure_runs_by_length(study.finished_variants["dot"], "test_long", "aer", metric)]
     assert chart.series[0].y[-1].mean == pytest.approx(sum(bucket.value for bucket in buckets) / 2)
 
 
@@ -156,7 +156,7 @@ def test_costs_are_set_against_the_metric_that_ranks(study: Study) -> None:
     assert [chart.x for chart in charts][1] == "parameters"
     assert {chart.y for chart in charts} == {"test BLEU"}
     none = charts[1].series[0]
-    runs = study.done()["none"]
+    runs = study.finished_variants["none"]
     assert none.y[0].mean == pytest.approx(sum(run.result.metric("test", "bleu") or 0.0 for run in runs) / 3)
     assert none.x[0] == Spread(*[float(runs[0].result.parameters)] * 3, 3)
 

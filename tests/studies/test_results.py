@@ -47,7 +47,7 @@ def test_every_finished_run_and_test_set_is_a_row_with_what_its_folder_says(tmp_
     written["folder"] = [str(tmp_path / "study" / place) for place in written["folder"]]
     pd.testing.assert_frame_equal(written, frame, check_dtype=False)
     for row in frame.to_dict("records"):
-        (run,) = [run for run in results.study.done()[row["variant"]] if run.seed == row["seed"]]
+        (run,) = [run for run in results.study.finished_variants[row["variant"]] if run.seed == row["seed"]]
         assert Path(row["folder"]) == run.folder.path
         assert row["bleu"] == run.result.tests[row["test"]]["metrics"]["bleu"]["value"]
         assert row["parameters"] == run.result.parameters

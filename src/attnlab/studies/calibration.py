@@ -91,7 +91,7 @@ def calibrate_study(
     if name not in study.known_metrics:
         raise UserError(f"--metric: no metric {name!r}: there is {', '.join(study.known_metrics)}")
     measured = {test: MeasuredVariants.of_study(study, test, name) for test in study.tests}
-    counts = {label: max(len(tested.runs.get(label, ())) for tested in measured.values()) for label in study.done()}
+    counts = {label: max(len(tested.runs.get(label, ())) for tested in measured.values()) for label in study.finished_variants}
     enough = [label for label, count in counts.items() if count >= 2 * min(sizes)]
     if not enough:
         told = f"there are {max(counts.values())} at most that have a value of {name}"
@@ -118,7 +118,7 @@ def compare_groups(study: Study, metric: str | None, sizes: Sequence[int], split
         sizes: seeds of each group; those for which two variants have too few in common are left out.
         splits: groups of each size, at most.
     """
-    name, labels, baseline = metric or study.ranking[0], [*study.done()], study.baseline
+    name, labels, baseline = metric or study.ranking[0], [*study.finished_variants], study.baseline
     others = [(label, baseline) for label in labels if baseline is not None and label != baseline]
     pairs = others if baseline in labels else [*combinations(labels, 2)]
     for test in study.tests:

@@ -74,18 +74,15 @@ class Study:
         return [*(run.pending for run in named), *map(": ".join, more.items())]
 
     @cached_property
-    def _done(self) -> dict[str, list[Run]]:
+    def finished_variants(self) -> dict[str, list[Run]]:
+        """The finished runs of each variant that has any."""
         finished = {label: [run for run in runs if run.is_done] for label, runs in self.variants.items()}
         return {label: runs for label, runs in finished.items() if runs}
-
-    def done(self) -> dict[str, list[Run]]:
-        """Return the finished runs of each variant that has any."""
-        return self._done
 
     @cached_property
     def finished_runs(self) -> list[Run]:
         """All finished runs."""
-        return [run for runs in self.done().values() for run in runs]
+        return [run for runs in self.finished_variants.values() for run in runs]
 
     @cached_property
     def tests(self) -> list[str]:

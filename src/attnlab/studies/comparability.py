@@ -25,7 +25,7 @@ def has_same_examples(study: Study, test: str) -> bool:
     """Tell whether all runs of a seed were tested on the same examples, and all variants on the same ones."""
     by_seed: dict[int, set[str]] = {}
     seeds = set()
-    for runs in study.done().values():
+    for runs in study.finished_variants.values():
         tested = [run for run in runs if test in run.result.tests]
         seeds |= {frozenset(run.seed for run in tested)} if tested else set()
         for run in tested:

@@ -91,7 +91,7 @@ def _equal_time_column(study: Study, pace: EqualTime) -> Column:
 
 
 def _cost_column(study: Study, cost: Cost) -> Column:
-    return column(cost.label, study.done(), lambda run: cost.read(run.result), brief=cost.brief)
+    return column(cost.label, study.finished_variants, lambda run: cost.read(run.result), brief=cost.brief)
 
 
 def _probe_columns(study: Study, test: str) -> list[Column]:
@@ -108,11 +108,11 @@ def _probe_column(study: Study, test: str, name: str, figure: ProbeFigure) -> Co
         return value if math.isfinite(value) else None
 
     form = f"{{:.{figure.digits}f}}"
-    return column(f"{test} {figure.label}", study.done(), read, form=form, spread=True, brief=False)
+    return column(f"{test} {figure.label}", study.finished_variants, read, form=form, spread=True, brief=False)
 
 
 def _size_column(study: Study, key: str) -> Column:
-    sizes = {label: read_size(runs[0].config, key) for label, runs in study.done().items()}
+    sizes = {label: read_size(runs[0].config, key) for label, runs in study.finished_variants.items()}
     return Column(key, {label: Cell(str(size), float(size)) for label, size in sizes.items() if size is not None}, brief=False)
 
 
@@ -140,7 +140,7 @@ def _columns_of(study: Study, name: str, metric: Metric, test: str, inference: I
     brief = name == ranking or (test == study.tests[0] and (is_first_of_kind or len(study.metrics) <= FEW))
     best = choose_best(metric) if is_comparable(study, name, test) else None
     label = f"{test} {metric.label}"
-    found = metric_column(label, metric, study.done(), lambda run: run.value(test, name), best=best, brief=brief)
+    found = metric_column(label, metric, study.finished_variants, lambda run: run.value(test, name), best=best, brief=brief)
     return [found, *_inference_columns(study, test, inference)] if name == ranking else [found]
 
 

@@ -138,7 +138,7 @@ class MeasuredVariants:
             test: name of the test set.
             name: of the metric.
         """
-        read = {label: [_read(run, test, name) for run in runs] for label, runs in study.done().items()}
+        read = {label: [_read(run, test, name) for run in runs] for label, runs in study.finished_variants.items()}
         known = {label: [one for one in found if one is not None] for label, found in read.items()}
         return cls(study.known_metrics[name], known)
 

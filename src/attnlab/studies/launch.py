@@ -326,7 +326,7 @@ def _in_a_line(study: Study) -> str:
 
 def _best(study: Study) -> str:
     """Name the run with the best checkpoint; empty where runs keep none, or do not choose them by one metric that is known."""
-    scores = [(run.result.best, label, run) for label, runs in study.done().items() for run in runs]
+    scores = [(run.result.best, label, run) for label, runs in study.finished_variants.items() for run in runs]
     known = [(value, label, run) for value, label, run in scores if value is not None]
     monitors = {run.result.monitor for _, _, run in known}
     if len(monitors) != 1:

@@ -13,7 +13,7 @@ def list_runs(study: Study) -> tuple[list[str], list[list[float | str | None]]]:
     Returns:
         Names of the columns, and the rows; None where a run has no such value.
     """
-    finished = study.done()
+    finished = study.finished_variants
     results = [run.result for runs in finished.values() for run in runs]
     names = list(dict.fromkeys(name for result in results for test in result.tests.values() for name in test["metrics"]))
     costs = known_costs(results)

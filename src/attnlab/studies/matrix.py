@@ -162,7 +162,7 @@ def _cells(one: MatrixColumn, equals: set[str], shared: set[str]) -> dict[str, C
     """Return the cells of a column, shaded from the worst to the best of the rows that all columns have."""
     means = one.means
     name = one.study.ranking[0]
-    done = {row: one.study.done()[row] for row in means}
+    done = {row: one.study.finished_variants[row] for row in means}
     made = metric_column("", one.metric, done, lambda run: run.value(one.test, name)).cells
     losses = {row: -one.metric.sign * value for row, value in means.items()}
     bounds = [loss for row, loss in losses.items() if _is_shared(row, shared)] or [*losses.values()]

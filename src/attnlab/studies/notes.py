@@ -137,8 +137,10 @@ def _of_missing(study: Study) -> Iterator[str]:
     """Name the variants whose mean is of fewer runs than they have, since a metric has no value in the others."""
     for test in study.tests:
         for name, metric in study.metrics.items():
-            known = {label: sum(run.value(test, name) is not None for run in runs) for label, runs in study.done().items()}
-            counts = {label: (count, len(study.done()[label])) for label, count in known.items()}
+            known = {
+                label: sum(run.value(test, name) is not None for run in runs) for label, runs in study.finished_variants.items()
+            }
+            counts = {label: (count, len(study.finished_variants[label])) for label, count in known.items()}
             if name == study.ranking[0] and not any(known.values()):
                 yield f"no finished run has a value of {metric.label} on {test}"
             if told := [f"{count} of {whole} runs of {label}" for label, (count, whole) in counts.items() if 0 < count < whole]:
@@ -204,7 +206,7 @@ def _of_probes(study: Study) -> Iterator[str]:
 
 
 def _of_seeds(study: Study) -> Iterator[str]:
-    if any(len(runs) > 1 for runs in study.done().values()):
+    if any(len(runs) > 1 for runs in study.finished_variants.values()):
         yield (
             "± is the standard deviation over seeds; [ ] is Student's 95 % confidence interval of the mean over seeds, as far "
             "as the metric goes"
@@ -212,7 +214,7 @@ def _of_seeds(study: Study) -> Iterator[str]:
     if study.plan.baseline is not None and study.baseline is None:
         yield f"no differences: there is no variant {study.plan.baseline}, which is to be the baseline"
     name, metric = study.ranking
-    own = study.done().get(study.baseline or "", [])
+    own = study.finished_variants.get(study.baseline or "", [])
     for test in study.tests if study.baseline is not None else ():
         if all(run.value(test, name) is None for run in own):
             yield f"no differences on {test}: no finished run of {study.baseline}, the baseline, has {metric.label}"
@@ -221,7 +223,9 @@ def _of_seeds(study: Study) -> Iterator[str]:
 def _of_strangers(study: Study) -> Iterator[str]:
     """Name variants that the last command did not plan: they are compared, and corrected for, as all others are."""
     planned = {run.folder for run in study.plan.planned_runs}
-    if told := [label for label, runs in study.done().items() if planned and not any(r.folder.place in planned for r in runs)]:
+    if told := [
+        label for label, runs in study.finished_variants.items() if planned and not any(r.folder.place in planned for r in runs)
+    ]:
         yield f"compared though the study, as it was last run, does not have them: {', '.join(told)}"
 
 
@@ -274,7 +278,7 @@ def _of_origins(study: Study) -> Iterator[str]:
             "not comparable: a config that all variants share, such as the study's file, was edited between their runs, after "
             f"those of {', '.join(told)}; run the study again"
         )
-    for label, runs in study.done().items():
+    for label, runs in study.finished_variants.items():
         recipes = {_settings(run.config) if by_seed else run.record.recipe for run in runs if run.record}
         if len(recipes) > 1:
             yield f"not comparable: the seeds of {label} differ in more than their seed; run the study again"
@@ -284,7 +288,8 @@ def _of_other_base(study: Study) -> list[str]:
     """Return the variants with a run that shared another config with the others than the runs of the last command do."""
     newest = {None, study.plan.base or None}
     is_other = {
-        label: any(run.record and run.record.base not in newest for run in runs) for label, runs in study.done().items()
+        label: any(run.record and run.record.base not in newest for run in runs)
+        for label, runs in study.finished_variants.items()
     }
     return [label for label, told in is_other.items() if told and study.plan.base]
 
@@ -354,13 +359,15 @@ def _foreign_targets(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_attempts(study: Study) -> Iterator[str]:
-    if told := [f"{label}, seed {run.seed}" for label, runs in study.done().items() for run in runs if run.has_failed]:
+    if told := [
+        f"{label}, seed {run.seed}" for label, runs in study.finished_variants.items() for run in runs if run.has_failed
+    ]:
         yield f"as they were before a later attempt at them failed: {'; '.join(told)}"
 
 
 def _of_kept(study: Study) -> Iterator[str]:
     kept: dict[str, list[str]] = {}
-    for label, runs in study.done().items():
+    for label, runs in study.finished_variants.items():
         for run in runs:
             if run.record and run.record.accepted_code:
                 kept.setdefault(label, []).append(str(run.seed))

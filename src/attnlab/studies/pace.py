@@ -65,7 +65,7 @@ def equal_time(study: Study) -> EqualTime | None:
     best, logged = choose_best(metric), f"val/{name}"
     known = {
         label: runs
-        for label, runs in study.done().items()
+        for label, runs in study.finished_variants.items()
         if all(any(logged in line and "seconds" in line for line in run.curve) for run in runs)
     }
     if best is None or len(known) < 2:

@@ -55,7 +55,7 @@ def figures(study: Study) -> "dict[str, Figure]":
     """Draw the learning curves, and the metric that ranks by source length, of the first finished run of each variant."""
     from attnlab.evaluation import plots
 
-    first = {label: runs[0] for label, runs in study.done().items()}
+    first = {label: runs[0] for label, runs in study.finished_variants.items()}
     drawn = (
         {"curves": plots.plot_curves({label: run.curve for label, run in first.items()}, study.monitor)}
         if study.monitor

@@ -32,7 +32,7 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
         return Verdict(claim.text, UNDECIDED, "there is no other variant")
     asked = study.plan.significance
     significance = choose_significance(asked, {claim.test: tested})
-    counts = [(len(study.done().get(label, ())), len(tested.runs.get(label, ()))) for label in (one, *others)]
+    counts = [(len(study.finished_variants.get(label, ())), len(tested.runs.get(label, ()))) for label in (one, *others)]
     unmeasured = sum(finished - measured for finished, measured in counts)
     if significance != asked and any(finished > 1 for finished, _ in counts) and unmeasured:
         return Verdict(claim.text, UNDECIDED, f"{unmeasured} finished runs have no value of {tested.metric.label}")

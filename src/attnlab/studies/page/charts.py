@@ -94,7 +94,7 @@ def lengths(study: Study) -> list[Chart]:
 def _by_length(study: Study, test: str, name: str, metric: Metric) -> Chart:
     ends: dict[int, int] = {}
     lines: dict[str, dict[int, list[float]]] = {}
-    labels = [label for label, runs in study.done().items() for _ in runs]
+    labels = [label for label, runs in study.finished_variants.items() for _ in runs]
     for label, buckets in zip(labels, measure_runs_by_length(study.finished_runs, test, name, metric), strict=True):
         for bucket in buckets:
             ends[bucket.low] = max(bucket.high, ends.get(bucket.low, 0))
@@ -126,7 +126,7 @@ def costs(study: Study) -> list[Chart]:
 def _by_cost(study: Study, test: str, cost: Cost) -> Chart:
     name, metric = study.ranking
     series = []
-    for label, runs in study.done().items():
+    for label, runs in study.finished_variants.items():
         pairs = [(cost.read(run.result), run.value(test, name)) for run in runs]
         known = [(amount, value) for amount, value in pairs if amount is not None and value is not None]
         x, y = (_spread([pair[place] for pair in known]) for place in (0, 1))

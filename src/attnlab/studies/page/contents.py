@@ -124,7 +124,7 @@ def _heatmap(label: str, shown: Mapping[str, Any]) -> Heatmap:
 
 def _first(study: Study, variants: Collection[str], suits: Callable[[Run], bool]) -> dict[str, Run]:
     """Return the first finished run that suits, of each of some variants that has one."""
-    chosen = {label: next(filter(suits, runs), None) for label, runs in study.done().items() if label in variants}
+    chosen = {label: next(filter(suits, runs), None) for label, runs in study.finished_variants.items() if label in variants}
     return {label: run for label, run in chosen.items() if run}
 
 
