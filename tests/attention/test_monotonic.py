@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import Attention, Query
+from attnlab.attention.mechanism import Memory
+from attnlab.attention.monotonic import Monotonic
 from attnlab.attention.noise import NOISE, draw_normal
 from attnlab.errors import UserError
 from parts import (
@@ -135,6 +137,16 @@ def test_expected_weights_sum_to_one_at_most_in_mixed_precision_too() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         weights = ours(Query(query, embedding), memory, ours.start(memory)).weights
     assert weights.sum(-1).max() < 1 + 1e-6
+
+
+@pytest.mark.parametrize("energy", [1e2, 1e4, 1e6, 1e8])
+def test_a_very_large_energy_costs_no_digits_of_the_weights_behind_it(energy: float) -> None:
+    module = Monotonic(4, 4, noise=0.0, initial_offset=0.0)
+    logits = torch.tensor([[[energy, 0, 0, 0, 0, 0]]])
+    mask, before = torch.ones(1, 1, 6, dtype=torch.bool), torch.tensor([[0.0, 1, 0, 0, 0, 0]])
+    memory = Memory(torch.empty(1, 6, 4), torch.empty(1, 6, 4), mask.squeeze(1))
+    weights, _ = module.advance(logits, mask, torch.empty(1, 1, 4), memory, before)
+    torch.testing.assert_close(weights.squeeze(), torch.tensor([0, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32]))
 
 
 def test_monotonic_noise_is_drawn_in_training_alone() -> None:

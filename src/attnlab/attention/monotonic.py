@@ -79,7 +79,8 @@ class Monotonic(Normalizer):
         if self.noise:
             energies = energies + self.noise * draw_normal(energies)
         energies = energies.masked_fill(~allowed, torch.finfo(energies.dtype).min)
-        passed = nn.functional.logsigmoid(-energies).cumsum(1)
+        # Larger logarithms than of a probability of 1e-13 would cancel digits of those that stand after them in the sum.
+        passed = nn.functional.logsigmoid(-energies).clamp(min=-30).cumsum(1)
         passed = nn.functional.pad(passed[:, :-1], (1, 0))  # log Π_{l<j} (1 - p_l)
         reach = (passed.unsqueeze(1) - passed.unsqueeze(2)).clamp(max=0).exp().triu()  # [k, j] = Π_{l=k}^{j-1} (1 - p_l)
         with torch.autocast(reach.device.type, enabled=False):  # in half precision the sum of the weights could exceed one
