@@ -326,17 +326,18 @@ def test_what_one_example_alone_decides_is_no_difference_of_systems() -> None:
     assert 0.3 < found.p < 0.35
 
 
-@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("seeds", [3, 5, 10, 20])
 @pytest.mark.parametrize("better", [0.0, 1.0, 2.0])
-@pytest.mark.parametrize("examples", [0.0, 0.5])
+@pytest.mark.parametrize("examples", [0.0, 0.5, 4.0])
 def test_the_interval_of_the_probability_of_improvement_covers_it(seeds: int, better: float, examples: float) -> None:
     draw, times = np.random.default_rng(seeds), 500
-    truth, covered = stats.norm.cdf(better / math.sqrt(2 + examples)), 0
+    truth, covered = stats.norm.cdf(better / math.sqrt(2 + examples)), np.zeros(2)
     for _ in range(times):
-        one = better + draw.standard_normal(seeds) + math.sqrt(examples) * draw.standard_normal()
-        found = probability_of_improvement(one, draw.standard_normal(seeds), examples)
-        covered += found.low <= truth <= found.high
-    assert covered / times >= 0.92
+        moved = better + math.sqrt(examples) * draw.standard_normal()
+        one, other = moved + draw.standard_normal(seeds), draw.standard_normal(seeds)
+        found = [probability_of_improvement(one, other, examples), probability_by_pairs(one - other, examples)]
+        covered += [interval.low <= truth <= interval.high for interval in found]
+    assert (covered / times >= 0.92).all()
 
 
 def test_the_probability_of_improvement_counts_pairs_and_three_seeds_say_little() -> None:
@@ -355,22 +356,21 @@ def test_the_probability_of_improvement_counts_pairs_and_three_seeds_say_little(
         assert abs(end - 0.75) == pytest.approx(critical * math.sqrt(end * (1 - end) / 4), abs=4e-3)
 
 
-@pytest.mark.parametrize("examples", [0.0, 0.1])
+@pytest.mark.parametrize("examples", [0.0, 0.1, 2.0])
 def test_the_interval_of_the_probability_of_improvement_ends_where_its_equation_says(examples: float) -> None:
     one, other = np.array([2.2, 1.0, 2.0, 3.0, 1.7]), np.array([2.1, 0.0, 2.5, 1.5])
     share, low, high = probability_of_improvement(one, other, examples)
     assert share == sum(a > b for a in one for b in other) / 20 == 0.6
-    moved = 0.0
-    if examples:  # the variance of the share where a normal variable of that variance moves every difference, by a plain sum
-        points = np.linspace(-5, 5, 4001)
-        mass = stats.norm.pdf(points) * (points[1] - points[0])
-        shares = [sum(a - b + math.sqrt(examples) * z > 0 for a in one for b in other) / 20 for z in points]
-        mean = sum(m * s for m, s in zip(mass, shares, strict=True))
-        moved = sum(m * (s - mean) ** 2 for m, s in zip(mass, shares, strict=True))
-    critical, more = stats.t.ppf(0.975, 6), 3.5
-    for end in (low, high):
-        spread = end * (1 - end) * (1 + more * ((1 - end) / (2 - end) + end / (1 + end))) / 20
-        assert abs(end - share) == pytest.approx(critical * math.sqrt(spread + moved), abs=6e-3)
+    between = sum((a - 1.98) ** 2 for a in one) / 4 + sum((b - 1.525) ** 2 for b in other) / 3
+    points = np.linspace(-5, 5, 2001)
+    for end, tail in ((low, 0.025), (high, 0.975)):
+        # by a plain sum over the shifts that other examples may give to all differences
+        true, found = stats.norm.ppf(end) * math.sqrt(between + examples), 0.0
+        for point in points:
+            won = stats.norm.cdf((true + math.sqrt(examples) * point) / math.sqrt(between))
+            spread = won * (1 - won) * (1 + 3.5 * ((1 - won) / (2 - won) + won / (1 + won))) / 20
+            found += stats.norm.pdf(point) * (points[1] - points[0]) * stats.t.cdf((won - share) / math.sqrt(spread), 6)
+        assert found == pytest.approx(tail, abs=2e-3)
 
 
 @pytest.mark.few(2)

@@ -1,19 +1,21 @@
 """How often a model of one system is better than one of another: the probability of improvement, and stochastic order."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri, stdtr
 
 from attnlab.evaluation.resampling import SEED
 from attnlab.evaluation.significance.difference import LEVEL
 
-GRID = np.linspace(0.0, 1.0, 2001)
-"""Probabilities among which the ends of an interval are looked for."""
-SHIFTS = ndtri((np.arange(99) + 0.5) / 99)
+SHIFTS = ndtri((np.arange(50) + 0.5) / 50)
 """Quantiles of the standard normal distribution."""
+TINY = 1e-12
+"""What rounding may come to."""
 LEAST_SEEDS = 5
 """By which a stochastic order can be told (Ulmer et al. 2022)."""
 
@@ -32,54 +34,87 @@ def probability_of_improvement(
     """Return P(A > B), how probably a newly trained A is better than a newly trained B (Bouthillier et al. 2021).
 
     It is estimated by the share of pairs of models that A wins, ties counting one half. As percentiles of a bootstrap over
-    three seeds hold far less than 95 %, the interval is Newcombe's (2006, method 5): all θ for which
+    three seeds hold far less than 95 %, the interval is that of :func:`_invert_test` with the variance of Newcombe (2006,
+    method 5),
 
-        |θ̂ - θ| ≤ t √(θ(1-θ) (1 + M ((1-θ)/(2-θ) + θ/(1+θ))) / (n m) + e),    M = (n + m) / 2 - 1,
+        v(θ) = θ(1-θ) (1 + M ((1-θ)/(2-θ) + θ/(1+θ))) / (n m),    M = (n + m) / 2 - 1,
 
-    with Student's t of 2 (min(n, m) - 1) degrees of freedom, of which there are n + m - 2 where n = m, and e the variance of θ̂
-    if other examples move all differences of A and B by a normal variable of the given variance.
+    and Student's t of 2 (min(n, m) - 1) degrees of freedom, of which there are n + m - 2 where n = m.
 
     Args:
         one: values of the models of A, (n,); the higher, the better.
         other: of B, (m,).
         examples_variance: what the choice of examples adds to the variance of the difference.
     """
-    apart = (one[:, None] - other[None, :]).ravel()
-    share = float(_wins(apart))
     more = (len(one) + len(other)) / 2 - 1
-    spread = GRID * (1 - GRID) * (1 + more * ((1 - GRID) / (2 - GRID) + GRID / (1 + GRID))) / len(apart)
+    pairs = len(one) * len(other)
+
+    def variance(share: NDArray[np.float64]) -> NDArray[np.float64]:
+        return share * (1 - share) * (1 + more * ((1 - share) / (2 - share) + share / (1 + share))) / pairs
+
+    correlation = _correlate(examples_variance, float(one.var(ddof=1) + other.var(ddof=1)))
     # More seeds of one system say nothing of how far those of the other lie apart.
     freedom = 2 * (min(len(one), len(other)) - 1)
-    return _invert_test(share, spread + _shift_variance(apart, examples_variance), float(stdtrit(freedom, 1 - LEVEL / 2)))
+    return _invert_test(_wins((one[:, None] - other[None, :]).ravel()), variance, correlation, freedom)
 
 
 def probability_by_pairs(apart: NDArray[np.float64], examples_variance: float = 0.0) -> Probability:
-    """Return P(A > B) where models are pairs: the share of pairs that A wins, with Wilson's score interval.
+    """Return P(A > B) where models are pairs: the share of pairs that A wins, with an interval of :func:`_invert_test`.
+
+    Its variance is v(θ) = θ(1-θ) / n, as in Wilson's (1927) score interval, with n - 1 degrees of freedom.
 
     Args:
         apart: value of A minus value of B of each pair, (pairs,).
         examples_variance: what the choice of examples adds to the variance of the mean, as in
             :func:`probability_of_improvement`; 0 where every pair has examples of its own.
     """
-    spread = GRID * (1 - GRID) / len(apart)
-    return _invert_test(
-        float(_wins(apart)), spread + _shift_variance(apart, examples_variance), float(stdtrit(len(apart) - 1, 1 - LEVEL / 2))
+    correlation = _correlate(examples_variance, float(apart.var(ddof=1)))
+    return _invert_test(_wins(apart), lambda share: share * (1 - share) / len(apart), correlation, len(apart) - 1)
+
+
+def _wins(apart: NDArray[np.float64]) -> float:
+    return float(((apart > 0) + 0.5 * (apart == 0)).mean())
+
+
+def _correlate(examples: float, seeds: float) -> float:
+    """Return ρ, the correlation of the differences of two pairs of models of other seeds on the same examples."""
+    return examples / (examples + seeds) if examples else 0.0
+
+
+def _invert_test(
+    share: float, variance: Callable[[NDArray[np.float64]], NDArray[np.float64]], correlation: float, freedom: float
+) -> Probability:
+    """Return a share of wins with the interval of all probabilities that are not rejected by it.
+
+    Differences of models are taken for normal, with one part that is each pair's own and one, of the share ρ of the variance,
+    that the choice of examples gives to all pairs. If other examples move them by u standard deviations, A wins with the
+    probability w(u), and a share as large as θ̂ has the probability
+
+        P(θ) = ∫ F((w(u) - θ̂) / √v(w(u))) φ(u) du,    w(u) = Φ((Φ⁻¹(θ) + √ρ u) / √(1-ρ)),
+
+    F being the distribution of Student's t. θ is in the interval if P(θ) and 1 - P(θ) are 2.5 % or more; without a choice of
+    examples, where ρ = 0, that is |θ̂ - θ| ≤ t √v(θ).
+
+    Args:
+        share: θ̂.
+        variance: v, of a share around what it estimates.
+        correlation: ρ.
+        freedom: degrees of freedom.
+    """
+    shifts = math.sqrt(correlation) * SHIFTS if correlation else np.zeros(1)
+
+    def as_large(probability: float) -> float:
+        wins = ndtr((ndtri(probability) + shifts) / math.sqrt(max(1 - correlation, TINY)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart = np.nan_to_num((wins - share) / np.sqrt(variance(wins)))  # nothing varies where A always wins
+        return float(stdtr(freedom, apart).mean())
+
+    middle, tail = as_large(share), LEVEL / 2
+    low = brentq(lambda probability: as_large(probability) - tail, 0.0, share) if share > 0 and middle > tail else share
+    high = (
+        brentq(lambda probability: as_large(probability) - 1 + tail, share, 1.0) if share < 1 and middle < 1 - tail else share
     )
-
-
-def _shift_variance(apart: NDArray[np.float64], variance: float) -> float:
-    """Return the variance of the share of wins if a normal variable of some variance moves all differences at once."""
-    return float(np.var(_wins(apart[None, :] + math.sqrt(variance) * SHIFTS[:, None])))
-
-
-def _wins(apart: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(((apart > 0) + 0.5 * (apart == 0)).mean(axis=-1))
-
-
-def _invert_test(share: float, variance: NDArray[np.float64], critical: float) -> Probability:
-    """Return the interval of all probabilities that are no farther from the share than their own variance allows."""
-    inside = GRID[np.abs(GRID - share) <= critical * np.sqrt(variance) + 1e-12]
-    return Probability(share, min(share, float(inside[0])), max(share, float(inside[-1])))
+    return Probability(share, low, high)
 
 
 def stochastic_order(
