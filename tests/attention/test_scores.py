@@ -198,6 +198,17 @@ def test_options_of_scores_are_in_their_equations() -> None:
             {"bias": True, "max_length": 7},
             lambda p, s, h, j: times(p["projection.weight"], s)[j] + p["projection.bias"][j],
         ),
+        (
+            "network",
+            {"hidden_sizes": [3, 2], "activation": nn.Tanh},
+            lambda p, s, h, j: dot(
+                p["rest.3.weight"][0],
+                torch.tanh(
+                    times(p["rest.1.weight"], torch.tanh(times(p["first.weight"], torch.cat([s, h])) + p["first.bias"]))
+                    + p["rest.1.bias"]
+                ),
+            ),
+        ),
     ]
     for name, settings, loop in cases:
         made = part("score", name, **settings)(4, 6).double()

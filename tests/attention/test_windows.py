@@ -1,5 +1,6 @@
 """Every window against a loop written from its equation, gradients included."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import Attention, Query
+from attnlab.attention.windows import Gaussian
 from attnlab.errors import UserError
 from conftest import options
 from parts import agree, attention, inputs, parameters, part, sigmoid
@@ -37,8 +39,8 @@ def local_m(p: dict[str, Tensor], queries: Tensor, logits: Tensor, states: Tenso
 def local_p(p: dict[str, Tensor], queries: Tensor, logits: Tensor, states: Tensor) -> Rows:
     for query, row in zip(queries, logits, strict=True):
         center = len(row) * sigmoid(p["window.v.weight"][0] @ torch.tanh(p["window.projection.weight"] @ query))
-        inside = softmax_over(row, [j for j in range(len(row)) if center - 1 <= j <= center + 1])
-        sigma = 1 / 2
+        inside = softmax_over(row, [j for j in range(len(row)) if center - 2 <= j <= center + 2])
+        sigma = 2 / 2
         yield [a * torch.exp(-((j - center) ** 2) / (2 * sigma**2)) for j, a in enumerate(inside)]
 
 
@@ -54,7 +56,7 @@ def gaussian(p: dict[str, Tensor], queries: Tensor, logits: Tensor, states: Tens
 LOOPS: dict[str, tuple[Loop, dict[str, Any]]] = {
     "global": (whole, {}),
     "local_m": (local_m, {"radius": 1}),
-    "local_p": (local_p, {"radius": 1}),
+    "local_p": (local_p, {"radius": 2}),
     "gaussian": (gaussian, {}),
 }
 
@@ -102,6 +104,16 @@ def test_local_p_knows_the_true_length_and_does_not_normalise_again() -> None:
     distances = (torch.arange(3) - centers).abs()
     assert ((weights[1, :, :3] > 0) == (distances <= 2)).all()
     assert (weights[1, :, 3:] == 0).all()
+
+
+def test_a_gaussian_is_as_narrow_as_its_query_asks_for() -> None:
+    window = Gaussian(4, 6)
+    with torch.no_grad():
+        window.projection.weight.fill_(1.0)
+        window.width.weight.fill_(-1.0)
+    _, width = window.place(torch.ones(1, 1, 4), torch.ones(1, 5, dtype=torch.bool), torch.zeros(1, dtype=torch.long))
+    assert width.item() == pytest.approx(5 / (1 + math.exp(4 * math.tanh(4.0))), rel=1e-4)
+    assert width.item() < 0.1
 
 
 def test_a_gaussian_of_no_width_has_finite_gradients() -> None:

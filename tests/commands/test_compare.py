@@ -122,6 +122,22 @@ def test_systems_are_compared_by_any_metric(
     assert "p corrected by Holm over 2 comparisons" in shown
 
 
+def test_the_p_of_several_systems_is_corrected(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "600")
+    skills = {"attention=none": 0.6, "attention=dot": 0.62, "attention=additive": 0.64}
+    folder = write_study(tmp_path / "three", skills=skills, states={})
+    paths = [str(folder / variant) for variant in skills]
+    for significance in ("seeds", "models"):
+        assert cli("compare", *paths, "--metric", "bleu", "--significance", significance) == 0
+        rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+        (smaller, first), (larger, second) = sorted((float(row[5]), float(row[6])) for row in rows)
+        assert 0.001 < smaller < larger < 1
+        assert first == pytest.approx(min(1, 2 * smaller), abs=2e-4)
+        assert second == pytest.approx(max(first, larger), abs=2e-4)
+
+
 @pytest.mark.exhaustive
 def test_only_what_was_tested_alike_is_compared(
     runs: dict[str, Path], cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -17,6 +17,7 @@ from attnlab.evaluation.alignment import (
     from_weights,
     grow_diagonal,
     grow_diagonal_final,
+    make_silver,
     score,
 )
 
@@ -162,3 +163,8 @@ def test_links_from_weights_are_those_of_a_plain_loop(longest: int) -> None:
             assert from_weights(weights, source, target, shift=shift) == expected
             found += len(expected)
     assert found > 100
+
+
+def test_of_silver_links_those_of_both_directions_are_sure() -> None:
+    silver = make_silver({(0, 0), (1, 1)}, {(0, 0), (2, 1)})
+    assert (silver.sure, silver.possible) == ({(0, 0)}, {(0, 0), (1, 1), (2, 1)})

@@ -123,6 +123,9 @@ def test_attention_on_one_position_and_on_all() -> None:
     assert value(SourceCoverage(), staying) == pytest.approx((1 + 0.1 + 0.2) / 3), "a position is looked at once at most"
     assert value(Monotonicity(), staying) == 1.0, "to stay is not to go back"
 
+    surely = evidence(forced=[looking(torch.tensor([[0.999, 0.001, 0, 0]]), source)])
+    assert value(Entropy(), surely) == pytest.approx(-0.999 * math.log(0.999) - 0.001 * math.log(0.001), rel=1e-4)
+
     flat = evidence(forced=[looking(torch.full((2, 4), 0.25), source)])
     assert value(Entropy(), flat) == pytest.approx(math.log(4))
     assert value(RelativeEntropy(), flat) == pytest.approx(1.0)

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.metrics import ExactMatch, Loss, Perplexity
-from attnlab.evaluation.significance.calibration import calibrate, split_runs
+from attnlab.evaluation.significance.calibration import calibrate, calibrate_p, split_runs
 from attnlab.evaluation.significance.difference import Difference, Part
 from attnlab.evaluation.significance.improvement import (
     probability_by_pairs,
@@ -411,6 +411,8 @@ def test_clusters_are_cut_where_all_above_are_better_than_all_below() -> None:
 
 def test_splits_of_runs_are_each_there_once_or_drawn() -> None:
     every = list(split_runs(6, 2, 1000))
+    starred = calibrate_p(6, 2, lambda one, other: 0.01 if 0 in one else 0.5, 1000)
+    assert starred.rate == sum(0 in one for one, _ in every) / len(every)
     assert len(every) == len({frozenset([frozenset(one), frozenset(other)]) for one, other in every}) == 45
     assert all(not {*one} & {*other} for one, other in every)
     drawn = list(split_runs(24, 10, 50))

@@ -43,6 +43,19 @@ def test_pointer_generator_is_its_equations() -> None:
     assert (distribution[1, :, 12] == 0).all()  # the other sentence's second unknown word
 
 
+def test_a_word_that_is_hardly_looked_at_is_hardly_copied() -> None:
+    made = model(POINTER)
+    with torch.no_grad():
+        made.head.switch.bias.zero_()
+        made.head.switch.weight.zero_()
+    source, lengths = torch.tensor([[5, 9, 3]]), torch.tensor([3])
+    memory, state = made.encode(source, lengths, copy_ids(source))
+    decoded = made.decode(torch.tensor([[2, 5]]), memory, state)
+    weights = torch.tensor([0.999, 0.001, 0.0]).double().expand_as(decoded.weights)
+    distribution = made.scores(decoded._replace(weights=weights), memory).softmax(-1)
+    torch.testing.assert_close(distribution[0, :, VOCABULARY], torch.full((2,), 0.0005).double())
+
+
 def test_the_end_symbol_is_never_copied() -> None:
     """With a switch that only copies, it has no probability, however much the attention looks at it; neither is there a NaN."""
     made = model(POINTER)

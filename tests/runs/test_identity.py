@@ -34,6 +34,7 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
     assert {identified(*overrides) for overrides in same} == {first}
     assert len({first.id, *(identified(*overrides).id for overrides in other)}) == len(other) + 1
     assert identified("search.width=2").training == first.training != identified("seed=2").training
+    assert identified("name=y").training == first.training
     for limit in ("search.max_length_offset=9", "search.no_repeat_ngram=3"):
         assert identified(limit).training != first.training, "validation searches within it"
     assert identified("~metrics.chrf").training == first.training

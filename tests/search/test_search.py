@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -273,6 +274,13 @@ def test_coverage_penalty_is_its_equation() -> None:
             expected = h.log_probability + 0.3 * sum(math.log(min(total, 1.0)) for total in looked)
             assert h.score == pytest.approx(expected, abs=1e-4)
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+
+
+def test_a_word_that_is_hardly_looked_at_costs_what_its_equation_says() -> None:
+    weights = torch.tensor([[0.9995, 0.0005], [0.9995, 0.0005]])
+    finished: Any = SimpleNamespace(sources=[0], scores=[-1.0], tokens=[[5, EOS]], weights=lambda: [weights])
+    ((found,),) = BeamSearch(length_penalty=NoPenalty(), coverage_penalty=0.5)._rank(finished, torch.tensor([2]))
+    assert found.score == pytest.approx(-1.0 + 0.5 * math.log(0.001))
 
 
 def test_an_ensemble_averages_probabilities_and_weights() -> None:

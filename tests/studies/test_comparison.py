@@ -90,6 +90,8 @@ def test_an_interval_goes_no_further_than_the_metric() -> None:
     assert free.more["high"] > 101
     assert (cell.more["high"], cell.more["low"]) == (100.0, free.more["low"])
     assert cell.text == "99.7 ± 0.6 [98.2, 100.0]"
+    least = column("exact", {"a": [0.0, 0.0, 1.0]}, read, form="{:.1f}", spread=True, limits=PERCENT).cells["a"]  # type: ignore[dict-item]
+    assert least.more["low"] == 0.0
 
 
 def test_the_interval_is_students() -> None:

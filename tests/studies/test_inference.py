@@ -1,13 +1,79 @@
-"""What a report says of tests that could not be made."""
+"""What comes of the tests of a study, and what a report says of tests that could not be made."""
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from attnlab.evaluation.significance.difference import Difference, Part
 from attnlab.runs.files import BESIDE, LENGTHS, write_statistics
-from attnlab.runs.folder import RunFolder
+from attnlab.runs.folder import RunFolder, State
+from attnlab.studies import inference
 from attnlab.studies.collection import collect
 from attnlab.studies.comparison import compare_variants
+from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, find_improvement
+from attnlab.studies.names import Significance
 from attnlab.studies.report import report
+from attnlab.tasks.translation.metrics import BLEU
 from studies.folders import write_study
+
+THREE = {"attention=none": 0.55, "attention=dot": 0.85, "attention=additive": 0.87}
+
+
+def near(significance: Significance, sets: Mapping[str, MeasuredVariants], asked: Collection[Pair]) -> dict[Pair, Contrast]:
+    """Find every first variant better, with a p of .04 that no correction for several tests leaves significant."""
+    difference = Difference(1.0, (Part(0.1, 4.0),))
+    return {pair: Contrast(difference, 0.04, (3, 3), (np.zeros(3), np.ones(3))) for pair in asked}
+
+
+def test_clusters_are_made_of_corrected_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = collect(write_study(tmp_path / "near", skills=THREE, seeds=(1, 2), states={}, examples=4))
+    monkeypatch.setattr(inference, "compare", near)
+    found = inference.infer(study)
+    assert found.clusters.keys() == {"test", "test_long"}
+    assert {number for numbers in found.clusters.values() for number in numbers.values()} == {1}
+    assert found.apart == {"test": [], "test_long": []}
+
+
+def test_pairs_of_one_cluster_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = collect(write_study(tmp_path / "apart", skills=THREE, seeds=(1, 2), states={}, examples=4))
+
+    def first_from_last(
+        significance: Significance, sets: Mapping[str, MeasuredVariants], asked: Collection[Pair]
+    ) -> dict[Pair, Contrast]:
+        surely = ("additive", "none")
+        made = near(significance, sets, asked)
+        return {pair: replace(one, p=1e-6 if (pair.one, pair.other) == surely else 0.9) for pair, one in made.items()}
+
+    monkeypatch.setattr(inference, "compare", first_from_last)
+    found = inference.infer(study)
+    assert found.clusters["test"] == dict.fromkeys(("additive", "dot", "none"), 1)
+    assert found.apart["test"] == [("additive", "none")]
+
+
+@pytest.mark.parametrize("metric", ["bleu", "perplexity"])
+def test_clusters_go_by_what_is_better(metric: str, tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "better", skills=THREE, columns=[metric], seeds=range(1, 6), states={})
+    numbers = inference.infer(collect(folder)).clusters["test"]
+    assert numbers["additive"] == 1
+    assert numbers["none"] == max(numbers.values()) > 1
+
+
+def test_runs_that_are_pairs_win_as_pairs() -> None:
+    scores = np.array([1.0, 2.0, 3.0]), np.array([0.9, 1.9, 2.9])
+    alone = Contrast(Difference(0.1, (Part(1e-4, 2.0), Part(0.0, 99.0))), 0.01, (3, 3), scores)
+    shares = [find_improvement(replace(alone, pairs_share=shared), BLEU()) for shared in (None, "training", "examples")]
+    assert [share and share.value for share in shares] == [pytest.approx(6 / 9), 1.0, 1.0]
+
+
+def test_a_stochastic_order_asks_for_enough_seeds_of_both(tmp_path: Path) -> None:
+    states: dict[tuple[str, int], State] = {("attention=dot", seed): "missing" for seed in (4, 5, 6)}
+    skills = {"attention=none": 0.5, "attention=dot": 0.8}
+    found = inference.infer(collect(write_study(tmp_path / "uneven", skills=skills, seeds=range(1, 7), states=states)))
+    assert {one.seeds for one in found.against.values() if isinstance(one, Contrast)} == {(3, 6)}
+    assert found.orders == {}
 
 
 def test_where_nothing_varies_nothing_is_told_of_a_test(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from attnlab.config import CONF
 from attnlab.errors import UserError
 from attnlab.runs.folder import RunFolder
+from attnlab.studies import matrix
 from attnlab.studies.archive import pack, unpack
 from attnlab.studies.collection import collect
 from attnlab.studies.folder import StudyFolder, StudyPlan
@@ -22,6 +23,7 @@ from attnlab.studies.plan import Plan, plan
 from attnlab.studies.preview import check_plan
 from attnlab.studies.report import report
 from studies.folders import write_study
+from studies.test_inference import near
 
 ROWS = {"weak": 0.5, "good": 0.9, "better": 0.91}
 COLUMNS = {"first": {row: f"first-{row}" for row in ROWS}, "second": {row: f"second-{row}" for row in [*ROWS, "control"]}}
@@ -49,6 +51,13 @@ def test_a_column_is_a_study_with_the_metric_of_its_task(folder: Path) -> None:
     assert [*second.variants] == [*ROWS, "control"]
     assert (first.ranking[0], second.ranking[0]) == ("bleu", "perplexity")
     assert (first.baseline, first.name) == ("weak", "both: first")
+
+
+def test_what_differs_by_an_uncorrected_test_alone_cannot_be_told_from_the_best(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrix, "compare", near)
+    assert all(cell.best for row in compare_columns(collect(folder)).rows for cell in row[1:] if cell.value is not None)
 
 
 def test_the_matrix_marks_what_cannot_be_told_from_the_best_of_each_column(folder: Path) -> None:

@@ -280,6 +280,8 @@ def test_values_are_the_same_every_time_and_more_trials_begin_with_the_same() ->
     assert all(1e-4 <= rate <= 1e-2 and float(f"{rate:.3g}") == rate for rate in rates)
     assert 20 < sum(rate < 1e-3 for rate in rates) < 40, "logarithms are drawn"
     assert all(isinstance(trial["decoder.hidden_size"], int) for trial in drawn)
+    sizes = propose(trials=60, keys={"decoder.hidden_size": {"low": 1, "high": 1024, "log": True}})
+    assert 15 < sum(trial["decoder.hidden_size"] < 32 for trial in sizes) < 45, "of whole numbers too"
     assert {trial["model.dropout"] for trial in drawn} == {0.1, 0.2, 0.3}
 
 
@@ -397,6 +399,32 @@ def tune_by(folder: Path, metric: str) -> None:
     plan = StudyFolder(folder).read_plan()
     assert plan is not None
     StudyFolder(folder).write_plan(replace(plan, tune={**(plan.tune or {}), "metric": metric}))
+
+
+def test_what_so_many_trials_are_expected_to_find_is_the_mean_over_all_choices_of_them(tuned: Path) -> None:
+    study = collect(tuned)
+    selection = read_selection(study)
+    assert selection is not None
+    table = tabulate(study, selection)
+    (row,) = [row for row in table.rows if row[0] == "dot"]
+    a, b, c = (trial.score for trial in selection.variants["dot"].trials)
+    told = [row[table.header.index(f"expected best of {count}")] for count in (1, 2)]
+    assert told == [f"{(a + b + c) / 3:.2f}", f"{(max(a, b) + max(a, c) + max(b, c)) / 3:.2f}"]
+
+
+def test_a_metric_that_is_better_lower_chooses_and_ranks_the_lowest(tuned: Path) -> None:
+    tune_by(tuned, "perplexity")
+    study = collect(tuned)
+    selection = read_selection(study)
+    assert selection is not None
+    least = {}
+    for label, variant in selection.variants.items():
+        scores = [trial.score for trial in variant.trials if math.isfinite(trial.score)]
+        least[label] = min(scores)
+        assert variant.chosen is not None
+        assert variant.chosen.score == least[label] < max(scores)
+    assert [row[:2] for row in tabulate(study, selection).rows] == [["dot", "1"], ["additive", "2"]]
+    assert least["dot"] < least["additive"]
 
 
 def test_a_report_lists_every_trial_with_its_score(tuned: Path) -> None:

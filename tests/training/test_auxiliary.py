@@ -1,6 +1,7 @@
 """Losses on attention weights: their equations, and what they teach."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,9 @@ def test_supervised_loss_is_its_equation_over_linked_tokens() -> None:
     torch.testing.assert_close(SupervisedLoss()(weights, real, links).double(), expected, rtol=0, atol=1e-6)
     nothing = SupervisedLoss()(weights, real, torch.zeros_like(links))
     assert nothing.item() == 0.0
+    little = torch.tensor([[[1e-4, 1 - 1e-4]]])
+    once = SupervisedLoss()(little, torch.ones(1, 1, dtype=torch.bool), torch.tensor([[[1.0, 0.0]]]))
+    assert once.item() == pytest.approx(-math.log(1e-4), rel=1e-4)
     sparse = torch.zeros_like(weights).requires_grad_()
     SupervisedLoss()(sparse, real, links).backward()
     assert sparse.grad is not None

@@ -98,6 +98,18 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_mean(
     assert_same(results["undisturbed weights"], results["stopped weights"])
 
 
+def test_a_training_without_checkpoints_ends_with_the_mean() -> None:
+    module: Any = torch.nn.Linear(1, 1, bias=False)
+    averaging = CheckpointAveraging(last=2)
+    trainer: Any = None
+    for weight in (7.0, 1.0, 4.0):
+        with torch.no_grad():
+            module.weight.fill_(weight)
+        averaging._ends = [*averaging._ends, {name: value.clone() for name, value in module.state_dict().items()}][-2:]
+    averaging.on_train_end(trainer, module)
+    assert module.weight.item() == 2.5
+
+
 def test_a_mean_of_one_epoch_is_refused() -> None:
     with pytest.raises(UserError, match="last must be 2 or more, not 1"):
         CheckpointAveraging(last=1)

@@ -7,7 +7,7 @@ import torch
 from lightning.pytorch.utilities.types import LRSchedulerConfigType
 
 from attnlab.errors import UserError
-from attnlab.training.schedules import cosine, exponential, inverse_sqrt
+from attnlab.training.schedules import cosine, exponential, inverse_sqrt, plateau
 
 
 def rates(optimizer: torch.optim.Optimizer, schedule: LRSchedulerConfigType, count: int) -> list[float]:
@@ -24,6 +24,7 @@ def test_cosine_goes_down_half_a_cosine_and_stays_there() -> None:
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)
     found = rates(optimizer, cosine(optimizer, duration=4, eta_min=0.1), 8)
     assert found == pytest.approx([0.1 + 0.3 * (1 + math.cos(math.pi * min(t, 4) / 4)) / 2 for t in range(8)])
+    assert [cosine(optimizer, duration=4, interval=each)["interval"] for each in ("epoch", "step")] == ["epoch", "step"]  # type: ignore[typeddict-item]
 
 
 def test_exponential_multiplies_after_every_interval() -> None:
@@ -31,6 +32,17 @@ def test_exponential_multiplies_after_every_interval() -> None:
     schedule = exponential(optimizer, gamma=0.7, interval="step")
     assert schedule["interval"] == "step"
     assert rates(optimizer, schedule, 5) == pytest.approx([0.4 * 0.7**t for t in range(5)])
+
+
+def test_plateau_multiplies_once_a_metric_has_not_improved_for_long_enough() -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    schedule = plateau(optimizer, monitor="val/bleu", mode="max", factor=0.3, patience=1)
+    rates = []
+    for value in (1.0, 2.0, 2.0, 1.5, 3.0):
+        schedule["scheduler"].step(value)  # type: ignore[call-arg]
+        rates.append(optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([1.0, 1.0, 1.0, 0.3, 0.3])
+    assert schedule["monitor"] == "val/bleu"
 
 
 def test_inverse_sqrt_warms_up_and_then_goes_down_by_the_root() -> None:

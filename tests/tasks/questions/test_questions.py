@@ -181,6 +181,8 @@ def test_how_far_a_count_of_solved_tasks_may_be_off_is_known_by_drawing_question
         statistics.append(rows)
     variances = np.diag(sample_models(SolvedTasks(), statistics).covariance)
     assert ((variances > 1) & (variances < 10)).all(), "of twenty tasks about half are solved, each by a coin"
+    same = sample_models(SolvedTasks(), [statistics[0], statistics[0]])
+    assert same.variance([0], [1]) == pytest.approx(0.0, abs=1e-9), "the same questions are drawn for all models"
 
 
 def test_sentences_are_masked_sums() -> None:
