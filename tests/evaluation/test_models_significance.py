@@ -14,6 +14,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation import resampling
 from attnlab.evaluation.metric import Metric, Statistics
 from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss, Perplexity
+from attnlab.evaluation.significance import models
 from attnlab.evaluation.significance.models import Contest, ModelsDifference, compare_models, estimate_difference
 from attnlab.evaluation.significance.multiplicity import holm
 from attnlab.evaluation.significance.sample import sample_models
@@ -143,6 +144,7 @@ def test_exchanges_go_on_until_a_corrected_p_is_known() -> None:
         error = factor * math.sqrt(result.p * (1 - result.p) / result.samples)
         assert error <= max(0.005, 0.05 * result.corrected) + 1e-9 or result.corrected == 1.0
     assert {name: result.corrected for name, result in found.items()} == holm({name: one.p for name, one in found.items()})
+    assert not models._is_known(0.45, 2, 100), "0.9 by a hundred exchanges may be less than one"
 
 
 def test_every_round_of_exchanges_is_another_one() -> None:
