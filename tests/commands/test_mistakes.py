@@ -148,7 +148,10 @@ MISTAKES = {
     "link file": ([*TEXT, "data.alignments=align"], "no file train.align"),
     "no threads": (["threads=0"], "threads must be a whole number, from 1 to 1024, or null, not 0"),
     "data of another task": (["task=forecasting", "data=text"], "a Forecasting task reads SeriesSource, not TextFiles: choose"),
-    "an option of one's own": (["attention/score=xyzzy"], "and in a folder of your own with -cd FOLDER"),
+    "an option of one's own": (
+        ["attention/score=xyzzy"],
+        "one of your own is a file FOLDER/attention/score/xyzzy.yaml with -cd FOLDER",
+    ),
     "nothing learned": (["optimizer.lr=0"], "optimizer.lr must be above 0, not 0"),
     "languages in the name of a file": (
         [*TEXT, "data.train=train.en"],
@@ -236,7 +239,7 @@ MISTAKES = {
     "key of another class": (["encoder._target_=torch.nn.LSTM"], "encoder: LSTM takes no network: leave it out, or name"),
     "partial": (["attention.score._partial_=maybe"], "attention.score._partial_ is true or false, not 'maybe'"),
     "another tokenizer": (["tokenizer._target_=torch.nn.Identity"], "Identity is no tokenizer: let its class inherit from"),
-    "added option": (["+attention=dot"], "attention has an option already, which is replaced without the +: attention=OPTION"),
+    "added option": (["+attention=dot"], "attention has an option already, which is replaced by attention=OPTION without a +"),
     "batch": (["batches.size=0"], "batches.size must be 1 or more"),
     "monitor": (["monitor=val/blue"], "there is no 'val/blue' to monitor: did you mean 'val/bleu'?"),
     "grammar": (["data.source=fr"], "speaks en and de"),

@@ -140,7 +140,7 @@ def _show_plan(planned: "Plan", told: Sequence[str], kind: str) -> None:
 
     from attnlab.terminal import Terminal
 
-    title = f"{planned.folder.path}: {len(planned.runs)} {kind}"
+    title = f"{planned.folder.path}: {len(planned.runs)} {kind if len(planned.runs) != 1 else kind.removesuffix('s')}"
     has_values = any(run.values for run in planned.runs)
     table = Table(planned.axis, "seed", *(["set to"] if has_values else []), "", title=title, title_justify="left")
     for run, label, state in zip(planned.runs, planned.labels, told, strict=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from attnlab.commands._complete import complete_run_or_variant
-from attnlab.commands._models import FILE, check_label, finished_runs, name_runs
+from attnlab.commands._models import FILE, check_distinct, check_label, finished_runs, name_runs
 from attnlab.commands._significance import significance_option
 from attnlab.commands._trust import trust_option
 from attnlab.errors import UserError
@@ -65,6 +65,7 @@ def command(
     name, measure = choose_metric(read[baseline][0].run, metric, label)
     tested, left_out = _leave_out(read, name)
     check_metric([one for sets in tested.values() for one in sets], name)
+    check_distinct((baseline, *systems))
     alone = [folder for folder, found in read.items() if len(found) == 1]
     if significance == "seeds" and alone:
         raise UserError(f"{alone[0]} is one run: a test over seeds needs two seeds at least; or --significance models")

@@ -157,7 +157,7 @@ def _heatmaps(
                     raise UserError(f"{run}: {told}; leave out --layer and --head") from error
                 chosen = choose_heads(forced.heads, layer, head)
                 if not chosen:
-                    raise UserError(f"{run} has no such head: there is {'; '.join(forced.heads)}")
+                    raise UserError(f"{run} has no such layer or head: there is {'; '.join(forced.heads)}")
                 panels = {": ".join([*titles, one]): forced.heads[one] for one in chosen}
             check_inside(known, len(shown.source), len(shown.tokens), place=f"--links, {run}")
             maps |= {title: (weights, shown.source, shown.tokens) for title, weights in panels.items()}

@@ -125,9 +125,11 @@ def check_columns(names: object, known: Collection[str]) -> None:
             raise UserError(f"study.metrics names {name} more than once: once is enough")
 
 
-def wrong_kind(name: str, task: str, kind: type, found: str) -> UserError:
-    """Tell of a part that a task does not read, such as the data of another task."""
-    return UserError(f"{name}: a {task} task reads {kind.__name__}, not {found}: choose another {name} or task")
+def wrong_kind(name: str, task: str, kind: type, found: type) -> UserError:
+    """Tell of a part that a task does not read, such as the data of another task, and of the task that reads it."""
+    rooms = (base.__module__.partition("attnlab.tasks.")[2].partition(".")[0] for base in found.__mro__)
+    other = next((f", or task={room}" for room in rooms if room), " or task")
+    return UserError(f"{name}: a {task} task reads {kind.__name__}, not {found.__name__}: choose another {name}{other}")
 
 
 def _check_data(task: str, kind: Any, node: Any) -> None:
@@ -136,7 +138,7 @@ def _check_data(task: str, kind: Any, node: Any) -> None:
     with suppress(ImportError, AttributeError, ValueError, TypeError):  # which is told where the keys of the node are checked
         made = _import(str(target))
         if inspect.isclass(made) and inspect.isclass(kind) and not issubclass(made, kind):
-            raise wrong_kind("data", task.rpartition(".")[2], kind, made.__name__)
+            raise wrong_kind("data", task.rpartition(".")[2], kind, made)
 
 
 def _check_trainer(trainer: Mapping[str, Any]) -> None:

@@ -355,7 +355,7 @@ def _one_line(error: BaseException) -> str:
             name, kind = option.split("_")[0], group.removeprefix("hydra/")
             return f"{group}: the plugin that has {option!r} is not installed: pip install hydra-{name}-{kind}"
         told = nearest(option, error.options) if error.options else ""
-        own = ", and in a folder of your own with -cd FOLDER" if told.startswith("there is") else ""
+        own = f"; one of your own is a file FOLDER/{group}/{option}.yaml with -cd FOLDER" if told.startswith("there is") else ""
         return f"no option {option!r} of {group}{f': {told}{own}' if told else ''}"
     if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
         where = (cause.full_key or "").rpartition(".")[0]
@@ -377,7 +377,9 @@ def _one_line(error: BaseException) -> str:
             reason = "a sign that needs quotation marks around it"
         return f"{error.override!r} is no KEY=VALUE that Hydra reads: {reason}"
     if again := re.match(r"Multiple values for (\S+?)\. ", told):
-        return f"{again[1]} has an option already, which is replaced without the +: {again[1]}=OPTION"
+        group = again[1]
+        in_file = f"in a file by 'override /{group}: OPTION'"
+        return f"{group} has an option already, which is replaced by {group}=OPTION without a +, {in_file}"
     if several := re.match(r"Ambiguous value for argument '(.+?)'", told):
         point = "; a number has a point" if re.search(r"=-?\d+,0\d+$", several[1]) else ""
         return f"{several[1]} has several values: add -m to train with each of them{point}"
@@ -389,7 +391,9 @@ def _one_line(error: BaseException) -> str:
     if failed := re.match(r"\w+ raised while resolving interpolation: (.*) full_key: ", told):
         return f"a value is taken from elsewhere: {failed[1].strip(chr(34))}"
     if unknown := re.match(r"In '(.+?)': ConfigKeyError .*: Key '(.+?)' not in '\w+' full_key: (\S+)", told):
-        return f"{unknown[1]}: no key {unknown[2]!r} in {unknown[3].rpartition('.')[0]!r}, whose option may be another"
+        where = unknown[3].rpartition(".")[0]
+        more = "" if where.startswith("hydra") else ", whose option may be another"
+        return f"{unknown[1]}: no key {unknown[2]!r} in {where!r}{more}"
     if missing := re.match(r"Interpolation key '(.+?)' not found full_key: (\S+)", told):
         # The folder of a run is named by its overrides, so that Hydra blames it for what is wrong in one of them.
         key = "an override" if missing[2].startswith("hydra.") else missing[2]

@@ -88,7 +88,7 @@ def _check_kinds(made: Any, parts: Mapping[str, Any]) -> None:
     for name, part in parts.items():
         kind = hints.get(name)
         if inspect.isclass(kind) and not isinstance(part, kind):
-            raise wrong_kind(name, made.__name__, kind, type(part).__name__)
+            raise wrong_kind(name, made.__name__, kind, type(part))
         if get_origin(kind) is Mapping and inspect.isclass(each := get_args(kind)[1]):
             for key, item in part.items():
                 validate_kind(item, f"{name}.{key}", each)

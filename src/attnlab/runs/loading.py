@@ -149,7 +149,9 @@ def _require(folder: RunFolder, checkpoint: str) -> None:
                     "folder from where it was trained, or train it anew with resume=false"
                 )
             chosen = path == folder.path / checkpoint and there
-            hint = f"choose the checkpoint {there[0]}" if chosen else f"name the folder of a finished run, {SHAPE}"
+            seeds = sorted(seed for seed in folder.path.glob("seed=*") if RunFolder(seed).result_file.is_file())
+            named = f"did you mean {seeds[0]}?" if seeds else f"name the folder of a finished run, {SHAPE}"
+            hint = f"choose the checkpoint {there[0]}" if chosen else named
             raise UserError(f"{folder.path} holds no {path.name}: {hint}")
 
 

@@ -163,7 +163,7 @@ GROUPS: dict[Significance, Callable[[MeasuredVariants, str, int, int], Calibrati
 
 FALSE: dict[Significance, str] = {
     "seeds": "false stars",
-    "models": "as claims about the variants, whatever their seeds, such stars are often false",
+    "models": "a star of this test speaks of these trained models, and is often false as a claim about the variants",
 }
 """What the stars of a test are where nothing differs but seeds."""
 

@@ -53,7 +53,7 @@ def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
             return path.parent, path.stem
     if Path(name).is_file():
         raise UserError(f"{name} is no study: a study is a file that ends in .yaml")
-    hint = nearest(name, {study.name for study in list_studies(places)})
+    hint = nearest(name, {study.name for study in list_studies(places)}).partition("there is ")[0] or "attnlab study lists them"
     raise UserError(f"no study {name!r} in {' or '.join(map(str, places))}, and no file of that name: {hint}")
 
 

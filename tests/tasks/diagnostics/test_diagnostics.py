@@ -235,7 +235,7 @@ class GoldWeights:
         (["data=recall", "data.symbols=63"], "data: the longest test has 32 pairs, which need 64 symbols"),
         (["data.symbols=0"], "data.symbols must be a whole number, 1 or more, not 0"),
         (["data=selective_copy", "data.blanks=-1"], "data.blanks must be a whole number, from 0 to 1000, not -1"),
-        (["data=sort"], "data: a Diagnostics task reads SymbolProblems, not Sort: choose another data or task"),
+        (["data=sort"], "data: a Diagnostics task reads SymbolProblems, not Sort: choose another data, or task=pointing"),
         (["batches.max_length=1"], "max_length=1 leaves no training problem: raise it"),
         (["decoder=answer", "objective.teacher_forcing.ratio=0.5"], "objective: no previous token is read here"),
     ],

@@ -294,7 +294,7 @@ def test_an_attention_on_the_lags_has_no_error() -> None:
 @pytest.mark.parametrize(
     ("overrides", "told"),
     [
-        (["data=copy"], "data: a Forecasting task reads SeriesSource, not Copy: choose another data or task"),
+        (["data=copy"], "data: a Forecasting task reads SeriesSource, not Copy: choose another data, or task=diagnostics"),
         (["data=ett"], "data.path has no default: add data.path=VALUE"),
         (
             ["data=csv", "data.path=gone.csv", "data.time=0"],

@@ -191,7 +191,7 @@ def test_content_knows_the_options_of_problems_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["data=sort"], "data: a Translation task reads Corpus, not Sort: choose another data or task"),
+        (["data=sort"], "data: a Translation task reads Corpus, not Sort: choose another data, or task=pointing"),
         (["task=pointing", "data=grammar"], "data: a Pointing task reads Problems, not GrammarCorpus"),
         (["task=pointing", "tokenizer=bpe"], "there is no tokenizer to choose in this task"),
         (["task=pointing", "head=vocabulary"], "positions of the source, which a VocabularyHead does not write"),

@@ -312,7 +312,7 @@ def test_questions_without_support_do_not_count_as_missed() -> None:
     [
         (["data.tasks=[4]"], "tasks are some of 1, 2 and 3, not [4]"),
         (["data.people=9"], "data.people must be a whole number, from 1 to 8, not 9"),
-        (["data=sort"], "data: a Questions task reads Stories, not Sort: choose another data or task"),
+        (["data=sort"], "data: a Questions task reads Stories, not Sort: choose another data, or task=pointing"),
         (["task.read=letters"], "task.read must be sentences or words, not 'letters'"),
         (["task.read=words", "task.entities=[mary]"], "entities stand before sentences, not before words"),
         (["batches.max_length=1"], "max_length=1 leaves no training question: raise it"),
