@@ -158,4 +158,4 @@ def test_single_heads_are_drawn(cli: Cli, tmp_path: Path, capsys: pytest.Capture
         assert set(found) == {(layer, head) for layer in layers for head in heads}
     capsys.readouterr()
     assert cli(*drawn, "--layer", "2") == 2
-    assert "has no such head: there is layers.0" in capsys.readouterr().err
+    assert "has no such layer or head: there is layers.0" in capsys.readouterr().err

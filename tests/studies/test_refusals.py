@@ -116,7 +116,7 @@ def test_runs_over_several_devices_are_none_of_a_sweep(cli: Cli, tmp_path: Path,
     assert cli("train", "-m", *SMALL, "trainer.devices=2", "seed=1") == 2
     assert "would start the whole sweep again" in capfd.readouterr().err
     assert cli("train", "-m", *SMALL, "trainer.devices=2", "attention=none,dot") == 2
-    assert capfd.readouterr().err.startswith("attnlab: variant none: a run over several devices would start")
+    assert capfd.readouterr().err.startswith("attnlab: none: a run over several devices would start")
     assert cli("train", "-m", *SMALL, "trainer.devices=2", "seed=1", "--dry-run") == 0
     assert "attnlab: started here, it would end: " in capfd.readouterr().err
     assert cli("train", *SMALL, "trainer.devices=2", "seed=1", "--dry-run") == 0

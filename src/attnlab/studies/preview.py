@@ -98,7 +98,7 @@ def check_trainers(plan: Plan, *, in_sweep: bool = True) -> None:
             try:
                 check_trainer(config, in_sweep=in_sweep)
             except UserError as error:
-                raise UserError(f"variant {label}: {error}") from error
+                raise UserError(f"{label}: {error}") from error
 
 
 def _check_configs(plan: Plan, tasks: TaskStore) -> None:
@@ -173,7 +173,7 @@ def _check_models(plan: Plan, tasks: TaskStore) -> None:
             # A trial measures no test set: without this, its study would learn of a mistake when all trials are done.
             check_metrics(task, map(task.examples, [*task.measured_tests, "val"]), "test")
         except UserError as error:
-            raise UserError(f"variant {label}: {error}") from error
+            raise UserError(f"{label}: {error}") from error
 
 
 def _check_claims(plan: Plan, tasks: TaskStore) -> None:
