@@ -102,9 +102,20 @@ def nearest(name: object, known: Iterable[object], intro: str = "there is") -> s
         intro: of their list, where none of them is near.
     """
     names = sorted(map(str, known))
-    near = difflib.get_close_matches(str(name), names, n=1)
     joint = "; " if any("," in other for other in names) else ", "
-    return f"did you mean {near[0]!r}?" if near else f"{intro} {joint.join(names) or 'none'}"
+    return guess(name, names) or f"{intro} {joint.join(names) or 'none'}"
+
+
+def guess(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return a question for the name that is most like one that is not known; nothing where none is like it.
+
+    Args:
+        name: the one that is not known.
+        known: those that are, of which the first wins where two are as near.
+        cutoff: how alike they must be at least, of 1.
+    """
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=cutoff)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def missing_folder(path: Path) -> str:

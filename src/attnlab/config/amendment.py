@@ -7,7 +7,8 @@ from omegaconf import OmegaConf
 from yaml import YAMLError
 
 from attnlab.config.checks import KEYS, check
-from attnlab.config.composition import CONF, MAIN, Place, compose, hydra_errors, parse_overrides, resolve
+from attnlab.config.composition import CONF, MAIN, Place, compose, parse_overrides, resolve
+from attnlab.config.refusals import hydra_errors
 from attnlab.errors import UserError
 
 

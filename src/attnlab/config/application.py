@@ -19,7 +19,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from typing_extensions import override
 
-from attnlab.config.composition import CONF, MAIN, VERSION, Place, hydra_errors, search_path
+from attnlab.config.composition import CONF, MAIN, VERSION, Place, search_path
+from attnlab.config.refusals import hydra_errors
 from attnlab.errors import UserError, refusal
 
 

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig
 
-from attnlab.config.composition import HYDRA_KEYS, resolve
+from attnlab.config.composition import resolve
+from attnlab.config.refusals import HYDRA_KEYS
 from attnlab.errors import UserError, brief, missing_module, nearest, no_class, unknown_key
 from attnlab.hints import Range, fits, in_words
 

@@ -1,10 +1,8 @@
 """Composing a config as Hydra does for a run, from several folders."""
 
 import copy
-import difflib
 import hashlib
 import json
-import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,19 +19,14 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override as ParsedOverride
 from hydra.core.override_parser.types import ValueType
-from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import MarkedYAMLError
 
 from attnlab.config.reading import keep_files
+from attnlab.config.refusals import hydra_errors
 from attnlab.config.variants import path_part, variant_name, without_keys
-from attnlab.errors import UserError, brief, nearest, unknown_key
+from attnlab.errors import UserError
 from attnlab.source import PACKAGE
-
-HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
-"""Of a node, what Hydra reads, and not the component."""
 
 CONF = next(path for path in (PACKAGE / "conf", PACKAGE.parents[1] / "conf") if path.is_dir())
 """The config groups: inside the package when installed from a wheel, beside ``src`` in a checkout."""
@@ -297,116 +290,3 @@ def _without_glob(parsed: ParsedOverride) -> str:
     if not found:
         raise UserError(f"{parsed.input_line}: no option of {parsed.get_key_element()} is named so")
     return f"{parsed.get_key_element()}={','.join(found)}"
-
-
-def _tell_unknown(key: str, node: DictConfig, where: str) -> str:
-    """Tell of a key that a node has not; where none of the node's own is near, name one below it that is."""
-    if where and not node:
-        return f"{where} has no keys yet: +{where}.{key}=VALUE adds one"
-    if where and {*node} <= {"_target_", "_partial_"}:
-        return f"no key {key!r} in {where!r}, whose option may be another: choose {where.replace('.', '/')}=OPTION"
-    told = str(unknown_key(key, [name for name in node if name not in HYDRA_KEYS], where))
-    paths: dict[str, str] = {}
-
-    def walk(content: Any, path: str) -> None:
-        for name, value in content.items() if isinstance(content, dict) else ():
-            paths.setdefault(str(name), f"{path}{name}")
-            walk(value, f"{path}{name}.")
-
-    walk(OmegaConf.to_container(node, resolve=False), f"{where}." if where else "")
-    near = [key] if key in paths else difflib.get_close_matches(key, paths, n=1, cutoff=0.7)
-    start, has_no_near, _ = told.partition(": there is ")
-    if has_no_near and near:
-        return f"{start}: did you mean {paths[near[0]]!r}?"
-    is_open = where and "_target_" not in node and not where.startswith(("study", "hydra"))  # names there are the user's own
-    return f"{told}, and +{where}.{key}=VALUE adds one" if has_no_near and is_open else told
-
-
-@contextmanager
-def hydra_errors() -> Iterator[None]:
-    """Tell what Hydra and OmegaConf refuse in one line.
-
-    Raises:
-        UserError: they did.
-    """
-    try:
-        yield
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(_one_line(error)) from error
-    except ValueError as error:
-        if str(error).startswith("Invalid defaults list"):
-            raise UserError(f"{brief(error)}: defaults is a list, as in defaults: [train, _self_]") from error
-        if not str(error).startswith("Config group override"):
-            raise
-        raise UserError(
-            "an option of a group has a name, which null and numbers are not: for nothing, choose none where there is one"
-        ) from error
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f"{mark.name}, line {mark.line + 1}" if mark else "a config"
-        raise UserError(f"{place}: no YAML ({error.problem})") from error
-
-
-def _one_line(error: BaseException) -> str:
-    cause = error.__cause__
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file and "/" in error.missing_cfg_file:
-        group, _, option = error.missing_cfg_file.rpartition("/")
-        if not error.options and group.startswith("hydra/"):  # as an installed option asks for it
-            name, kind = option.split("_")[0], group.removeprefix("hydra/")
-            return f"{group}: the plugin that has {option!r} is not installed: pip install hydra-{name}-{kind}"
-        told = nearest(option, error.options) if error.options else ""
-        own = f"; one of your own is a file FOLDER/{group}/{option}.yaml with -cd FOLDER" if told.startswith("there is") else ""
-        return f"no option {option!r} of {group}{f': {told}{own}' if told else ''}"
-    if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
-        where = (cause.full_key or "").rpartition(".")[0]
-        if cause.key not in cause.parent_node:
-            return _tell_unknown(str(cause.key), cause.parent_node, where)
-    told = " ".join(" ".join(str(e).split()) for e in (error, cause) if e is not None and str(e))
-    told = re.sub(r" (Config search path: |See https://hydra).*", "", told)
-    if isinstance(error, OverrideParseException):
-        reason = told.removeprefix(f"Error parsing override '{error.override}' ")
-        key, _, value = str(error.override).partition("=")
-        if "=" not in str(error.override):
-            reason = "write it without blanks"
-        elif value.endswith(","):
-            reason = "several values stand without blanks between them, as in seed=1,2"
-        elif reason.startswith("LexerNoViableAltException") and not set(value) & set("'\""):
-            quoted = '["...", "..."]' if value.startswith("[") else f'"{value}"'
-            reason = f"a sign in it needs quotation marks, and the shell others around them: '{key}={quoted}'"
-        elif reason.startswith("LexerNoViableAltException"):
-            reason = "a sign that needs quotation marks around it"
-        return f"{error.override!r} is no KEY=VALUE that Hydra reads: {reason}"
-    if again := re.match(r"Multiple values for (\S+?)\. ", told):
-        group = again[1]
-        in_file = f"in a file by 'override /{group}: OPTION'"
-        return f"{group} has an option already, which is replaced by {group}=OPTION without a +, {in_file}"
-    if several := re.match(r"Ambiguous value for argument '(.+?)'", told):
-        point = "; a number has a point" if re.search(r"=-?\d+,0\d+$", several[1]) else ""
-        return f"{several[1]} has several values: add -m to train with each of them{point}"
-    if twice := re.match(r"(\S+) appears more than once in the final defaults list", told):
-        return f"{twice[1]} is chosen more than once: options to be trained one after the other stand after -m without brackets"
-    refused = re.match(r"UserError raised while resolving interpolation: (.*) full_key: ", told)
-    if refused:
-        return refused[1]
-    if failed := re.match(r"\w+ raised while resolving interpolation: (.*) full_key: ", told):
-        return f"a value is taken from elsewhere: {failed[1].strip(chr(34))}"
-    if unknown := re.match(r"In '(.+?)': ConfigKeyError .*: Key '(.+?)' not in '\w+' full_key: (\S+)", told):
-        where = unknown[3].rpartition(".")[0]
-        more = "" if where.startswith("hydra") else ", whose option may be another"
-        return f"{unknown[1]}: no key {unknown[2]!r} in {where!r}{more}"
-    if missing := re.match(r"Interpolation key '(.+?)' not found full_key: (\S+)", told):
-        # The folder of a run is named by its overrides, so that Hydra blames it for what is wrong in one of them.
-        key = "an override" if missing[2].startswith("hydra.") else missing[2]
-        taken = f"takes its value from {missing[1]}, which this config has not"
-        return f"{key} {taken}: choose another option, or a task that has it"
-    if headless := re.match(r"In '(.+?)': Could not override '(.+?)'\. No match in the defaults list\.", told):
-        place, group = headless.groups()
-        return f"{place} chooses another {group}, where none is chosen: begin the file with defaults: [train, ...]"
-    absent = re.match(r"Could not override '((.+)/.+?)'\. No match in the defaults list\. To append", told)
-    if absent:  # Hydra's own advice, to append it, would give a key that nothing reads
-        part, group = absent.groups()
-        return f"there is no {part} to choose in the {group} that is chosen: choose another {group}, or leave {part} out"
-    absent = re.match(r"Could not override '(\w+)'\. No match in the defaults list\. To append", told)
-    if absent:
-        return f"there is no {absent[1]} to choose in this task: choose another task, or leave {absent[1]} out"
-    return told

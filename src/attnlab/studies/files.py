@@ -10,7 +10,7 @@ import yaml
 
 from attnlab.config import EXPERIMENTS, MAIN, Place
 from attnlab.data.files import encoding_error
-from attnlab.errors import UserError, nearest
+from attnlab.errors import UserError, guess
 from attnlab.runs.names import RUNS
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def find_study(name: str, places: Sequence[Path]) -> tuple[Path, str]:
             return path.parent, path.stem
     if Path(name).is_file():
         raise UserError(f"{name} is no study: a study is a file that ends in .yaml")
-    hint = nearest(name, {study.name for study in list_studies(places)}).partition("there is ")[0] or "attnlab study lists them"
+    hint = guess(name, sorted({study.name for study in list_studies(places)})) or "attnlab study lists them"
     raise UserError(f"no study {name!r} in {' or '.join(map(str, places))}, and no file of that name: {hint}")
 
 
