@@ -44,6 +44,7 @@ SECTIONS = {
     "decoder/readout": "Readouts",
     "decoder/initial_state": "Initial states",
     "encoder": "Encoders",
+    "encoder/positions": "Positions of Transformers",
     "head": "Heads: from what the decoder read to the distribution of the next token, or to numbers",
     "head/criterion": "What numbers are learned by",
     "model": "Models: how the parts stand together, and controls",
@@ -75,7 +76,8 @@ def composed(*overrides: str) -> config.ComposedConfig:
 
 
 def overrides_for(group: str, option: str) -> list[str]:
-    owner = {"attention": "general", "decoder": "bahdanau", "head": "values"}  # has a place for each part
+    # Each has a place for parts.
+    owner = {"attention": "general", "decoder": "bahdanau", "encoder": "transformer", "head": "values"}
     first, _, part = group.partition("/")
     if group == "model":
         return ["task=forecasting", f"model={option}"]  # whose controls ask for its data

@@ -59,6 +59,7 @@ NEEDS = {
     "metrics=questions": ["task=questions"],
     "decoder/readout=maxout": ["decoder=bahdanau"],
     "decoder/readout=tanh": ["decoder=bahdanau"],
+    **{f"encoder/positions={name}": ["encoder=transformer"] for name in options("encoder/positions")},
     "trainer=ddp": ["trainer.devices=1"],
     **{f"data={name}": ["task=pointing"] for name in POINTING},
     "metrics=pointing": ["task=pointing"],

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from attnlab.layers.positions import NoPositions
 from attnlab.layers.transformer import FeedForward, Residual, SelfAttention
 from composing import UNATTENDED, VOCABULARY, assembled, model, possible, sentences
 from conftest import options
@@ -102,8 +103,10 @@ def test_sublayers_of_a_transformer_drop_hidden_units_outputs_and_weights() -> N
         assert 0.3 < kept[whole != 0].float().mean() < 0.7
         torch.testing.assert_close(dropped[kept], 2 * whole[kept])
     attention = SelfAttention(4, heads=2, dropout=0.5)
-    assert not torch.allclose(attention(states, mask), attention(states, mask))
-    assert not torch.allclose(*(attention.attend_backwards(states, attention.start(2, states))[0] for _ in range(2)))
+    positions = NoPositions(4, 2, causal=True)
+    assert not torch.allclose(attention(states, mask, positions), attention(states, mask, positions))
+    start = attention.start(2, states)
+    assert not torch.allclose(*(attention.attend_backwards(states, start, positions)[0] for _ in range(2)))
 
 
 @pytest.mark.parametrize(("group", "sublayers"), [("encoder", 2), ("decoder", 3)])

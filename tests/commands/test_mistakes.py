@@ -37,6 +37,15 @@ TEXT = ["data=text", "data.source=en", "data.target=de", "data.train=train", "da
 
 MISTAKES = {
     "group": (["atention=dot"], "no key 'atention': did you mean 'attention'?"),
+    "group of a part": (["attention/scor=dot"], "no config group 'attention/scor': did you mean 'attention/score'?"),
+    "another group's options": (
+        ["decoder=transformer", "decoder/positions=alibi"],
+        "no config group 'decoder/positions'; an option of another group is chosen by GROUP@decoder.positions=OPTION",
+    ),
+    "no place for a part": (
+        ["encoder/positions=alibi"],
+        "there is no encoder/positions to choose in the encoder that is chosen",
+    ),
     "option": (["attention=dott"], "no option 'dott' of attention: did you mean 'dot'?"),
     "task": (["task=translating"], "no option 'translating' of task: did you mean 'translation'?"),
     "key": (["model.embeding_size=3"], "no key 'embeding_size' in 'model': did you mean 'embedding_size'?"),

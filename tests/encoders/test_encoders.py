@@ -23,8 +23,8 @@ from attnlab.encoders import (
     TransformerEncoder,
 )
 from attnlab.errors import UserError
+from attnlab.layers.positions import NoPositions, Positions, Sinusoids, sinusoids
 from attnlab.layers.recurrence import LSTMRecurrence
-from attnlab.layers.transformer import sinusoids
 from attnlab.seeding import initialize
 from composing import composed
 from conftest import options
@@ -39,7 +39,8 @@ VARIANTS = [
     ["encoder=deep", "encoder.residual=false", "encoder.num_layers=1"],
     ["encoder=convolutional", "encoder.kernel_size=5", "encoder.num_layers=1"],
     ["encoder=transformer", "encoder.pre_norm=false"],
-    ["encoder=embeddings", "encoder.positions=true"],
+    *(["encoder=transformer", f"encoder/positions={option}", "encoder.heads=2"] for option in options("encoder/positions")),
+    ["encoder=embeddings", "encoder/positions=sinusoids"],
     ["encoder=history", "attention/score@encoder.score=additive", "decoder/cell@encoder.cell=gru", "encoder.num_layers=2"],
 ]
 
@@ -243,11 +244,12 @@ def test_sinusoids_are_as_precise_as_their_dtype(dtype: torch.dtype) -> None:
     torch.testing.assert_close(encodings.double(), expected, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("positions", [False, True])
-def test_embedding_encoder(positions: bool) -> None:
+@pytest.mark.parametrize("positions", [NoPositions, Sinusoids])
+def test_embedding_encoder(positions: type[Positions]) -> None:
     encoder = EmbeddingEncoder(INPUT, positions=positions)
     assert not list(encoder.parameters())
-    assert_equal(encoder, lambda _, embeddings: with_mean(placed(embeddings) if positions else list(embeddings)))
+    in_order = positions is Sinusoids
+    assert_equal(encoder, lambda _, embeddings: with_mean(placed(embeddings) if in_order else list(embeddings)))
 
 
 def test_history_encoder() -> None:

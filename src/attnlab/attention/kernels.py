@@ -205,4 +205,5 @@ def fused_attention(
         mask = allowed if allowed.dtype == torch.bool else allowed.float()
         with torch.autocast("cpu", enabled=False):
             return attend(query.float(), keys.float(), values.float(), attn_mask=mask).to(query.dtype)
-    return attend(query, keys, values, attn_mask=allowed)
+    mask = allowed if allowed.dtype == torch.bool else allowed.to(query.dtype)
+    return attend(query, keys, values, attn_mask=mask)

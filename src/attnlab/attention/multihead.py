@@ -90,7 +90,7 @@ class HeadProjections(nn.Module):
             query: from :meth:`project_queries`.
             keys: from :meth:`project_keys`.
             values: from :meth:`project_values`.
-            allowed: boolean, broadcastable to (batch, heads, target_len, source_len).
+            allowed: boolean, or numbers to be added to the logits, broadcastable to (batch, heads, target_len, source_len).
             dropout: on the weights, a probability.
         """
         return self.merge(fused_attention(query, keys, values, allowed, dropout=dropout))

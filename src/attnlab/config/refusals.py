@@ -78,6 +78,8 @@ def _tell_key(key: str, node: DictConfig, where: str) -> str:
         return f"{where} has no keys yet: +{where}.{key}=VALUE adds one"
     if where and {*node} <= {"_target_", "_partial_"}:
         return f"no key {key!r} in {where!r}, whose option may be another: choose {where.replace('.', '/')}=OPTION"
+    if "/" in key:
+        return _tell_config_group(key, node)
     known = [str(name) for name in node if name not in HYDRA_KEYS]
     told = str(unknown_key(key, known, where))
     if guess(key, sorted(known)):
@@ -94,6 +96,18 @@ def _tell_key(key: str, node: DictConfig, where: str) -> str:
         return f"no key {key!r}{f' in {where!r}' if where else ''}: did you mean {paths[near[0]]!r}?"
     is_open = where and "_target_" not in node and not where.startswith(("study", "hydra"))  # names there are the user's own
     return f"{told}, and +{where}.{key}=VALUE adds one" if is_open else told
+
+
+def _tell_config_group(group: str, node: DictConfig) -> str:
+    """Tell of a config group that there is not, which may be a part of the node that has its options in another group."""
+    owner = group.rpartition("/")[0]
+    parts = OmegaConf.select(node, owner.replace("/", "."))
+    if not isinstance(parts, DictConfig):
+        return f"no config group {group!r}"
+    names = [f"{owner}/{name!s}" for name in parts]
+    if group not in names and (near := guess(group, names, cutoff=0.8)):
+        return f"no config group {group!r}: {near}"
+    return f"no config group {group!r}; an option of another group is chosen by GROUP@{group.replace('/', '.')}=OPTION"
 
 
 def _tell_override(override: str, told: str) -> str:

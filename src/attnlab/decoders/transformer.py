@@ -9,7 +9,8 @@ from attnlab.attention import AttentionFactory, AttentionMechanism, Memory, Quer
 from attnlab.decoders.decoder import Decoder, DecoderOutput, DecoderState
 from attnlab.encoders import Encoder, EncoderOutput
 from attnlab.errors import UserError
-from attnlab.layers.transformer import FeedForward, PastStates, Residual, SelfAttention, sinusoids
+from attnlab.layers.positions import Positions, PositionsFactory, Sinusoids
+from attnlab.layers.transformer import FeedForward, PastStates, Residual, SelfAttention
 
 
 class TransformerDecoder(Decoder):
@@ -22,10 +23,11 @@ class TransformerDecoder(Decoder):
     where it has another. The paper's attention has several heads; any other may stand in its place, so that Transformer and
     recurrent rows stand in one table. Every layer has an attention of its own; the weights reported are those of
     ``weights_layer``, and the other layers may leave theirs inside a fused kernel. A final layer normalisation closes the
-    pre-norm form. Positions are sinusoids, so that there is no longest sequence.
+    pre-norm form. Positions are the sinusoids of section 3.5 unless others are chosen.
 
     Parameters:
         input_projection: (hidden_size, embedding_size), where the two differ.
+        positions: their own.
         layers: their own.
         norm: the final layer normalisation, if ``pre_norm``.
 
@@ -41,6 +43,7 @@ class TransformerDecoder(Decoder):
         dropout: on every sublayer's output, in the feed-forward layers and on the weights of the self-attention.
         weights_layer: whose weights are reported, from 0, or from -1 for the last; the one before the last often aligns best
             (Garg et al. 2019).
+        positions: makes what the layers know of where a token stands from (size, heads, causal=...).
 
     Raises:
         UserError: no such layer, an attention without a context, or sizes that do not go together.
@@ -59,6 +62,7 @@ class TransformerDecoder(Decoder):
         pre_norm: bool = True,
         dropout: float = 0.1,
         weights_layer: int = -1,
+        positions: PositionsFactory = Sinusoids,
     ) -> None:
         super().__init__(encoder, hidden_size)
         if not -num_layers <= weights_layer < num_layers:
@@ -84,6 +88,7 @@ class TransformerDecoder(Decoder):
             for own in attentions
         )
         self.norm = nn.LayerNorm(hidden_size) if pre_norm else nn.Identity()
+        self.positions = positions(hidden_size, heads, causal=True)
         self.weights_layer = weights_layer % num_layers
         self.leaves_out_weights = num_layers > 1
 
@@ -107,13 +112,18 @@ class TransformerDecoder(Decoder):
 
     @override
     def forward(self, embeddings: Tensor, memory: tuple[Memory, ...], state: DecoderState) -> DecoderOutput:
-        start, length = state.hidden[0].keys.shape[2], embeddings.shape[1]
-        states = self.input_projection(embeddings) + sinusoids(start, length, self.hidden_size, embeddings)
+        # A projection in half precision is widened again: what goes on from layer to layer has the precision of embeddings.
+        states = self.positions.add(self.input_projection(embeddings).to(embeddings.dtype), state.hidden[0].keys.shape[2])
         steps: list[LayerStep] = []
         for index, layer in enumerate(self._stack):
-            wanted = index == self.weights_layer
             step: LayerStep = layer(
-                states, embeddings, memory[index], state.hidden[index], state.attention[index], need_weights=wanted
+                states,
+                embeddings,
+                memory[index],
+                state.hidden[index],
+                state.attention[index],
+                self.positions,
+                need_weights=index == self.weights_layer,
             )
             states = step.states
             steps.append(step)
@@ -166,10 +176,18 @@ class TransformerDecoderLayer(nn.Module):
         self.feedforward_residual = Residual(size, pre_norm=pre_norm, dropout=dropout)
 
     def forward(
-        self, states: Tensor, embeddings: Tensor, memory: Memory, past: PastStates, attention: object, *, need_weights: bool
+        self,
+        states: Tensor,
+        embeddings: Tensor,
+        memory: Memory,
+        past: PastStates,
+        attention: object,
+        positions: Positions,
+        *,
+        need_weights: bool,
     ) -> LayerStep:
         """Turn states (batch, target_len, size) into new ones."""
-        own, past = self.self_attention.attend_backwards(self.self_attention_residual.prepare(states), past)
+        own, past = self.self_attention.attend_backwards(self.self_attention_residual.prepare(states), past, positions)
         states = self.self_attention_residual.add(states, own)
         query = Query(self.attention_residual.prepare(states), embeddings)
         contexts, weights, attention = self.attention(query, memory, attention, need_weights=need_weights)

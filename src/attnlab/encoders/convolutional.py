@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from attnlab.encoders.encoder import EncoderOutput, ParallelEncoder, token_mask
 from attnlab.errors import UserError
-from attnlab.layers.transformer import sinusoids
+from attnlab.layers.positions import sinusoids
 
 
 class ConvolutionBlock(nn.Module):

@@ -1,4 +1,4 @@
-"""What Transformer encoders and decoders share: positions, self-attention, the feed-forward layer, residual connections."""
+"""What Transformer encoders and decoders share: self-attention, the feed-forward layer, residual connections."""
 
 from typing import NamedTuple
 
@@ -6,28 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.attention.multihead import HeadProjections
-from attnlab.precision import wide_type
-
-
-def sinusoids(start: int, length: int, size: int, like: Tensor) -> Tensor:
-    """Return the positional encodings of positions start … start + length - 1 (Vaswani et al. 2017, section 3.5).
-
-    PE(p, 2i) = sin(p / 10000^(2i / size)), PE(p, 2i + 1) = cos(p / 10000^(2i / size)). There is no longest sequence.
-
-    Args:
-        start: the first position.
-        length: how many.
-        size: of an encoding; where it is odd the last cosine is left out.
-        like: a tensor of the device and the dtype wanted.
-
-    Returns:
-        (length, size).
-    """
-    precise = wide_type(like)  # half precision cannot count beyond 2048, or 256
-    positions = torch.arange(start, start + length, device=like.device, dtype=precise)
-    frequencies = 10000.0 ** (-torch.arange(0, size, 2, device=like.device, dtype=precise) / size)
-    angles = positions.unsqueeze(1) * frequencies
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :size].to(like.dtype)
+from attnlab.layers.positions import Positions
 
 
 class PastStates(NamedTuple):
@@ -42,7 +21,8 @@ class PastStates(NamedTuple):
 class SelfAttention(nn.Module):
     """Multi-head self-attention by PyTorch's fused kernel (Vaswani et al. 2017, section 3.2.2).
 
-    head_i = softmax(W_i^Q x (W_i^K x)ᵀ / √d) W_i^V x; the output is W^O [head_1; …; head_n].
+    head_i = softmax(W_i^Q x (W_i^K x)ᵀ / √d) W_i^V x; the output is W^O [head_1; …; head_n]. Positions may turn queries and
+    keys, or add to the logits.
 
     Parameters:
         projections: W^Q, W^K, W^V and W^O of all heads (size, size), no bias, initialised by Glorot and Bengio's (2010)
@@ -67,43 +47,48 @@ class SelfAttention(nn.Module):
         nothing = like.new_zeros(batch, self.projections.heads, 0, self.projections.head_size)
         return PastStates(nothing, nothing)
 
-    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, states: Tensor, mask: Tensor, positions: Positions) -> Tensor:
         """Look at the whole sequence.
 
         Args:
             states: (batch, len, size).
             mask: (batch, len), true where there is a token.
+            positions: of the stack.
 
         Returns:
             (batch, len, size).
         """
-        query, keys, values = self._project(states)
-        return self._attend(query, keys, values, mask.unsqueeze(1).unsqueeze(1))
+        query, keys, values = self._project(states, positions)
+        return self._attend(query, keys, values, mask.unsqueeze(1).unsqueeze(1), positions)
 
-    def attend_backwards(self, states: Tensor, past: PastStates) -> tuple[Tensor, PastStates]:
+    def attend_backwards(self, states: Tensor, past: PastStates, positions: Positions) -> tuple[Tensor, PastStates]:
         """Look at the positions before and at one's own; the rest of the sequence is not known yet.
 
         Args:
             states: (batch, len, size), the positions after ``past``.
             past: from :meth:`start`, or from the call before.
+            positions: of the stack.
 
         Returns:
             (batch, len, size), and the past with these positions.
         """
-        query, keys, values = self._project(states)
+        query, keys, values = self._project(states, positions, past.keys.shape[2])
         if past.keys.shape[2]:  # at the start there is nothing to copy, and the type is that of the new ones
             keys, values = torch.cat([past.keys, keys], dim=2), torch.cat([past.values, values], dim=2)
         past = PastStates(keys, values)
         total, length = past.keys.shape[2], states.shape[1]
         mask = torch.ones(length, total, dtype=torch.bool, device=states.device).tril(total - length)
-        return self._attend(query, past.keys, past.values, mask), past
+        return self._attend(query, past.keys, past.values, mask, positions), past
 
-    def _project(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, states: Tensor, positions: Positions, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         project = self.projections
-        return project.project_queries(states), project.project_keys(states), project.project_values(states)
+        query, keys = project.project_queries(states), project.project_keys(states)
+        return positions.rotate(query, start), positions.rotate(keys, start), project.project_values(states)
 
-    def _attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        return self.projections.attend(query, keys, values, mask, dropout=self.dropout if self.training else 0.0)
+    def _attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, positions: Positions) -> Tensor:
+        bias = positions.bias(query.shape[2], keys.shape[2], query)
+        allowed = mask if bias is None else torch.where(mask, bias, -torch.inf)
+        return self.projections.attend(query, keys, values, allowed, dropout=self.dropout if self.training else 0.0)
 
 
 class FeedForward(nn.Sequential):
