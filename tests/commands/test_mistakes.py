@@ -172,7 +172,16 @@ MISTAKES = {
     "clip value below 0": (["trainer.gradient_clip_val=-1"], "trainer.gradient_clip_val must be a number, 0 or more, or null"),
     "no number": (["objective.label_smoothing=nan"], "objective.label_smoothing must be"),
     "share of a batch": (["trainer.limit_test_batches=0.1"], "of some set less than one batch"),
-    "a time between validations": (["trainer.val_check_interval=00:00:00:05"], "trainer.val_check_interval must be a number"),
+    "a time between validations": (["trainer.val_check_interval=00:00:00:05"], "trainer.val_check_interval must be a whole"),
+    "more than an epoch": (
+        ["trainer.val_check_interval=1.5"],
+        "trainer.val_check_interval must be a whole number, 1 or more, or a number, above 0 and at most 1, or null, not 1.5",
+    ),
+    "no checkpoints": (["+trainer.enable_checkpointing=false"], "trainer.enable_checkpointing=false: the best checkpoint"),
+    "clipping a share of a gradient": (
+        ["+trainer.strategy._target_=lightning.pytorch.strategies.FSDPStrategy"],
+        "trainer.gradient_clip_val: with FSDP each process has a part",
+    ),
     "another task's control": (["model=linear"], "takes its value from data.look_back, which this config has not"),
     "another variable": (["optimizer.lr=${oc.env:NOPE}"], "elsewhere: Environment variable 'NOPE' not found"),
     "no option": (["attention=null"], "for nothing, choose none"),

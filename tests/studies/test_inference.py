@@ -85,7 +85,7 @@ def test_where_nothing_varies_nothing_is_told_of_a_test(tmp_path: Path) -> None:
     told = " ".join(comparison.notes)
     assert "difference to none, which nothing could be tested by" in told
     assert "no p, since too little varies" in told
-    assert "Tested over" not in told
+    assert "tested over" not in told
 
 
 def test_a_perplexity_that_is_huge_leaves_a_report(tmp_path: Path) -> None:

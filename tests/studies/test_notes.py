@@ -53,7 +53,7 @@ def test_what_an_error_rate_is_compared_with_stands_beside_it(tmp_path: Path) ->
         run.digests_file.unlink()
     _, comparison = report(folder)
     assert comparison is not None
-    assert "test: AER, best possible 6.0 %, AER, diagonal 48.0 %, AER, aligner 12.0 %" in comparison.notes
+    assert "test: AER, best possible 6.0 %; AER, diagonal 48.0 %; AER, aligner 12.0 %" in comparison.notes
     assert not any("diagonal" in name for name in comparison.header)
 
 

@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.strategies import FSDPStrategy
 from torch import Tensor
 
 from attnlab.errors import UserError
@@ -113,3 +115,9 @@ def test_a_training_without_checkpoints_ends_with_the_mean() -> None:
 def test_a_mean_of_one_epoch_is_refused() -> None:
     with pytest.raises(UserError, match="last must be 2 or more, not 1"):
         CheckpointAveraging(last=1)
+
+
+def test_weights_that_processes_share_out_are_not_averaged() -> None:
+    trainer = SimpleNamespace(strategy=FSDPStrategy())
+    with pytest.raises(UserError, match="callbacks=averaging needs all weights, of which each process has a share"):
+        CheckpointAveraging().setup(trainer, LightningModule(), "fit")  # type: ignore[arg-type]

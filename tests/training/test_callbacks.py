@@ -105,13 +105,15 @@ def test_a_loss_of_the_validation_that_is_no_number_ends_a_training() -> None:
         ("val/loss", math.nan, True),
         ("val/loss", math.inf, True),
         ("val/bleu", math.inf, True),
+        ("val_fr/bleu", math.inf, True),
         ("val/bleu", math.nan, False),  # which a metric may be of nothing
         ("val/loss", 1.0, False),
+        ("train/noise", math.inf, False),  # what a callback of the user's own logs is not attnlab's to judge
     ):
         metrics = {"val/loss": torch.tensor(1.0), name: torch.tensor(value)}
         trainer = SimpleNamespace(callback_metrics=metrics, strategy=strategy, global_step=3)
         with pytest.raises(FloatingPointError, match=f"{name} is") if is_refused else nullcontext():
-            guard.on_validation_end(trainer, Mock(spec=SequenceModule))  # type: ignore[arg-type]
+            guard.on_validation_end(trainer, Mock(spec=SequenceModule, measured=["val", "val_fr"]))  # type: ignore[arg-type]
 
 
 class Module(LightningModule):

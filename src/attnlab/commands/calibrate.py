@@ -119,4 +119,4 @@ def _sizes(seeds: str) -> list[int]:
     sizes = [int(size) for size in seeds.split(",") if size.strip().isdecimal()]
     if len(sizes) != len(seeds.split(",")) or min(sizes, default=0) < 2:
         raise UserError(f"--seeds is a list of whole numbers from 2 on, such as {MOST}, not {seeds}")
-    return sizes
+    return list(dict.fromkeys(sizes))

@@ -98,7 +98,7 @@ def command(
         *differing_starts({str(one.run.path): (one.run.read_config, one.run.read_starts()) for one in every}),
     ):
         tell(note)
-    print(tell_test(chosen, {count for contrast in found.values() for count in contrast.seeds}))
+    print(f"differences: {tell_test(chosen, {count for contrast in found.values() for count in contrast.seeds})}")
     for shared in dict.fromkeys(contrast.pairs_share for contrast in found.values()):
         if chosen == "seeds" and shared:
             print(PAIRS[shared])

@@ -53,7 +53,7 @@ LIMITED = (
 """What a number must be, by how its key ends: torch accepts more, and then fails later, builds layers without end, or trains
 to no purpose."""
 
-FEWER = Annotated[float, Range(above=0)] | None
+FEWER = COUNT | Annotated[float, Range(above=0, most=1)] | None
 TRAINER = {
     "max_epochs": Annotated[int, Range(-1)] | None,
     "max_steps": Annotated[int, Range(-1)],
@@ -146,11 +146,14 @@ def _check_trainer(trainer: Mapping[str, Any]) -> None:
     for key, remedy in ELSEWHERE.items():
         if trainer.get(key):
             raise UserError(f"trainer.{key} has no place here: {remedy}")
-    if "fsdp" in str(trainer.get("strategy")) and trainer.get("gradient_clip_val"):
+    is_shared = "fsdp" in str(trainer.get("strategy")).lower()  # by name, or as the class of a node
+    if is_shared and trainer.get("gradient_clip_val") and trainer.get("gradient_clip_algorithm") != "value":
         raise UserError(
             "trainer.gradient_clip_val: with FSDP each process has a part of every gradient, and would clip by the norm of "
             "that: set it to null"
         )
+    if trainer.get("enable_checkpointing") is False:
+        raise UserError("trainer.enable_checkpointing=false: the best checkpoint is what is tested, so leave the key out")
 
 
 def check(value: Any, hint: Any = Any, path: str = "") -> None:

@@ -139,7 +139,7 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
     title = difference_title(study)
     if tested := with_p(inference.against):
         test = tell_test(inference.significance, {count for found in tested.values() for count in found.seeds})
-        yield Note(f"{title}: difference to {study.baseline}. {test}", (title,))
+        yield Note(f"{title}: difference to {study.baseline}, {test}", (title,))
     elif any(isinstance(found, Contrast) for found in inference.against.values()):
         yield Note(f"{title}: difference to {study.baseline}, which nothing could be tested by", (title,))
     if inference.corrected:
@@ -231,12 +231,12 @@ def _refusals(study: Study, inference: Inference) -> Iterator[str]:
 MODELS: Significance = "models"
 TOLD: dict[Significance, str] = {
     "seeds": (
-        "Tested over seeds and examples: it speaks of the variants, whatever seeds they are trained with ({seeds} a variant; "
-        "Student's t with the variance between seeds and that between examples)"
+        "tested over seeds and examples, so that it speaks of the variants, whatever seeds they are trained with ({seeds} a "
+        "variant; Student's t with the variance between seeds and that between examples)"
     ),
     "models": (
-        "Tested over examples alone: it speaks of these trained models, and not of the variants with other seeds ({seeds} a "
-        "variant; paired approximate randomization over the examples of all)"
+        "tested over examples alone, so that it speaks of these trained models, and not of the variants with other seeds "
+        "({seeds} a variant; paired approximate randomization over the examples of all)"
     ),
 }
 """What the test that was made speaks of."""

@@ -188,7 +188,7 @@ def _notes(
     count = len(tested)
     why = ", ".join(dict.fromkeys(told for told in found.values() if isinstance(told, str)))
     yield (
-        f"bold: the best of its column, and what does not differ significantly from it. {tell_test(significance, seeds)}; "
+        f"bold: the best of its column, and what does not differ significantly from it, {tell_test(significance, seeds)}; "
         f"Holm-corrected over all {count} comparisons with the best, in all columns, p < {LEVEL}; that the best was chosen by "
         "the same values is not corrected for"
         if count

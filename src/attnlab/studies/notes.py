@@ -191,7 +191,7 @@ def _of_alignments(study: Study) -> Iterator[Note]:
             if found := [value for run in study.finished_runs if (value := run.value(test, name)) is not None]:
                 told.append(f"{metric.label} {mean(found):.1f} %")
         if told:
-            yield Note(f"{test}: {', '.join(told)}", tuple(metric.label for metric in shown))
+            yield Note(f"{test}: {'; '.join(told)}", tuple(metric.label for metric in shown))
 
 
 def _of_probes(study: Study) -> Iterator[str]:

@@ -108,7 +108,7 @@ def _check_tokens(name: str, examples: Examples) -> None:
         place = f"{name}, example {index + 1},"
         lines = {"a source": examples.sources[index], "a reference": examples.references[index]}
         for what, line in lines.items():
-            if not isinstance(line, str):
+            if not isinstance(line, str) or "\n" in line:
                 raise UserError(f"{place} has {line!r} for {what}, which is a line of text")
         shown = {
             "source_tokens": (examples.source_tokens(index), int(examples.source.lengths[index])),
@@ -211,6 +211,8 @@ def _check_prediction(name: str, found: object, index: int) -> None:
         raise UserError(f"read() of {name} gives a prediction of index {found.index}, which is {index}, as it was asked for")
     if not isinstance(found.text, str) or not _is_text(found.tokens) or not _is_text(found.source):
         raise UserError(f"read() of {name} gives a prediction whose text is no text, or whose tokens are no list of texts")
+    if "\n" in found.text:
+        raise UserError(f"read() of {name} gives {found.text!r}: a prediction is a line of a file, and has no other in it")
     shape = len(found.tokens), len(found.source)
     if tuple(found.weights.shape) != shape:
         raise UserError(

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from attnlab.data.batches import Batch
 from attnlab.errors import UserError
+from attnlab.training.sharding import shares_parameters
 
 Weights = dict[str, Tensor]
 
@@ -33,7 +34,7 @@ class CheckpointAveraging(Callback):
         last: epochs that are averaged; the paper's is 5 checkpoints (20 of the large model), ten minutes apart.
 
     Raises:
-        UserError: fewer than two epochs.
+        UserError: fewer than two epochs, or parameters that processes share out.
     """
 
     def __init__(self, *, last: int = 5) -> None:
@@ -47,6 +48,8 @@ class CheckpointAveraging(Callback):
     @override
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Note whether a checkpoint is one to go on from: the test reads one too, of which the mean is wanted."""
+        if shares_parameters(trainer):
+            raise UserError("callbacks=averaging needs all weights, of which each process has a share with FSDP: leave one out")
         self._is_fitting = stage == "fit"
 
     @override

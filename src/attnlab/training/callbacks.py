@@ -213,9 +213,11 @@ class LossGuard(Callback):
         self._refuse("train/loss", self._loss, trainer, pl_module)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Look at the metrics of the validation set."""
+        """Look at the metrics of the validation set and of its divisions."""
+        assert isinstance(pl_module, SequenceModule)
         for name, value in trainer.callback_metrics.items():
-            if name == VALIDATION_LOSS or (name.startswith("val/") and bool(value.isinf())):
+            is_measured = name.rpartition("/")[0] in pl_module.measured
+            if name == VALIDATION_LOSS or (is_measured and bool(value.isinf())):
                 self._refuse(name, value, trainer, pl_module)
 
     def _refuse(self, name: str, value: torch.Tensor, trainer: Trainer, module: LightningModule) -> None:
