@@ -67,7 +67,7 @@ def no_folder(path: Path) -> UserError:
 
 
 def printable(text: str) -> str:
-    """Show control characters but tabs and ends of lines, such as those of a terminal's escape sequences, as ``\\x1b``."""
+    """Show control characters, such as those of a terminal's escape sequences, as ``\\x1b``; not tabs and ends of lines."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"\\x{ord(found[0]):02x}", text)
 
 

@@ -20,7 +20,7 @@ from attnlab.evaluation.metric import PERCENT
 from attnlab.evaluation.significance.difference import Difference, Part
 from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.collection import Study, collect
-from attnlab.studies.comparison import _difference, column, compare_variants, student_interval
+from attnlab.studies.comparison import _difference, column, compare_variants
 from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import COSTS
 from attnlab.studies.inference import TOLD
@@ -95,8 +95,10 @@ def test_an_interval_goes_no_further_than_the_metric() -> None:
 
 
 def test_the_interval_is_students() -> None:
-    low, high = student_interval([1.0, 2.0, 3.0])
-    assert (low, high) == pytest.approx((2 - 4.302652729911275 / 3**0.5, 2 + 4.302652729911275 / 3**0.5))
+    seeds: Any = {"a": [1.0, 2.0, 3.0]}
+    found = column("loss", seeds, lambda value: float(value), form="{:.1f}", spread=True).cells["a"].more  # type: ignore[arg-type]
+    half = 4.302652729911275 / 3**0.5
+    assert (found["low"], found["high"]) == pytest.approx((2 - half, 2 + half))
 
 
 def test_csv_holds_plain_numbers_to_the_last_digit(comparison: Comparison, folder: Path) -> None:

@@ -63,9 +63,9 @@ class Kernel(ABC):
     def obstacle(self, situation: Situation) -> str | None:
         """Return what it lacks for this, in words that follow its name, or None."""
 
-    @abstractmethod
     def pays(self, situation: Situation) -> bool:
         """Return whether it has been found to be worth it for this."""
+        return False
 
     @abstractmethod
     def __call__(self, asked: ProductAttention) -> Tensor:
@@ -75,13 +75,12 @@ class Kernel(ABC):
 class ScaledDotProduct(Kernel):
     """PyTorch's fused ``scaled_dot_product_attention``, with the window as a mask or as a matrix that is added.
 
-    On a CPU it is seldom faster than the reference: it took from 0.8 to 1.3 times as long
-    (20 and 100 tokens a side, one thread).
+    On a CPU it is seldom faster than the reference (docs/architecture.md has figures).
     """
 
     @override
     def obstacle(self, situation: Situation) -> None:
-        """There is none."""
+        return None
 
     @override
     def pays(self, situation: Situation) -> bool:
@@ -117,10 +116,6 @@ class Flex(Kernel):
         if situation.size < self.SMALLEST_SIZE:
             return f"needs vectors of {self.SMALLEST_SIZE} numbers or more on a GPU, and these have {situation.size}"
         return None
-
-    @override
-    def pays(self, situation: Situation) -> bool:
-        return False
 
     @override
     def __call__(self, asked: ProductAttention) -> Tensor:
@@ -162,7 +157,7 @@ def choose_kernel(name: KernelName, situation: Situation) -> Kernel | None:
     """Choose what computes an attention of which nobody reads the weights.
 
     Args:
-        name: which kernel; ``auto`` leaves it to us, ``eager`` is none.
+        name: which kernel; ``auto`` takes what pays here, ``eager`` is none.
         situation: of the call.
 
     Returns:

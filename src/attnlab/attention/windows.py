@@ -91,7 +91,33 @@ class Global(Window):
         return Region(mask.unsqueeze(1))
 
 
-class LocalMonotonic(Window):
+class Local(Window):
+    """The positions at most D from a centre, the first of the window's numbers.
+
+    Args:
+        query_size: size of a query.
+        memory_size: size of an encoder state.
+        radius: D, in tokens.
+
+    Raises:
+        UserError: a radius with which a window may be empty.
+    """
+
+    least_radius: ClassVar[int] = 0
+
+    def __init__(self, query_size: int, memory_size: int, *, radius: int = 10) -> None:
+        super().__init__(query_size, memory_size)
+        if radius < self.least_radius:
+            raise UserError(f"radius must be {self.least_radius} or more, not {radius}")
+        self.radius = radius
+
+    @override
+    def is_near(self, position: Tensor, *numbers: Tensor) -> Tensor:
+        center, *_ = numbers
+        return (position - center).abs() <= self.radius
+
+
+class LocalMonotonic(Local):
     """Luong's local-m: the positions from p_t - D to p_t + D, with p_t = t (Luong et al. 2015, section 3.2).
 
     t and the positions count from 0. Beyond the end of the source p_t stays at its last token, so that the window is never
@@ -110,24 +136,13 @@ class LocalMonotonic(Window):
 
     reads_query = False
 
-    def __init__(self, query_size: int, memory_size: int, *, radius: int = 10) -> None:
-        super().__init__(query_size, memory_size)
-        if radius < 0:
-            raise UserError(f"radius must be 0 or more, not {radius}")
-        self.radius = radius
-
     @override
     def place(self, query: Tensor, mask: Tensor, step: Tensor) -> tuple[Tensor, ...]:
         steps = step.unsqueeze(1) + torch.arange(query.shape[1], device=mask.device)
         return (torch.minimum(steps, mask.sum(1, keepdim=True) - 1).unsqueeze(2),)
 
-    @override
-    def is_near(self, position: Tensor, *numbers: Tensor) -> Tensor:
-        (center,) = numbers
-        return (position - center).abs() <= self.radius
 
-
-class LocalPredictive(Window):
+class LocalPredictive(Local):
     """Luong's local-p: a window around a predicted position (Luong et al. 2015, section 3.2, equations 9 and 10).
 
     p_t = S · sigmoid(v_pᵀ tanh(W_p s_t)), S the length of the source; a_tj = normalizer(e_t, |j - p_t| ≤ D)_j ·
@@ -147,23 +162,16 @@ class LocalPredictive(Window):
     """
 
     sums_to_one = False
+    least_radius = 1
 
     def __init__(self, query_size: int, memory_size: int, *, radius: int = 10) -> None:
-        super().__init__(query_size, memory_size)
-        if radius < 1:
-            raise UserError(f"radius must be 1 or more, not {radius}")
-        self.radius = radius
+        super().__init__(query_size, memory_size, radius=radius)
         self.projection = nn.Linear(query_size, query_size, bias=False)
         self.v = nn.Linear(query_size, 1, bias=False)
 
     @override
     def place(self, query: Tensor, mask: Tensor, step: Tensor) -> tuple[Tensor, ...]:
         return (_scale_to_length(self.v(torch.tanh(self.projection(query))), mask),)
-
-    @override
-    def is_near(self, position: Tensor, *numbers: Tensor) -> Tensor:
-        (center,) = numbers
-        return (position - center).abs() <= self.radius
 
     @override
     def prior(self, position: Tensor, *numbers: Tensor) -> Tensor:

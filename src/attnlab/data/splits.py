@@ -1,11 +1,15 @@
 """Splits of generated problems: how many there are in each, and how long they are."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from numpy.random import Generator
 
 from attnlab.errors import UserError
+from attnlab.hints import Range
+
+Size = Annotated[int, Range(1)]
+"""How many problems a split has."""
 
 
 class Split(NamedTuple):

@@ -149,6 +149,19 @@ class Ratio(Metric):
     def values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
         if type(self).value is not Ratio.value:  # a subclass that makes something else of the ratio
             return super().values(totals)
-        found = np.full(len(totals), np.nan)
-        np.divide(self.scale * totals[:, 0], totals[:, 1], out=found, where=totals[:, 1] != 0)
-        return found
+        return divide(totals, self.scale)
+
+
+class Share(Ratio):
+    """A ratio of counts, in percent."""
+
+    unit = "%"
+    scale = 100.0
+    limits = PERCENT
+
+
+def divide(totals: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """Return the first of each row over the second, times a scale; NaN where the second is 0."""
+    found = np.full(len(totals), np.nan)
+    np.divide(scale * totals[:, 0], totals[:, 1], out=found, where=totals[:, 1] != 0)
+    return found

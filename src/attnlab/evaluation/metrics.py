@@ -15,7 +15,7 @@ from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.symbols import END
 from attnlab.evaluation.alignment import AlignmentScore, best_links, count_links, diagonal_links, grow_diagonal_final
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding
-from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Origin, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Origin, Ratio, Share, Statistics
 
 T = TypeVar("T")
 LinkKind = Literal["gold", "silver"]
@@ -95,29 +95,23 @@ class Perplexity(Loss):
         return math.inf if loss > GREATEST_LOSS else math.exp(loss)
 
 
-class TokenAccuracy(ForcedDecodingRatio):
+class TokenAccuracy(Share, ForcedDecodingRatio):
     """Share of the tokens of the references that the model finds the most probable, teacher-forced; among all tokens, those
     included that a search never writes.
     """
 
     label = "token accuracy"
-    unit = "%"
-    scale = 100.0
-    limits = PERCENT
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:
         return statistics_of(evidence.forced, lambda forced: (sum(forced.right), len(forced.tokens)))
 
 
-class ExactMatch(Ratio):
+class ExactMatch(Share):
     """Share of the predictions that are the reference, white space aside, and case where the task writes lower case alone."""
 
     label = "exact match"
-    unit = "%"
-    scale = 100.0
     occasion: ClassVar[Occasion] = "epoch"
-    limits = PERCENT
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:

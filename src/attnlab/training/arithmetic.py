@@ -14,6 +14,7 @@ from attnlab.attention import Attention
 from attnlab.data.batches import Batch, split_evaluation
 from attnlab.data.examples import Examples
 from attnlab.model import Seq2Seq
+from attnlab.tasks.predictor import force
 
 COUNTED = 64
 """Examples whose forced decoding is counted."""
@@ -69,8 +70,7 @@ def count_multiply_adds(model: Seq2Seq, batches: Sequence[Batch]) -> float:
     tokens = 0
     with _without_flex(model), flop_counter() as counter:
         for batch in batches:
-            memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
-            model.scores(model.decode(batch.target[:, :-1], memory, state), memory, batch.positions)
+            force(model, batch)
             tokens += len(batch.positions)
     return counter.get_total_flops() / 2 / tokens
 

@@ -8,6 +8,7 @@ from torch.utils._pytree import tree_leaves
 
 from attnlab.data.batches import Batch
 from attnlab.model import Seq2Seq
+from attnlab.tasks.predictor import force
 
 
 def describe_origin(model: Seq2Seq, batch: Batch) -> str:
@@ -35,8 +36,7 @@ def _first_module(model: Seq2Seq, batch: Batch) -> str | None:
 
     hooks = [module.register_forward_hook(watch(name)) for name, module in model.named_modules() if name]
     try:
-        memory, state = model.encode(batch.source, batch.source_lengths, batch.copy_ids)
-        model.scores(model.decode(batch.target[:, :-1], memory, state), memory, batch.positions)
+        force(model, batch)
     finally:
         for hook in hooks:
             hook.remove()

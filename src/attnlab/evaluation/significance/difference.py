@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import stdtrit  # scipy.stats takes a second to import
 
 LEVEL = 0.05
 """p below it is a star, and what is left of it to one is the confidence of an interval."""
 ROUNDING = 1e-10
 """Values that differ by less than this share of themselves count as equal: sums in another order are rounded differently."""
-STEPS = 40
-"""Bisections of the logarithm of a p-value."""
 LEAST = -230.0
 """Of the logarithm of half a p-value: below e^-250 ``stdtrit`` gives infinities and NaN."""
 
@@ -103,11 +102,9 @@ class Difference:
             return math.nan
         if not variance or self.value == 0:
             return 1.0
-        low, high = LEAST, math.log(0.5)  # of the logarithm of p / 2
-        for _ in range(STEPS):
-            middle = (low + high) / 2
-            if self._half_width(math.exp(middle)) > abs(self.value):
-                low = middle
-            else:
-                high = middle
-        return min(1.0, 2 * math.exp(high))
+
+        def excess(logarithm: float) -> float:
+            return self._half_width(math.exp(logarithm)) - abs(self.value)
+
+        is_least = excess(LEAST) <= 0
+        return min(1.0, 2 * math.exp(LEAST if is_least else brentq(excess, LEAST, math.log(0.5))))

@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 from typing_extensions import override
 
+from attnlab.data.splits import Size
 from attnlab.errors import UserError
 from attnlab.hints import Range
-from attnlab.tasks.diagnostics.problems import Length, Size, SymbolProblem, SymbolProblems
+from attnlab.tasks.diagnostics.problems import Length, SymbolProblem, SymbolProblems
 
 BLANK, QUERY = "_", "?"
 Blanks = Annotated[int, Range(0, 1000)]

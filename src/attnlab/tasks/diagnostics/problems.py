@@ -14,7 +14,7 @@ from typing_extensions import override
 from attnlab.data.examples import Examples
 from attnlab.data.links import GoldLinks
 from attnlab.data.ragged import Ragged
-from attnlab.data.splits import Split, lengthened_splits, usual_splits
+from attnlab.data.splits import Size, Split, lengthened_splits, usual_splits
 from attnlab.data.symbols import BOS, END, EOS, RESERVED
 from attnlab.errors import UserError, attempt
 from attnlab.hints import Range
@@ -35,7 +35,6 @@ class SymbolProblem(NamedTuple):
     """For each symbol of the answer, the position in the source that it is from."""
 
 
-Size = Annotated[int, Range(1)]
 Length = Annotated[int, Range(1, 10_000)]
 
 

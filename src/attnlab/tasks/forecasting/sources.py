@@ -20,6 +20,7 @@ from attnlab.tasks.forecasting.series import Series, Table, read_file, read_tabl
 
 log = logging.getLogger(__name__)
 RowCount = Annotated[int, Range(1, 100_000)]
+LookBack = Annotated[int, Range(2, 100_000)]
 DAYS = 30
 """Days in a month, as the papers count them."""
 
@@ -36,7 +37,7 @@ class SeriesSource(ABC):
 
     test_names: ClassVar[tuple[str, ...]] = ("test",)
 
-    look_back: Annotated[int, Range(2, 100_000)] = 96
+    look_back: LookBack = 96
     horizon: RowCount = 24
     eval_stride: RowCount = 1
 
@@ -219,7 +220,7 @@ class Lags(SeriesSource):
         UserError: no lag, or one that no window reaches.
     """
 
-    look_back: Annotated[int, Range(2, 100_000)] = 24
+    look_back: LookBack = 24
     horizon: RowCount = 6
     series: Annotated[int, Range(1, 1000)] = 2
     lags: Sequence[int] = (9, 20)

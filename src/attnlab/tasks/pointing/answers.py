@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence, Prediction
-from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Share, Statistics, divide
 from attnlab.evaluation.metrics import statistics_of
 from attnlab.tasks.pointing.geometry import is_simple, perimeter, signed_area, triangles
 from attnlab.tasks.pointing.problems import Problem
@@ -51,13 +51,10 @@ class AnswerMetric(Metric):
         return statistics_of(answers, self.count)
 
 
-class AnswerShare(AnswerMetric, Ratio):
-    """A share, in percent."""
+class AnswerShare(AnswerMetric, Share):
+    """A share of the answers."""
 
-    unit = "%"
-    scale = 100.0
     digits = 1
-    limits = PERCENT
 
 
 class Correct(AnswerShare):
@@ -114,9 +111,7 @@ class MeanOfValid(AnswerMetric):
         """Return the mean of each of several sums, whatever the share that is valid: near the least one, samples of the
         examples may have fewer, and intervals would be those of the others alone.
         """
-        found = np.full(len(totals), np.nan)
-        np.divide(self.scale * totals[:, 0], totals[:, 1], out=found, where=totals[:, 1] != 0)
-        return found
+        return divide(totals, self.scale)
 
     @override
     def shown_values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple, overload
+from typing import ClassVar, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from attnlab.data.cache import StoredFolder
 from attnlab.data.ragged import Ragged
 from attnlab.data.splits import Split
-from attnlab.hints import Range
 from attnlab.seeding import make_generator
 
-Size = Annotated[int, Range(1)]
 Visits = int | Literal["all", "any"]
 
 

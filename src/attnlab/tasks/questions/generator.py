@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from typing_extensions import override
 
-from attnlab.data.splits import lengthened_splits, list_tests, usual_splits
+from attnlab.data.splits import Size, lengthened_splits, list_tests, usual_splits
 from attnlab.errors import UserError
 from attnlab.hints import Range
 from attnlab.seeding import make_generator
@@ -23,7 +23,6 @@ DROPS = ("dropped", "discarded", "left", "put down")
 TRIES = 1000
 """How often a story is drawn anew that has nothing to ask, or is in the training set too."""
 
-Size = Annotated[int, Range(1)]
 Length = Annotated[int, Range(1, 1000)]
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence
-from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Origin, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Origin, Share, Statistics
 from attnlab.evaluation.metrics import statistics_of
 from attnlab.tasks.questions.stories import TASKS
 
@@ -76,16 +76,12 @@ class SolvedTasks(TaskErrors):
         return float((errors <= SOLVED + 1e-9).sum())
 
 
-class TaskAccuracy(Ratio):
+class TaskAccuracy(Share):
     """Share of right answers to the questions of one task of bAbI.
 
     Args:
         task: its number, from 1.
     """
-
-    unit = "%"
-    scale = 100.0
-    limits = PERCENT
 
     def __init__(self, *, task: int) -> None:
         self.task = task
@@ -98,7 +94,7 @@ class TaskAccuracy(Ratio):
         return statistics_of(rows, lambda row: (_is_right(evidence, row), 1.0))
 
 
-class SupportFound(Ratio):
+class SupportFound(Share):
     """Share of questions whose largest attention weight is on a sentence that supports the answer, under forced decoding.
 
     The weights of the words of a sentence add up; the question and entities do not count, and where two sentences share the
@@ -106,10 +102,7 @@ class SupportFound(Ratio):
     """
 
     label = "support found"
-    unit = "%"
-    scale = 100.0
     computed_from: ClassVar[Origin] = "alignments"
-    limits = PERCENT
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:

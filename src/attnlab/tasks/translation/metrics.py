@@ -16,7 +16,7 @@ from typing_extensions import override
 from attnlab.data.symbols import UNKNOWN
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Evidence, ForcedDecoding
-from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Ratio, Statistics
+from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Occasion, Ratio, Share, Statistics
 from attnlab.evaluation.metrics import AttentionMetric, Loss, case_of, signature_of, statistics_of
 from attnlab.tasks.translation.spacing import is_unspaced, short_code
 
@@ -307,14 +307,11 @@ class CharacterLoss(Loss):
         return f"case:{case_of(facts.get('lowercase'))}|unknown:spelled"
 
 
-class UnknownTokens(Ratio):
+class UnknownTokens(Share):
     """Share of the tokens of the hypotheses that are the unknown one."""
 
     label = "unknown tokens"
-    unit = "%"
-    scale = 100.0
     higher_is_better = False
-    limits = PERCENT
 
     @override
     def statistics(self, evidence: Evidence) -> Statistics | None:

@@ -7,21 +7,17 @@ from typing import Any
 from typing_extensions import override
 
 from attnlab.evaluation.evidence import Evidence
-from attnlab.evaluation.metric import PERCENT, Ratio, Statistics
+from attnlab.evaluation.metric import Share, Statistics
 from attnlab.evaluation.metrics import case_of, statistics_of
 from attnlab.tasks.translation import annotations
 from attnlab.tasks.translation.annotations import Annotation, Verdict, Words
 
 
-class AnnotationRatio(Ratio):
+class AnnotationRatio(Share):
     """A share of the annotations of all references, or of those about one phenomenon: Σ_i fulfilled_i / Σ_i annotations_i.
 
     Without annotations, or where no reference has such a one, there is no value.
     """
-
-    unit = "%"
-    scale = 100.0
-    limits = PERCENT
 
     @abstractmethod
     def concerns(self, annotation: Annotation) -> bool:

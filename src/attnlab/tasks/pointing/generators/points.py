@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from attnlab.data.splits import Split, usual_splits
+from attnlab.data.splits import Size, Split, usual_splits
 from attnlab.errors import UserError
 from attnlab.hints import Range
-from attnlab.tasks.pointing.problems import Problem, Problems, Size
+from attnlab.tasks.pointing.problems import Problem, Problems
 
 Length = Annotated[int, Range(3, 1000)]
 

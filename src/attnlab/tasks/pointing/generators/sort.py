@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from attnlab.data.splits import Split, usual_splits
+from attnlab.data.splits import Size, Split, usual_splits
 from attnlab.errors import UserError
 from attnlab.hints import Range
-from attnlab.tasks.pointing.problems import Problem, Problems, Size
+from attnlab.tasks.pointing.problems import Problem, Problems
 
 STEPS = 10_000
 """Numbers are drawn from 0, 1 / STEPS, …, so that no two of a problem are equal and text holds them exactly."""
