@@ -237,7 +237,7 @@ def settled(**changes: Any) -> dict[str, Any]:
         ({"trainer": {**TRAINER, "max_epochs": -3}}, "trainer.max_epochs must be a whole number, -1 or more, or null, not -3"),
         (
             {"trainer": {**TRAINER, "limit_val_batches": 0}},
-            "trainer.limit_val_batches must be a number, above 0, or null, not 0",
+            "trainer.limit_val_batches must be a whole number, 1 or more, or a number, above 0 and at most 1, or null, not 0",
         ),
         ({"sede": 1}, "no key 'sede': did you mean 'seed'?"),
         ({"task": node("FakeTask", read="words"), "read": "words", "tokenizer": node("anything")}, "no key 'read'"),

@@ -60,6 +60,7 @@ MISTAKES = {
     "another task's key": (["task=pointing", "+vocabulary.max_size=3"], "no key 'vocabulary'"),
     "part left out": (["~attention"], "the config has no 'attention', which every run needs"),
     "override": (["seed"], "'seed' is no KEY=VALUE that Hydra reads"),
+    "semicolons": (["seed=1;2;3"], "several values have commas between them: seed=1,2,3"),
     "several values": (["seed=1,2"], "seed=1,2 has several values: add -m"),
     "target": (["attention.score._target_=attnlab.Nothing"], "attention.score._target_: cannot import 'attnlab.Nothing'"),
     "broken module": (["attention.score._target_=broken.Score"], "it imports nothing_of_that_name, which is not"),

@@ -122,3 +122,14 @@ def test_runs_over_several_devices_are_none_of_a_sweep(cli: Cli, tmp_path: Path,
     assert cli("train", *SMALL, "trainer.devices=2", "seed=1", "--dry-run") == 0
     assert "it would end" not in capfd.readouterr().err
     assert not [*tmp_path.glob("runs/*/*/*/*")], "no run has begun"
+
+
+def test_a_key_that_the_sweeper_has_not_is_told_with_the_one_meant(
+    cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "axes.yaml").write_text(
+        "defaults: [train, _self_]\nname: axes\nhydra: {sweeper: {parms: {seed: '1,2'}}}\n"
+    )
+    assert cli("study", "axes") == 2
+    assert capsys.readouterr().err == "attnlab: axes: no key 'parms' in 'hydra.sweeper': did you mean 'params'?\n"

@@ -46,10 +46,10 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and "/" in error.missing_cfg_file:
         return _tell_option(error.missing_cfg_file, error.options or [])
     cause = error.__cause__
-    if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key is not None:
-        where = (cause.full_key or "").rpartition(".")[0]
-        if cause.key not in cause.parent_node:
-            return _tell_key(str(cause.key), cause.parent_node, where)
+    if told := _tell_absent(cause):
+        return told
+    if (found := re.match(r"In '(.+?)': ConfigKeyError raised", str(error))) and (told := _tell_absent(error.__context__)):
+        return f"{found[1]}: {told}"
     told = " ".join(" ".join(str(e).split()) for e in (error, cause) if e is not None and str(e))
     told = re.sub(r" (Config search path: |See https://hydra).*", "", told)
     if isinstance(error, OverrideParseException):
@@ -58,6 +58,14 @@ def _one_line(error: BaseException) -> str:
         if found := pattern.match(told):
             return tell(*found.groups())
     return told
+
+
+def _tell_absent(error: BaseException | None) -> str:
+    """Tell of a key that a node has not, where an error of OmegaConf's knows of one; else nothing."""
+    if not isinstance(error, OmegaConfBaseException) or not isinstance(error.parent_node, DictConfig) or error.key is None:
+        return ""
+    is_there = error.key in error.parent_node
+    return "" if is_there else _tell_key(str(error.key), error.parent_node, (error.full_key or "").rpartition(".")[0])
 
 
 def _tell_option(path: str, options: Sequence[str]) -> str:
@@ -119,6 +127,8 @@ def _tell_override(override: str, told: str) -> str:
         reason = "write it without blanks"
     elif value.endswith(","):
         reason = "several values stand without blanks between them, as in seed=1,2"
+    elif re.fullmatch(r"[\w.-]+(;[\w.-]+)+", value):
+        reason = f"several values have commas between them: {key}={value.replace(';', ',')}"
     elif reason.startswith("LexerNoViableAltException") and is_quoted:
         reason = "a sign that needs quotation marks around it"
     elif reason.startswith("LexerNoViableAltException"):
@@ -143,12 +153,6 @@ def _tell_twice(group: str) -> str:
 
 def _tell_resolver(reason: str) -> str:
     return f"a value is taken from elsewhere: {reason.strip(chr(34))}"
-
-
-def _tell_place(file: str, key: str, path: str) -> str:
-    where = path.rpartition(".")[0]
-    more = "" if where.startswith("hydra") else ", whose option may be another"
-    return f"{file}: no key {key!r} in {where!r}{more}"
 
 
 def _tell_interpolation(source: str, path: str) -> str:
@@ -177,7 +181,6 @@ MESSAGES: list[tuple[re.Pattern[str], Callable[..., str]]] = [
         (r"(\S+) appears more than once in the final defaults list", _tell_twice),
         (r"UserError raised while resolving interpolation: (.*) full_key: ", str),
         (r"\w+ raised while resolving interpolation: (.*) full_key: ", _tell_resolver),
-        (r"In '(.+?)': ConfigKeyError .*: Key '(.+?)' not in '\w+' full_key: (\S+)", _tell_place),
         (r"Interpolation key '(.+?)' not found full_key: (\S+)", _tell_interpolation),
         (r"In '(.+?)': Could not override '(.+?)'\. No match in the defaults list\.", _tell_headless),
         # Hydra's own advice, to append it, would give a key that nothing reads.
