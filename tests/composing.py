@@ -105,10 +105,15 @@ def compositions() -> list[tuple[str, str]]:
 
 
 def singles() -> list[tuple[str, ...]]:
-    """Every encoder, attention, decoder and head once, the others as usual."""
+    """Every encoder, attention, decoder and head once, the others as usual; and a Transformer with each kind of positions."""
     chosen = [(f"{group}={name}",) for group in ("encoder", "attention", "decoder", "head") for name in options(group)]
     alone = [(f"decoder={name}",) for name in UNATTENDED]
-    return [(*one, "attention=none") if one in alone else one for one in chosen]
+    both = ("encoder=transformer", "encoder.heads=2", "decoder=transformer")
+    placed = [
+        (*both, f"encoder/positions={name}", f"encoder/positions@decoder.positions={name}")
+        for name in options("encoder/positions")
+    ]
+    return [*((*one, "attention=none") if one in alone else one for one in chosen), *placed]
 
 
 def sentences(lengths: list[int], seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
