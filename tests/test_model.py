@@ -17,6 +17,7 @@ from attnlab.layers.frontend import SourceFrontend, TokenFrontend
 from attnlab.trees import select
 from composing import (
     ENCODER_SIZE,
+    PADDING,
     SMALL,
     UNATTENDED,
     VOCABULARY,
@@ -270,6 +271,13 @@ def test_full_forcing_is_the_parallel_path_and_free_running_feeds_its_own_best_t
     best = made.scores(free, memory).argmax(-1)
     own_inputs = torch.cat([target[:, :1], best[:, :-1]], dim=1)
     torch.testing.assert_close(free.readouts, made.decode(own_inputs, memory, state).readouts, rtol=0, atol=1e-12)
+
+
+def test_a_model_feeds_itself_no_padding_as_a_search_writes_none() -> None:
+    scores = torch.eye(VOCABULARY)[[PADDING, 4]] + torch.eye(VOCABULARY)[[7, 7]] / 2
+    given = scores.clone()
+    assert model().head.best(scores, torch.zeros(2)).tolist() == [7, 4]
+    assert torch.equal(scores, given), "the scores are the caller's"
 
 
 @pytest.mark.parametrize("free", [True, False])

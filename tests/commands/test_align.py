@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from attnlab.commands._links import Pairs as Lines
+from attnlab.commands._links import read_gold
 from attnlab.commands.align import _align
-from attnlab.data.pharaoh import Links, parse_links
+from attnlab.data.pharaoh import Gold, Links, parse_links
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding
 from attnlab.runs import evaluation
@@ -109,6 +110,13 @@ def test_links_of_another_program_are_scored(
     assert "add --gold FILE" in capsys.readouterr().err
     assert cli("align", "run", *files, "--links", "theirs", "--gold", "gold") == 2
     assert "leave it out, or the RUN" in capsys.readouterr().err
+
+
+def test_links_that_were_written_the_other_way_are_turned_the_possible_ones_too(tmp_path: Path) -> None:
+    (tmp_path / "back").write_text("1-0 1p2\n")
+    pairs = Lines(["a b c"], ["x y"])
+    turned = read_gold(tmp_path / "back", pairs, Path("a"), base=0, transposed=True)
+    assert turned == [Gold({(0, 1)}, {(0, 1), (2, 1)})]
 
 
 def test_a_word_that_looks_at_the_end_has_no_link() -> None:

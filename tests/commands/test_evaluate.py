@@ -14,8 +14,9 @@ from filelock import FileLock, Timeout
 
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import EXAMPLE
-from attnlab.runs import evaluations
+from attnlab.runs import evaluation, evaluations
 from attnlab.runs.building import load_metrics
+from attnlab.runs.evaluation import REPORTED
 from attnlab.runs.evaluations import read_tested
 from attnlab.runs.files import BESIDE, LENGTHS, read_statistics
 from attnlab.runs.folder import RunFolder
@@ -145,6 +146,15 @@ def test_an_ensemble_is_evaluated(runs: dict[str, Path], cli: Cli, tmp_path: Pat
     second.write_record(replace(record, id="another"))
     with pytest.raises(UserError, match=r"both.*trained anew .*plain-2\): evaluate again under another --label"):
         read_tested(first, "test", "both")
+
+
+def test_attention_is_read_in_the_way_that_agrees_best_with_gold_links(
+    runs: dict[str, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "choose_shifts", lambda _: {REPORTED: 1})
+    run = RunFolder(runs["plain-2"])
+    assert cli("evaluate", str(run.path), "--bootstrap", "1", "--label", "later", "--test", "test") == 0
+    assert run.read_evaluation("later")["tests"]["test"]["shift"] == 1
 
 
 def test_data_that_are_not_those_of_the_training_are_told(

@@ -76,12 +76,15 @@ class TestBucketSampler:
 
     def test_a_batch_too_small_for_all_ranks_is_left_out(self, by: dict[str, object], caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level("INFO", "attnlab")
-        shares = [epoch(sampler(**by, rank=rank, world_size=24), 0) for rank in range(24)]
+        ranks = [sampler(**by, rank=rank, world_size=24) for rank in range(24)]
+        shares = [epoch(rank, 0) for rank in ranks]
         assert len({len(share) for share in shares}) == 1
         assert all(batch for share in shares for batch in share)
         left_out = 503 - sum(len(batch) for share in shares for batch in share)
         assert left_out > 0
         assert f"left out {left_out} of 503 training examples in each epoch" in caplog.text
+        epoch(ranks[0], 1)
+        assert caplog.text.count("left out") == 1
         with pytest.raises(UserError, match=r"no training batch has an example for each of 600 processes: make batches larger"):
             epoch(sampler(**by, world_size=600), 0)
 
@@ -133,9 +136,9 @@ def test_evaluation_takes_every_example_once_over_all_ranks(world_size: int) -> 
     assert sorted(taken) == list(range(503))
 
 
-def test_evaluation_leaves_out_empty_sources() -> None:
-    taken = LengthSampler(np.array([3, 1, 2, 1]), np.array([4, 2, 2, 5]), size=10)
-    assert list(taken) == [[2, 0]]
+def test_evaluation_is_in_order_of_length_and_leaves_out_empty_sources() -> None:
+    taken = LengthSampler(np.array([3, 1, 2, 1, 2]), np.array([4, 2, 3, 5, 2]), size=10)
+    assert list(taken) == [[4, 2, 0]], "of equal sources the one with the shorter target comes first"
 
 
 def test_batches_of_tokens() -> None:
@@ -149,9 +152,8 @@ def test_a_line_of_thousands_stands_alone_in_evaluation_and_leaves_the_other_bat
     assert usual == split_batches(np.arange(40), source, 16, "examples")
     source[5], target[20] = 5000, 5000
     cut = split_evaluation(np.arange(40), source, target, 16)
-    assert [index for batch in cut for index in batch] == list(range(40))
-    assert [5] in cut
-    assert [20] in cut
+    bounds = (0, 5, 6, 16, 20, 21, 32, 40)
+    assert cut == [list(range(*bound)) for bound in pairwise(bounds)]
     assert cut[-1] == usual[-1]
 
 
@@ -165,6 +167,8 @@ def test_memory_that_is_not_enough_is_told_in_a_line() -> None:
     told = r"out of memory with 8 by 9 \(.*DefaultCPUAllocator.*\): lower it"
     with pytest.raises(UserError, match=told), memory_errors(lambda: "8 by 9", "lower it"):
         torch.zeros(2**50)
+    with pytest.raises(UserError, match=r"\(.*not enough memory.*\)"), memory_errors(lambda: "", ""):
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp] . not enough memory: you tried to allocate 8 bytes")
     with pytest.raises(RuntimeError, match="another"), memory_errors(lambda: "", ""):
         raise RuntimeError("another")
 

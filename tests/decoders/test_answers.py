@@ -94,6 +94,13 @@ def test_entity_network_is_its_equations(encoder: str, tied: bool, monkeypatch: 
     assert not decoded.weights.any()
 
 
+def test_an_entity_network_begins_without_a_bend() -> None:
+    """Its slopes are learned from 1; those that torch gives begin at 1/4."""
+    parameters = model("decoder=entity", "attention=none").named_parameters()
+    slopes = [parameter for name, parameter in parameters if name.endswith("activation.weight")]
+    assert [slope.tolist() for slope in slopes] == [[1.0]] * 2
+
+
 @pytest.mark.parametrize("attention", ["additive", "none", "uniform"])
 def test_the_question_asks_the_other_elements(attention: str) -> None:
     made = model("decoder=answer", f"attention={attention}")

@@ -123,6 +123,8 @@ def test_links_from_weights_merge_pieces_and_drop_the_end_symbol() -> None:
     assert from_weights(flat, [(0, 1), (1, 3)], [(0, 1)], shift=0) == set(), (
         "the longer word is looked at no more than the other"
     )
+    beside = torch.tensor([[0.2, 0.2, 0.2, 0.4]])
+    assert from_weights(beside, [(0, 2), (2, 3)], [(0, 1)], shift=0) == set(), "the end is no word, and may be looked at more"
     assert from_weights(flat, [(0, 3)], [(0, 1)], shift=0) == {(0, 0)}, "there is no other word"
     cut = torch.tensor([[0.3, 0.7], [0.5, 0.5]])
     assert from_weights(cut, [(0, 1), (1, 2), (2, 4)], [(0, 1)], shift=0) == {(1, 0)}, "of the last word no weight is known"

@@ -110,13 +110,21 @@ def test_what_is_no_word_of_a_source_is_never_copied_and_takes_no_share() -> Non
     """Such as the symbol of a target language, whose copy id is that of padding."""
     made = model(POINTER)
     with torch.no_grad():
-        made.head.switch.bias.fill_(-200.0)
+        made.head.switch.bias.zero_()
+        made.head.switch.weight.zero_()
     source, lengths = torch.tensor([[7, 5, 9, 3]]), torch.tensor([4])
     words = copy_ids(source)
     words[0, 0] = PADDING
     memory, state = made.encode(source, lengths, words)
-    distribution = made.scores(made.decode(torch.tensor([[2, 5]]), memory, state), memory).softmax(-1)
-    torch.testing.assert_close(distribution[0][:, [5, VOCABULARY]].sum(-1), torch.ones(2).double())
+    decoded = made.decode(torch.tensor([[2, 5]]), memory, state)
+    weights = torch.tensor([0.5, 0.1, 0.3, 0.1]).double().expand_as(decoded.weights)
+    distribution = made.scores(decoded._replace(weights=weights), memory).softmax(-1)
+    generated = (decoded.readouts @ made.head.projection.weight.T + made.head.projection.bias).softmax(-1)
+    expected = generated[0].new_zeros(2, VOCABULARY + 4)
+    expected[:, :VOCABULARY] = generated[0] / 2
+    expected[:, 5] += 0.125
+    expected[:, VOCABULARY] = 0.375
+    torch.testing.assert_close(distribution[0], expected)
 
 
 def test_a_copied_word_is_read_back_as_an_unknown_one() -> None:

@@ -142,6 +142,9 @@ def test_states(folder: RunFolder) -> None:
             pass
     with folder.lock():
         assert folder.is_locked
+    with folder.lock_file.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert not folder.is_locked, "somebody else only looks"
     assert not folder.is_locked
 
 

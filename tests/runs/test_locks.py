@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,6 +69,22 @@ def test_a_process_of_another_host_that_lives_is_busy(lock: RunLock) -> None:
         assert time.monotonic() - begun < 5.0, "its next sign of life tells enough"
         assert lock.lease_file.read_text() == record("there", os.getpid()), "whoever is refused takes nothing away"
     assert not lock.is_held
+
+
+@pytest.mark.usefixtures("patience")
+@pytest.mark.parametrize(
+    ("host", "age", "is_held"),
+    [("there", 0, True), ("there", 3600, False), (f"{platform.node()}?pid=1", 0, False)],
+    ids=["alive", "silent", "of this host"],
+)
+def test_a_lease_tells_only_of_another_hosts_process_that_was_alive_lately(
+    host: str, age: int, is_held: bool, lock: RunLock
+) -> None:
+    """After a question mark stand the processes of a container, which is no other host."""
+    lock.path.touch()
+    lock.lease_file.write_text(record(host, 1))
+    os.utime(lock.lease_file, (time.time() - age,) * 2)
+    assert lock.is_held == is_held
 
 
 def test_a_process_of_another_host_that_died_is_waited_for_once(lock: RunLock) -> None:

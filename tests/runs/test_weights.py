@@ -38,3 +38,6 @@ def test_shared_matrices_are_written_once_and_stay_shared(tmp_path: Path) -> Non
     assert other.head.weight is other.embedding.weight
     with pytest.raises(UserError, match="belongs to another model than the config beside it describes: bias differs"):
         load_weights(path, nn.Linear(3, 3))
+    write_weights(path, nn.Linear(3, 3))
+    with pytest.raises(UserError, match="describes: weight differs"):
+        load_weights(path, nn.Linear(4, 3))

@@ -276,11 +276,12 @@ def test_coverage_penalty_is_its_equation() -> None:
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
 
 
-def test_a_word_that_is_hardly_looked_at_costs_what_its_equation_says() -> None:
-    weights = torch.tensor([[0.9995, 0.0005], [0.9995, 0.0005]])
+@pytest.mark.parametrize("looked", [1e-3, 1e-5])
+def test_a_word_that_is_hardly_looked_at_costs_what_its_equation_says(looked: float) -> None:
+    weights = torch.tensor([[1 - looked / 2, looked / 2]] * 2)
     finished: Any = SimpleNamespace(sources=[0], scores=[-1.0], tokens=[[5, EOS]], weights=lambda: [weights])
     ((found,),) = BeamSearch(length_penalty=NoPenalty(), coverage_penalty=0.5)._rank(finished, torch.tensor([2]))
-    assert found.score == pytest.approx(-1.0 + 0.5 * math.log(0.001))
+    assert found.score == pytest.approx(-1.0 + 0.5 * math.log(looked))
 
 
 def test_an_ensemble_averages_probabilities_and_weights() -> None:
@@ -304,6 +305,10 @@ def test_an_ensemble_averages_probabilities_and_weights() -> None:
     assert [h.tokens for h in alone[0]] == [h.tokens for h in one[0]]
     with pytest.raises(UserError, match="the same head"):
         Ensemble([models[0], model("head=pointer_generator")])
+    other = model("attention=dot")
+    other.targets = other.targets._replace(size=VOCABULARY + 1)
+    with pytest.raises(UserError, match="write the same targets"):
+        Ensemble([models[1], other])
 
 
 class Tied:

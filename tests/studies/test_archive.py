@@ -6,7 +6,7 @@ import os
 import shutil
 import tarfile
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -16,10 +16,10 @@ from attnlab.runs.record import ProbeRecord
 from attnlab.studies.archive import unpack
 from attnlab.studies.collection import check_files, collect
 from attnlab.studies.comparison import compare_variants
-from attnlab.studies.folder import StudyFolder
+from attnlab.studies.folder import TUNING, StudyFolder
 from commands import Cli, cli
 from runs.test_resume import Stop
-from studies.folders import write_study
+from studies.folders import write_run, write_study
 
 __all__ = ["cli"]
 
@@ -40,8 +40,14 @@ def test_runs_that_are_unpacked_count_as_done_and_make_the_same_table(
     assert cli("pack", "small") == 0
     assert "8 of 9 runs" in capsys.readouterr().out
     content = Path("small.tar.xz").read_bytes()
-    assert cli("pack", "small", "--output", "again.tar.xz") == 0
+    usual = os.umask(0o077)
+    again = cli("pack", "small", "--output", "again.tar.xz")
+    os.umask(usual)
+    assert again == 0
     assert Path("again.tar.xz").read_bytes() == content, "the same runs make the same bytes"
+    with tarfile.open("small.tar.xz") as archive:
+        names = [PurePosixPath(name) for name in archive.getnames()]
+    assert names == sorted(names, key=lambda name: (name.name, name)), "what is alike packs well where it stands together"
 
     study.rename("here")
     study.touch()
@@ -105,6 +111,15 @@ def test_probes_and_evaluations_are_carried_too(study: Path, cli: Cli) -> None:
     assert run.read_probe("test") == probe
     assert run.read_evaluation("wide") == {"tests": {}}
     assert run.evaluation_hypotheses_file("wide", "test").read_text() == "ein Satz\n"
+
+
+def test_a_trial_that_diverged_is_carried_too_and_need_not_be_trained_again(study: Path, cli: Cli) -> None:
+    trial = RunFolder(study / TUNING / "attention=dot,trial=t0" / "seed=1001")
+    write_run(trial.path, ["attention=dot"], 1001, state="failed")
+    assert cli("pack", "small") == 0
+    study.rename("here")
+    assert [run.place for run in unpack(Path("small.tar.xz"), Path("runs")).trials] == [trial.place]
+    assert (trial.state, trial.has_diverged) == ("failed", True)
 
 
 @pytest.mark.few(2)

@@ -184,10 +184,11 @@ def test_the_next_time_is_the_commonest_step_away() -> None:
     [
         ("2019-10-01", "2019-11-01", "2019-12-01", ["2020-01-01", "2020-02-01", "2020-03-01"]),
         ("2019-10-31", "2019-11-30", "2019-12-31", ["2020-01-31", "2020-02-29", "2020-03-31"]),
+        ("2019-12-31", "2020-01-31", "2020-02-29", ["2020-03-31", "2020-04-30", "2020-05-31"]),
         ("2018-06-30", "2018-12-30", "2019-06-30", ["2019-12-30", "2020-06-30", "2020-12-30"]),
         ("2019-12-30", "2019-12-31", "2020-01-01", ["2020-01-02", "2020-01-03", "2020-01-04"]),
     ],
-    ids=["first days", "last days", "half years", "days"],
+    ids=["first days", "last days", "last days of which the last is early", "half years", "days"],
 )
 def test_times_go_on_by_months_where_they_came_by_months(first: str, second: str, last: str, following: list[str]) -> None:
     times = [datetime.fromisoformat(time) for time in (first, second, last)]

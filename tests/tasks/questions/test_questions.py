@@ -23,7 +23,7 @@ from attnlab.runs.assembly import build_model, build_module, build_task
 from attnlab.search import BeamSearch, GreedySearch, SamplingSearch, Search
 from attnlab.tasks.questions import GeneratedStories, Questions
 from attnlab.tasks.questions.answers import AnswerModel
-from attnlab.tasks.questions.examples import StoryExamples
+from attnlab.tasks.questions.examples import StoryExamples, Vocabulary
 from attnlab.tasks.questions.frontends import SentenceFrontend
 from attnlab.tasks.questions.metrics import MeanError, SolvedTasks, SupportFound, TaskAccuracy
 from attnlab.tasks.questions.stories import read_question
@@ -90,6 +90,11 @@ def test_what_training_lacks_is_unknown_and_state_brings_the_rest_back() -> None
         other.parse(["a b. Where is a?"], ["a b"])
     with pytest.raises(UserError, match="target 1: an answer is one word, not ''"):
         other.parse(["a b. Where is a?"], [" "])
+
+
+def test_there_is_room_for_the_longest_question_of_any_split() -> None:
+    train, other = (read_question(line, "b", "") for line in ("A b. Who?", "C. Who is so long?"))
+    assert Vocabulary.of([train], [other], ()) == (["a", "b", "who"], ["b"], 4)
 
 
 def test_of_lines_of_text_nobody_knows_where_an_attention_should_look() -> None:

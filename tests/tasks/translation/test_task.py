@@ -158,6 +158,12 @@ class TestBatches:
         alone = prepared(make(tokenizer=partial(BPETokenizer, vocab_size=90)))
         assert alone.tokenizers[0].state() != alone.tokenizers[1].state()
 
+    def test_batches_by_tokens_have_few_rows_where_these_are_long(self, make: Make) -> None:
+        batches = list(served(prepared(make(by="tokens", size=40))).train_dataloader())
+        shapes = [(len(batch.source), max(batch.source.shape[1], batch.target.shape[1])) for batch in batches]
+        assert all(rows * longer <= 40 for rows, longer in shapes if rows > 1)
+        assert len({rows for rows, _ in shapes}) > 1
+
     def test_a_larger_pool_is_less_padding(self, make: Make) -> None:
         padded = []
         for pool in (1, 100):

@@ -88,7 +88,7 @@ class TestEveryTokenizer:
         assert made.detokenize([]) == ""
         assert made.tokenize([" the \t tree\u00a0"]) == made.tokenize(["the tree"])
 
-    def test_description_tells_options(self, name: str) -> None:
+    def test_description_tells_options_and_the_version_of_a_library(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         made = tokenizer(name)
         before = made.describe()
         assert before != tokenizer(name, "de").describe()
@@ -96,6 +96,8 @@ class TestEveryTokenizer:
         made.fit(ENGLISH)
         made.tokenize(ENGLISH[:1])
         assert made.describe() == before
+        monkeypatch.setattr(tokenizers, "version", lambda library: "0.0.0")
+        assert (made.describe() == before) == (made.library is None)
 
 
 def test_spacy_needs_a_language_that_it_knows() -> None:
@@ -140,6 +142,12 @@ def test_a_token_may_hold_a_space(language: str, text: str) -> None:
     assert again.detokenize(again.tokenize([text])[0]) == text
 
 
+def test_unknown_characters_side_by_side_are_one_piece_of_byte_pairs() -> None:
+    made = BPETokenizer("en")
+    made.fit(ENGLISH)
+    assert made.tokenize(["☃☃ it ☃"]) == [["▁", "☃☃", "▁it", "▁", "☃"]]
+
+
 def test_unigram_learns_from_long_lines_too() -> None:
     made, line = UnigramTokenizer("en", vocab_size=60), " ".join(ENGLISH)
     made.fit([line])
@@ -181,6 +189,7 @@ def test_vocabulary_limits() -> None:
     counts = Counter(chain.from_iterable(text)).items()
     assert Vocabulary.of_counts(counts, min_frequency=2).tokens[4:] == ["b", "a"]
     assert len(Vocabulary.of_counts(counts, max_size=3)) == 7
+    assert Vocabulary.of_counts(counts, max_size=2, symbols=("<2de>",)).tokens[4:] == ["<2de>", "b", "a"]
 
 
 def test_heavy_libraries_are_imported_when_used() -> None:
