@@ -1,5 +1,6 @@
 """Every history against a loop written from its equation, gradients included."""
 
+import math
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor
 
 from attnlab.attention import Query
+from attnlab.attention.histories import HistorySizes
 from attnlab.errors import UserError
 from conftest import options
 from parts import agree, attention, inputs, parameters, part, softmax
@@ -163,6 +165,14 @@ def test_coverage_in_half_precision_goes_on_growing(name: str) -> None:
         _, weights, state = made(query, memory, made.start(memory))
     fertility = 1 if memory.history is None else memory.history[0, :, 0].float()
     torch.testing.assert_close(state.history[0, :, 0], weights[0].float().sum(0) / fertility, rtol=1e-4, atol=1e-4)
+
+
+def test_what_scored_high_before_in_half_precision_goes_on_growing() -> None:
+    history, logits = part("history", "temporal")(HistorySizes(4, 6, 5)), torch.zeros(1, 1, 2, dtype=torch.bfloat16)
+    state = history.start(torch.ones(1, 2, dtype=torch.bool))
+    for _ in range(600):
+        state = history.advance(state, logits, logits, logits, logits)
+    torch.testing.assert_close(state[0], torch.full((1, 2), math.log(600)))
 
 
 @pytest.mark.parametrize(

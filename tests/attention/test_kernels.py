@@ -154,6 +154,7 @@ USUAL = Situation("cpu", frozenset([torch.float32]), 64, needs_gradient=True)
         ("sdpa", {}, "sdpa"),
         ("flex", {"needs_gradient": False}, "flex"),
         ("flex", {"device": "cuda"}, "flex"),
+        ("flex", {"device": "cuda", "size": 16}, "flex"),
     ],
 )
 def test_the_choice(name: KernelName, changed: dict[str, Any], chosen: KernelName | None) -> None:

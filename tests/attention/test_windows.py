@@ -126,6 +126,17 @@ def test_a_gaussian_of_no_width_has_finite_gradients() -> None:
     assert all(parameter.grad.isfinite().all() for parameter in window.parameters())
 
 
+def test_a_gaussian_in_half_precision_tells_all_positions_apart_and_adds_what_is_finite() -> None:
+    """A long source has positions that half precision does not tell apart, and squares that it cannot hold."""
+    window, query = Gaussian(4, 6).half(), torch.ones(1, 1, 4, dtype=torch.float16)
+    mask, step = torch.ones(1, 3000, dtype=torch.bool), torch.zeros(1, dtype=torch.long)
+    for parameter, value in zip(window.parameters(), (1.0, 1e3, 0.0), strict=True):
+        torch.nn.init.constant_(parameter, value)  # the centre is the end of the source, and the prior half as wide as it
+    assert (window(query, mask, step).bias.diff() > 0).all()
+    torch.nn.init.constant_(window.width.weight, -1e4)
+    assert window(query, mask, step).bias.half().isfinite().all()
+
+
 @pytest.mark.parametrize(
     ("name", "settings"),
     [("local_m", {"radius": -1}), ("local_p", {"radius": 0})],

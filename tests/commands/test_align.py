@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from attnlab.commands._links import Alignment, read_gold
 from attnlab.commands._links import Pairs as Lines
-from attnlab.commands._links import read_gold
-from attnlab.commands.align import _align
+from attnlab.commands.align import _align, _symmetrise
 from attnlab.data.pharaoh import Gold, Links, parse_links
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import ForcedDecoding
@@ -147,6 +147,16 @@ def test_both_directions_are_put_together(
     assert cli("align", run, *files, "--shift", "0") == 0
     own = [parse_links(line).sure for line in capsys.readouterr().out.splitlines()]
     assert [a <= b <= c for a, b, c in zip(aligned["intersection"], own, aligned["union"], strict=True)] == [True, True]
+    asked: list[bool] = []
+    monkeypatch.setattr(alignment, "link_words", lambda *_, null: asked.append(null) or set())
+    assert cli(*command, "--null") == 0
+    assert asked == [True] * 4, "two pairs in two directions"
+
+
+def test_of_links_that_exclude_each_other_that_of_the_run_itself_is_kept() -> None:
+    own, back = Alignment([{(0, 0)}], "t"), Alignment([{(1, 0)}], "t")  # which is (0, 1) read forwards
+    (both,) = _symmetrise({"run": own}, back, "grow-diagonal-final").values()
+    assert both.links == [{(0, 0)}]
 
 
 class Pairs:
@@ -214,6 +224,8 @@ def test_every_head_is_read_in_its_own_way(
     assert choose_shifts(two, heads=True) == {REPORTED: 1, "head 0": 0, "head 1": 1}
     possible_alone: Any = TwoHeads("0p0 1p1")
     assert choose_shifts(possible_alone) == {}
+    never_found: Any = TwoHeads("0-2")
+    assert choose_shifts(never_found, heads=True) == {REPORTED: 0, "head 0": 0, "head 1": 0}, "as weights are read unasked"
 
     command = ["align", str(runs["plain-1"]), *files, "--gold", "gold", "--gold-from", "1", "--heads"]
     read = []

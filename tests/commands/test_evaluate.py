@@ -71,6 +71,8 @@ def test_evaluate_repeats_what_the_run_measured_and_what_sacrebleu_says(
     assert "confidence interval" not in capsys.readouterr().out
     mine = run.read_evaluation("mine")
     assert mine["search"] == ["search=greedy"]
+    assert cli("evaluate", str(run.path), *files, "--checkpoint", "last.ckpt") == 2
+    assert "mine.json was made with other settings (checkpoint: " in capsys.readouterr().err
     written = run.evaluation_hypotheses_file("mine", "src")
     command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref.txt"), "-i", str(written)]
     printed = subprocess.run([*command, "--width", "4", "-b"], capture_output=True, text=True, check=True).stdout

@@ -101,6 +101,16 @@ def test_an_entity_network_begins_without_a_bend() -> None:
     assert [slope.tolist() for slope in slopes] == [[1.0]] * 2
 
 
+def test_a_key_that_a_short_source_has_no_element_for_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the question itself, or padding, would be an entity."""
+    monkeypatch.setattr(SourceFrontend, "entities", SLOTS)
+    made = model("decoder=entity", "attention=none", f"decoder.slots={SLOTS}", "decoder.tied=true")
+    keys: list[Tensor] = []
+    made.decoder.get_submodule("memory").register_forward_hook(lambda module, inputs, output: keys.append(inputs[2]))
+    made.encode(*sentences([6, 3, 2]))
+    assert keys[0].any(dim=2).tolist() == [[True, True, True], [True, True, False], [True, False, False]]
+
+
 @pytest.mark.parametrize("attention", ["additive", "none", "uniform"])
 def test_the_question_asks_the_other_elements(attention: str) -> None:
     made = model("decoder=answer", f"attention={attention}")

@@ -243,6 +243,7 @@ def test_the_transformer_reports_the_weights_of_the_layer_asked_for() -> None:
     for layer in (0, 1, -1):
         made = model("decoder=transformer", "attention=multihead", f"decoder.weights_layer={layer}")
         looks.append(made.decode(torch.tensor([[2, 5, 6]]), *made.encode(*sentences([4]))))
+    assert made.decoder.leaves_out_weights, "of the other layer, which a kernel may compute"
     assert torch.equal(looks[1].weights, looks[2].weights)
     assert not torch.allclose(looks[0].weights, looks[1].weights)
     torch.testing.assert_close(looks[0].readouts, looks[1].readouts, rtol=0, atol=1e-12)
@@ -386,6 +387,8 @@ def test_plain_decoder_is_told_the_summary_only_where_asked() -> None:
         target = torch.tensor([[2, 5, 6], [2, 5, 6]])
         decoded = made.decode(target, *made.encode(*sentences([5, 3])))
         assert torch.equal(decoded.readouts[0], decoded.readouts[1]) is same
+    with pytest.raises(UserError, match="is told nothing of the source"):
+        model("decoder=plain", "attention=none", "decoder/initial_state=zeros", "decoder.summary=start")
 
 
 @pytest.mark.few(2)

@@ -1,5 +1,8 @@
 """Heads that write numbers, and what they are learned by, against plain loops."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 
@@ -58,6 +61,12 @@ def test_a_model_is_fed_the_numbers_that_it_wrote_and_what_else_is_known() -> No
     read = head.best(torch.full((2, 11), 7.0), given)
     assert (read[:, :11] == 7).all()
     assert torch.equal(read[:, 11:], given[:, 11:])
+
+
+def test_dropout_is_on_what_the_numbers_are_read_from() -> None:
+    head = model("head=values").head
+    decoded: Any = SimpleNamespace(readouts=torch.randn(2, 3, 8).double())
+    assert torch.equal(head(decoded, None, torch.zeros_like), head.projection.bias.expand(2, 3, -1))
 
 
 def test_quantiles_that_cross_are_forecast_in_rising_order() -> None:

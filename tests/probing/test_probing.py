@@ -1,6 +1,8 @@
 """Probes of small models in float64 against plain loops, and their properties for every attention of conf/."""
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,8 @@ from attnlab.errors import UserError
 from attnlab.model import Seq2Seq
 from attnlab.probing.attribution import add_correlations, attribute_by_gradient, correlate, leave_one_out
 from attnlab.probing.figures import Tally
-from attnlab.probing.forcing import collect_weights, label_log_probabilities, with_hypotheses
-from attnlab.probing.probe import ProbeOptions, check_attention, check_donor, probe
+from attnlab.probing.forcing import collect_weights, draw_examples, label_log_probabilities, with_hypotheses
+from attnlab.probing.probe import ProbeOptions, _probe_batch, check_attention, check_donor, probe
 from attnlab.probing.weights import add_ablations, add_interventions, force_with
 from attnlab.runs.assembly import build_model, build_task
 from attnlab.search import GreedySearch
@@ -124,6 +126,26 @@ def test_figures_of_several_permutations_are_the_means_of_those_of_each() -> Non
         whole, *single = (tally.figures()[name].statistics for tally in tallies)
         assert len({one[:, 0].sum() for one in single}) > 1, "else this test says nothing"
         np.testing.assert_allclose(whole, np.mean(single, axis=0), rtol=1e-9)
+
+
+def test_every_batch_is_permuted_in_its_own_way() -> None:
+    """Else the same draw of numbers would decide the figures of all of them."""
+    made = model("decoder=luong", "attention=general")
+    batch, tallies = batch_for(made), [Tally(), Tally()]
+    for first, tally in enumerate(tallies):
+        _probe_batch(tally, made, replace(batch, indices=batch.indices + first), ProbeOptions(permutations=1), None)
+    own, other = (tally.figures() for tally in tallies)
+    assert own["own_loss"].value == other["own_loss"].value
+    assert own["permuted_loss"].value != other["permuted_loss"].value
+
+
+def test_examples_are_drawn_from_those_with_a_source() -> None:
+    lengths = np.array([1, 4] * 20)
+    examples: Any = SimpleNamespace(source=SimpleNamespace(lengths=lengths))
+    drawn = draw_examples(examples, 15, seed=1)
+    assert drawn == sorted({*drawn})
+    assert (len(drawn), lengths[drawn].min()) == (15, 4), "an empty one would take the place of another"
+    assert draw_examples(examples, 99, seed=1) == [*range(1, 40, 2)]
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from attnlab import source
 from attnlab.runs import identity
 from attnlab.runs.assembly import build_task
-from attnlab.runs.identity import Identity, hash_probe_code, identify
+from attnlab.runs.identity import Identity, _watched_metrics, hash_probe_code, identify
 from attnlab.source import package_code, read_package
 from commands import TINY, Cli, cli
 from composing import settled
@@ -44,6 +44,23 @@ def test_what_decides_the_numbers_decides_the_identity() -> None:
     stops = "{_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/bleu, mode: max}"
     own = ["monitor=val/loss", f"+callbacks.own={stops}"]
     assert identified(*own, "+metrics.bleu.smoothing=floor").training != identified(*own).training
+
+
+def test_metrics_count_that_choose_stop_or_slow_a_training() -> None:
+    config: dict[str, Any] = {"monitor": "val/loss", "metrics": dict.fromkeys(["loss", "bleu", "chrf", "ter"])}
+    config |= {"scheduler": {"monitor": "val/bleu"}, "callbacks": {"stop": {"monitor": "val/chrf"}, "none": None}}
+    assert [*_watched_metrics(config)] == ["loss", "bleu", "chrf"]
+    assert [*_watched_metrics({**config, "scheduler": None, "callbacks": None})] == ["loss"]
+
+
+def test_settings_are_those_of_data_whatever_the_code_that_makes_them() -> None:
+    """By them results of other code are kept on request."""
+    config = settled()
+    task = build_task(config)
+    before = identify(config, task)
+    task.fingerprint = "of other code"
+    after = identify(config, task)
+    assert (after.settings == before.settings, after.id == before.id) == (True, False)
 
 
 def test_a_run_that_is_not_tested_is_another_one_of_the_same_training() -> None:
@@ -257,7 +274,7 @@ def test_a_task_that_the_user_wrote_is_code_of_the_run(tmp_path: Path, monkeypat
 def test_a_probe_is_of_the_code_of_its_run_too(monkeypatch: pytest.MonkeyPatch) -> None:
     hulls = settled("task=pointing", "data=convex_hull")
     before = hash_probe_code(hulls, build_task(hulls))
-    for module in ("tasks/pointing/task.py", "probing/probe.py", "tasks/pointing/generators/convex_hull.py"):
+    for module in ("tasks/pointing/answers.py", "probing/probe.py", "tasks/pointing/generators/convex_hull.py"):
         edited = {**read_package(), source.PACKAGE / module: b"edited"}
         with monkeypatch.context() as patch:
             for room in (source, identity):

@@ -29,7 +29,7 @@ from attnlab.search import (
     SamplingSearch,
     Search,
 )
-from attnlab.search.search import BLOCK, MANY, top_tokens, unbatch
+from attnlab.search.search import BLOCK, MANY, PIECE, KeptSteps, top_tokens, unbatch
 from composing import VOCABULARY, composed, copy_ids, model, sentences, singles
 from conftest import options
 from search.hypotheses import BOS, EOS, LIMITS, score_output, search_sentences
@@ -450,6 +450,14 @@ def test_a_hypothesis_holds_no_more_than_its_own_weights() -> None:
     """A view is pickled with all that it is a view of, where processes bring their results together."""
     for weights in unbatch([torch.rand(4, 5), torch.rand(2, 5)], [torch.arange(4), torch.tensor([1, 3])]):
         assert weights.untyped_storage().nbytes() == weights.numel() * weights.element_size()
+
+
+def test_what_a_search_keeps_of_a_step_does_not_change_with_it() -> None:
+    """A model may write every step into the same memory."""
+    kept, step = KeptSteps(), torch.zeros(2, 3)
+    for number in range(PIECE + 1):
+        kept.keep(step.fill_(number))
+    assert [own.unique().tolist() for own in kept] == [[number] for number in range(PIECE + 1)]
 
 
 LONG_SOURCE = """

@@ -8,8 +8,10 @@ import pytest
 from attnlab.config import CONF
 from attnlab.errors import UserError
 from attnlab.runs.assembly import TaskStore, build_model, build_task
+from attnlab.studies import matching
 from attnlab.studies.matching import match_sizes, nearest_size
-from attnlab.studies.plan import Plan, plan
+from attnlab.studies.options import find_trial
+from attnlab.studies.plan import Plan, RunPlan, plan
 from commands import TINY, settings
 
 STUDY = "defaults: [train, _self_]\nname: mine\nstudy: {{question: 'Which?', baseline: dot, match: {match}, tune: {tune}}}\n"
@@ -36,7 +38,14 @@ def parameters(study: Plan, attention: str, size: int | None = None) -> int:
     return build_model(config, task).size
 
 
-@pytest.mark.parametrize("count", [lambda size: 100 + 7 * size, lambda size: 3 * size * size + size], ids=["line", "square"])
+COUNTS: dict[str, Callable[[int], int]] = {
+    "line": lambda size: 100 + 7 * size,
+    "square": lambda size: 3 * size * size + size,
+    "power": lambda size: 4**size,  # where the next size may be far too large
+}
+
+
+@pytest.mark.parametrize("count", COUNTS.values(), ids=COUNTS)
 @pytest.mark.parametrize("multiple", [1, 4])
 def test_the_size_is_the_nearest_of_all(count: Callable[[int], int], multiple: int) -> None:
     for target in (150, 151, 177, 997, 5000):  # of which one lies between two squares
@@ -70,6 +79,26 @@ def test_every_variant_and_its_trials_have_the_nearest_size_that_can_be(tmp_path
         trials = [run for run in matched.trials.runs if f"attention={attention}" in run.overrides]
         assert [run.values for run in trials] == [{"model.embedding_size": size}] * 2
     assert matched.runs[2].values == {"model.embedding_size": 16}, "the baseline's own"
+
+
+def test_trials_are_of_the_size_of_their_runs_and_all_of_one_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As counts of parameters that are made up say: to build the models takes half a minute."""
+    more = 0
+
+    def count(plan: Plan, run: RunPlan, key: str | None, tasks: TaskStore, size: int = 0) -> int:
+        return (size or 16) * (100 if "attention=dot" in run.overrides else 50) + more * (find_trial(run.overrides) or 0)
+
+    monkeypatch.setattr(matching, "_count", count)
+    monkeypatch.setattr(Plan, "config", lambda study, run: {"model": {"embedding_size": 16}})
+    tune = "{trials: 2, keys: {optimizer.lr: [0.1, 0.2]}}"
+    study = planned(tmp_path, "{parameters: baseline, key: model.embedding_size}", tune=tune)
+    matched = match_sizes(study, TaskStore())
+    assert matched.trials is not None
+    for run in (*matched.runs, *matched.trials.runs):
+        assert run.values["model.embedding_size"] == (16 if "attention=dot" in run.overrides else 32)
+    more = 1
+    with pytest.raises(UserError, match=r"study\.tune changes the number of parameters"):
+        match_sizes(study, TaskStore())
 
 
 @pytest.mark.few(1)

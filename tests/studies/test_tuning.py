@@ -283,6 +283,15 @@ def test_values_are_the_same_every_time_and_more_trials_begin_with_the_same() ->
     sizes = propose(trials=60, keys={"decoder.hidden_size": {"low": 1, "high": 1024, "log": True}})
     assert 15 < sum(trial["decoder.hidden_size"] < 32 for trial in sizes) < 45, "of whole numbers too"
     assert {trial["model.dropout"] for trial in drawn} == {0.1, 0.2, 0.3}
+    for low, high, end in ((0.12341, 0.12342, 0.12341), (0.12358, 0.12359, 0.12359)):
+        narrow = propose(trials=3, keys={"optimizer.lr": {"low": low, "high": high}})
+        assert narrow == [{"optimizer.lr": end}] * 3, "rounding does not leave the interval"
+
+
+def test_values_of_several_types_that_are_equal_are_not_one_value() -> None:
+    tuning = parse_tuning({"trials": 3, "keys": {"model.dropout": [0, 0.0, False]}})
+    assert tuning is not None
+    assert repr(tuning.keys["model.dropout"]) == "[0, 0.0, False]"
 
 
 def test_a_grid_tries_no_combination_twice() -> None:
@@ -570,6 +579,8 @@ def test_a_trial_of_other_values_or_that_was_interrupted_decides_nothing(tuned: 
     changed.write_text(changed.read_text().replace("lr: 0.02", "lr: 0.03"))
     (failed,) = own.path.glob("attention=additive,trial=t2/*/error.txt")
     failed.write_text("killed by SIGKILL\n")
+    overrides = ["attention=dot", "trial=t0"]
+    write_run(own.path / f"{','.join(overrides)}/seed=1002", overrides, 1002, state="failed")  # a seed that it had before
     selection = read_selection(collect(tuned))
     assert selection is not None
     assert not selection.variants

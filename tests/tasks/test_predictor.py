@@ -40,6 +40,21 @@ def test_what_is_no_list_of_lines_is_told(lines: Any, told: str) -> None:
         predictor.force(["a"], lines)
 
 
+def test_an_ensemble_is_what_its_unlike_models_are_together() -> None:
+    def made(*models: tuple[int, bool, int | None]) -> Predictor:
+        every: Any = []
+        for size, sums, limit in models:
+            attention = SimpleNamespace(context_size=size, sums_to_one=sums)
+            same = {"source_frontend": SimpleNamespace(input_size=1), "targets": None, "head": None}
+            every.append(SimpleNamespace(decoder=SimpleNamespace(attention=attention), max_source_length=limit, **same))
+        return Predictor(cast(Any, None), every, GreedySearch())
+
+    both = made((4, True, 9), (0, False, None), (4, False, 5))
+    assert (both.attends, both.sums_to_one, both.max_source_length) == (True, False, 5)
+    alike = made((0, True, None), (0, True, None))
+    assert (alike.attends, alike.sums_to_one, alike.max_source_length) == (False, True, None)
+
+
 @pytest.mark.parametrize(("attention", "expected"), [("none", False), ("monotonic", True), ("dot", True)])
 def test_the_model_says_whether_there_is_an_attention(attention: str, expected: bool) -> None:
     """The weights of a monotonic attention may all be zero, in a batch or in a whole set."""

@@ -47,6 +47,9 @@ def test_supervised_loss_is_its_equation_over_linked_tokens() -> None:
     linked = [(0, 0), (0, 2), (1, 1)]
     expected = -sum(links[b, t, j] * torch.log(weights[b, t, j]) for b, t in linked for j in range(5)) / 3
     torch.testing.assert_close(SupervisedLoss()(weights, real, links).double(), expected, rtol=0, atol=1e-6)
+    beyond = links.clone()
+    beyond[1, 2, 0] = 1.0
+    assert SupervisedLoss().counted(real, beyond).nonzero().tolist() == [[0, 0], [0, 2], [1, 1]], "padding does not count"
     nothing = SupervisedLoss()(weights, real, torch.zeros_like(links))
     assert nothing.item() == 0.0
     little = torch.tensor([[[1e-4, 1 - 1e-4]]])

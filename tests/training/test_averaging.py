@@ -112,6 +112,17 @@ def test_a_training_without_checkpoints_ends_with_the_mean() -> None:
     assert module.weight.item() == 2.5
 
 
+def test_a_count_beside_the_weights_stays_as_it_is() -> None:
+    """Whole numbers have no mean, and large ones change where they are made floating-point numbers."""
+    averaging, module = CheckpointAveraging(last=2), LightningModule()
+    trainer: Any = None
+    module.register_buffer("count", torch.tensor(2**60 + 1))
+    averaging._ends = [{"count": torch.tensor(3)}, {"count": torch.tensor(5)}]
+    averaging.on_train_end(trainer, module)
+    assert torch.equal(module.get_buffer("count"), torch.tensor(2**60 + 1))
+    assert module.get_buffer("count").dtype == torch.int64
+
+
 def test_a_mean_of_one_epoch_is_refused() -> None:
     with pytest.raises(UserError, match="last must be 2 or more, not 1"):
         CheckpointAveraging(last=1)

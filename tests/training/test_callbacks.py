@@ -97,6 +97,11 @@ def test_the_time_of_a_training_is_that_of_its_steps(monkeypatch: pytest.MonkeyP
     after(4, second, "on_train_start")
     after(3, second, "on_train_epoch_end")
     assert (second.seconds, second.wall) == (40, 1546)
+    alone, trainer.state.fn = Throughput(), "validate"
+    for hook in ("on_validation_start", "on_validation_end"):
+        after(5, alone, hook)
+    now.seconds += 5
+    assert alone.state_dict()["seconds"] == 0, "nothing was trained"
 
 
 def test_a_loss_of_the_validation_that_is_no_number_ends_a_training() -> None:
@@ -118,6 +123,16 @@ def test_a_loss_of_the_validation_that_is_no_number_ends_a_training() -> None:
 
 class Module(LightningModule):
     pass
+
+
+def test_an_epoch_without_a_validation_repeats_nothing_of_the_last_one(tmp_path: Path) -> None:
+    """The trainer holds what was logged before; what a callback of the user's own logs stays."""
+    recorder = MetricsRecorder(tmp_path / "metrics.jsonl", Throughput())
+    logged = {name: torch.tensor(2.0) for name in ("train/loss", "val/loss", "val_fr/bleu", "mine")}
+    trainer = SimpleNamespace(callback_metrics=logged, current_epoch=1, global_step=8)
+    recorder.on_train_epoch_end(trainer, Mock(spec=SequenceModule, measured=["val", "val_fr"], validation={}))  # type: ignore[arg-type]
+    line = json.loads(recorder.path.read_text())
+    assert line == {"epoch": 1, "step": 8, "seconds": 0, "train/loss": 2, "mine": 2}
 
 
 def test_the_curve_of_a_run_that_was_killed_while_it_wrote_goes_on(tmp_path: Path) -> None:
