@@ -130,5 +130,5 @@ def test_a_mean_of_one_epoch_is_refused() -> None:
 
 def test_weights_that_processes_share_out_are_not_averaged() -> None:
     trainer = SimpleNamespace(strategy=FSDPStrategy())
-    with pytest.raises(UserError, match="callbacks=averaging needs all weights, of which each process has a share"):
+    with pytest.raises(UserError, match="weights needs all of them, and with FSDP each process has a share"):
         CheckpointAveraging().setup(trainer, LightningModule(), "fit")  # type: ignore[arg-type]

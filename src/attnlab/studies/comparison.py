@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
+from scipy.special import stdtrit  # scipy.stats takes a second to import
+
 from attnlab.errors import UserError
 from attnlab.evaluation.measurement import write_estimate
 from attnlab.evaluation.metric import Metric
-from attnlab.evaluation.significance.difference import LEVEL, Difference, Part
+from attnlab.evaluation.significance.difference import LEVEL
 from attnlab.evaluation.significance.improvement import Probability
 from attnlab.runs.record import ProbeFigure
 from attnlab.studies.collection import Study
@@ -190,13 +192,17 @@ def column(
             text = short = f"{text} ± {form.format(deviation)}"
             more = {"sd": deviation}
             if deviation:  # equal values do not tell what others would be
-                count = len(values[label])
-                of_mean = Difference(value, (Part(deviation**2 / count, count - 1),))
-                low, high = (min(max(end, limits[0]), limits[1]) for end in of_mean.interval())
+                low, high = (min(max(end, limits[0]), limits[1]) for end in student_interval(values[label]))
                 text = f"{short} [{form.format(low)}, {form.format(high)}]"
                 more |= {"low": low, "high": high}
         cells[label] = Cell(text, value, value == marked, more, short)
     return Column(name, cells, brief)
+
+
+def student_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return Student's confidence interval of the mean of at least two values, whose squares may be too large for a float."""
+    half = float(stdtrit(len(values) - 1, 1 - LEVEL / 2)) * stdev(values) / math.sqrt(len(values))
+    return mean(values) - half, mean(values) + half
 
 
 def _seeds(runs: Sequence[Run]) -> Cell:

@@ -49,7 +49,9 @@ class CheckpointAveraging(Callback):
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Note whether a checkpoint is one to go on from: the test reads one too, of which the mean is wanted."""
         if shares_parameters(trainer):
-            raise UserError("callbacks=averaging needs all weights, of which each process has a share with FSDP: leave one out")
+            raise UserError(
+                "the mean of the last epochs' weights needs all of them, and with FSDP each process has a share: leave one out"
+            )
         self._is_fitting = stage == "fit"
 
     @override
