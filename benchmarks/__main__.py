@@ -44,7 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status.
     """
     options = parse(arguments)
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # which ends the processes that it started
     try:
         measure(options)
     except (UserError, RuntimeError) as error:
@@ -131,4 +130,5 @@ def tell(figure: Figure) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # which ends the processes that it started
     sys.exit(main())
