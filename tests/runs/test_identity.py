@@ -258,13 +258,13 @@ def test_two_classes_of_one_file_are_two_kinds_of_data(tmp_path: Path, monkeypat
 
 
 def test_a_task_that_the_user_wrote_is_code_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mytask.py").write_text(
+    (tmp_path / "mypointing.py").write_text(
         "from attnlab.tasks.pointing import Pointing\n\n\nclass MyTask(Pointing):\n    name = 'mine'\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    config = settled("task=pointing", "task._target_=mytask.MyTask")
+    config = settled("task=pointing", "task._target_=mypointing.MyTask")
     before = identify(config, build_task(config)).code
-    with (tmp_path / "mytask.py").open("a") as file:
+    with (tmp_path / "mypointing.py").open("a") as file:
         file.write("\n\nFACTOR = 2\n")
     now = identify(config, build_task(config)).code
     assert now != before
