@@ -19,7 +19,7 @@ GROUPS = [
     for folder in sorted([CONF / part, *(CONF / part).rglob("*")])
     if folder.is_dir()
 ]
-OWNER = {"attention": "general", "decoder": "bahdanau", "head": "values"}
+OWNER = {"encoder": "transformer", "attention": "general", "decoder": "bahdanau", "head": "values"}
 
 
 def chosen(group: str, name: str) -> list[str]:
@@ -93,6 +93,7 @@ ELSEWHERE = {
     "kernel": "every kernel computes the same, tests/attention/test_kernels.py",
     "score_memory": "what is computed again is the same, tests/attention/test_scores.py",
     "dropout": "between layers, of which there is one here, tests/test_dropout.py",
+    "max_distance": "of sources that are longer than these, tests/layers/test_positions.py",
     "tied": "for tasks with a vocabulary of answers, tests/decoders/test_answers.py",
 }
 """Keys that change nothing here, and where they are tested."""
