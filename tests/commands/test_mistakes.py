@@ -55,6 +55,10 @@ MISTAKES = {
         ["data=text", "data.tests.mine=test"],
         "data.tests has no keys yet: +data.tests.mine=VALUE adds one",
     ),
+    "key of the class alone": (
+        ["trainer.overfit_batches=2"],
+        "no key 'overfit_batches' in 'trainer', whose class takes one: +trainer.overfit_batches=VALUE adds it",
+    ),
     "key further below": (["lr=0.1"], "no key 'lr': did you mean 'optimizer.lr'?"),
     "nearly a key below": (["epochs=3"], "no key 'epochs': did you mean 'trainer.max_epochs'?"),
     "another task's key": (["task=pointing", "+vocabulary.max_size=3"], "no key 'vocabulary'"),

@@ -1,12 +1,14 @@
 """What Hydra and OmegaConf refuse, told in one line."""
 
 import difflib
+import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import MarkedYAMLError
@@ -88,6 +90,8 @@ def _tell_key(key: str, node: DictConfig, where: str) -> str:
         return f"no key {key!r} in {where!r}, whose option may be another: choose {where.replace('.', '/')}=OPTION"
     if "/" in key:
         return _tell_config_group(key, node)
+    if where and key in _arguments(str(node.get("_target_"))):
+        return f"no key {key!r} in {where!r}, whose class takes one: +{where}.{key}=VALUE adds it"
     known = [str(name) for name in node if name not in HYDRA_KEYS]
     told = str(unknown_key(key, known, where))
     if guess(key, sorted(known)):
@@ -104,6 +108,13 @@ def _tell_key(key: str, node: DictConfig, where: str) -> str:
         return f"no key {key!r}{f' in {where!r}' if where else ''}: did you mean {paths[near[0]]!r}?"
     is_open = where and "_target_" not in node and not where.startswith(("study", "hydra"))  # names there are the user's own
     return f"{told}, and +{where}.{key}=VALUE adds one" if is_open else told
+
+
+def _arguments(target: str) -> Collection[str]:
+    """Return the names of what a class takes; none where there is no such class, of which the check of the config tells."""
+    with suppress(Exception, SystemExit):  # whatever a module does that is imported, or Hydra where there is none
+        return inspect.signature(get_object(target)).parameters
+    return ()
 
 
 def _tell_config_group(group: str, node: DictConfig) -> str:
