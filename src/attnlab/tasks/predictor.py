@@ -107,7 +107,7 @@ class Predictor:
     def read_sources(self, sources: Sequence[str]) -> Examples:
         """Return lines of text as examples that the models can read; see :meth:`predict`."""
         require_lines(sources, "sources")
-        examples = self.task.parse(sources)
+        examples: Examples = self.task.parse(sources)
         self.check_lengths(examples)
         return examples
 

@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, runtime_checkable
+
+from typing_extensions import TypeVar
 
 import attnlab
 from attnlab.data.batches import BatchOptions
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from attnlab.tasks.predictor import Predictor
 
 
-E = TypeVar("E", bound=Examples)
+E = TypeVar("E", bound=Examples, default=Any)
+"""The class of a task's examples."""
 
 
 @runtime_checkable
@@ -49,7 +52,7 @@ def fingerprint_data(data: Data) -> str:
     return hashlib.sha256(" ".join([found, *names]).encode()).hexdigest() if names else found
 
 
-class Task(ABC):
+class Task(ABC, Generic[E]):
     """A problem that a sequence-to-sequence model is trained on: its data, its frontends, its metrics and its predictions.
 
     Sources and targets have two forms: tensors, in :class:`Examples`, and lines of text, in which they are read from a user,
@@ -135,7 +138,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def examples(self, split: str) -> Examples:
+    def examples(self, split: str) -> E:
         """Return the examples of "train", "val" or a test set."""
 
     def no_split(self, split: str, known: Iterable[str]) -> UserError:
@@ -177,7 +180,7 @@ class Task(ABC):
         return f"example {index + 1} of {split}"
 
     @abstractmethod
-    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> Examples:
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> E:
         """Turn lines of text into examples.
 
         Args:
@@ -252,7 +255,7 @@ class Task(ABC):
         return {}
 
     @abstractmethod
-    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
+    def read(self, hypothesis: Hypothesis, examples: E, index: int) -> Prediction:
         """Turn what a search found for an example into a line of text and tokens that can be shown."""
 
     def target_line(self, prediction: Prediction) -> str:
@@ -266,7 +269,7 @@ class Task(ABC):
         return None
 
     def alignments(
-        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
+        self, examples: E, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:
         """Return the links that an attention makes under forced decoding, and the gold ones; None where these are not known.
 
@@ -283,15 +286,15 @@ class Task(ABC):
         links = [link_items(own, *size, shift=shift) for own, size in zip(weights, sizes, strict=True)]
         return list(zip(links, gold, strict=True))
 
-    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold] | None:
+    def gold(self, examples: E, indices: Sequence[int]) -> list[Gold] | None:
         """Return the gold links between the items of some examples; None where these are not known."""
         return None
 
-    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
+    def alignment_sizes(self, examples: E, indices: Sequence[int]) -> list[tuple[int, int]] | None:
         """Return how many source and target words, or whatever is linked, some examples have; None where it is not known."""
         return None
 
-    def aligner_links(self, examples: Examples, indices: Sequence[int]) -> list[tuple[Links, Links]] | None:
+    def aligner_links(self, examples: E, indices: Sequence[int]) -> list[tuple[Links, Links]] | None:
         """Return the links of an aligner that learned from the training set alone, what the models learned from, in both
         directions; None where the task has none.
 
@@ -301,11 +304,11 @@ class Task(ABC):
         """
         return None
 
-    def has_silver_links(self, examples: Examples) -> bool:
+    def has_silver_links(self, examples: E) -> bool:
         """Tell whether the gold ones among :meth:`alignments` are an aligner's, since nobody has linked these examples."""
         return False
 
-    def annotations(self, examples: Examples, indices: Sequence[int]) -> Sequence[Any] | None:
+    def annotations(self, examples: E, indices: Sequence[int]) -> Sequence[Any] | None:
         """Return what else the corpus knows of some examples, for metrics of the task's own; None where it knows nothing.
 
         Args:

@@ -6,7 +6,6 @@ from typing import Any
 from typing_extensions import override
 
 from attnlab.data.batches import BatchOptions, no_examples
-from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold
 from attnlab.data.splits import list_tests
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
@@ -20,7 +19,7 @@ from attnlab.tasks.diagnostics.problems import SymbolExamples, SymbolProblem, Sy
 from attnlab.tasks.task import Task
 
 
-class Diagnostics(Task):
+class Diagnostics(Task[SymbolExamples]):
     """Symbols in, symbols out; every symbol of the answer is one of the source, so that where to look is known.
 
     Args:
@@ -128,7 +127,7 @@ class Diagnostics(Task):
         }
 
     @override
-    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
+    def read(self, hypothesis: Hypothesis, examples: SymbolExamples, index: int) -> Prediction:
         names = self.problems.names
         symbols = [names[token - RESERVED] for token in hypothesis.tokens if token >= RESERVED]
         tokens, source = [*symbols, END], examples.source_tokens(index)
@@ -136,15 +135,13 @@ class Diagnostics(Task):
         return Prediction(index, " ".join(symbols), tokens, source, weights, hypothesis.log_probability, hypothesis.score)
 
     @override
-    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold] | None:
-        assert isinstance(examples, SymbolExamples)
+    def gold(self, examples: SymbolExamples, indices: Sequence[int]) -> list[Gold] | None:
         if not examples.knows_origins:
             return None
         return [Gold.all_sure((j, t) for t, j in enumerate(examples.problems[index].origins)) for index in indices]
 
     @override
-    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]]:
-        assert isinstance(examples, SymbolExamples)
+    def alignment_sizes(self, examples: SymbolExamples, indices: Sequence[int]) -> list[tuple[int, int]]:
         return [(len(source), len(answer)) for source, answer, _ in (examples.problems[index] for index in indices)]
 
 

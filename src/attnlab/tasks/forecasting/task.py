@@ -13,7 +13,6 @@ import numpy as np
 from typing_extensions import override
 
 from attnlab.data.batches import BatchOptions, no_examples
-from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold
 from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError
@@ -38,7 +37,7 @@ FARTHEST = 1e15
 """Standard deviations from the mean of the training set beyond which what is read overflows in float32."""
 
 
-class Forecasting(Task):
+class Forecasting(Task[WindowExamples]):
     """The last rows of a multivariate time series in, its next rows out.
 
     Values are standardised by mean and standard deviation of the training part. The windows of validation and test forecast
@@ -163,7 +162,7 @@ class Forecasting(Task):
         return f"the window of {split} that forecasts from row {self.examples(split).starts[index]} on"
 
     @override
-    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> Examples:
+    def parse(self, sources: Sequence[str], targets: Sequence[str] | None = None, *, first: int = 1) -> WindowExamples:
         if targets is not None:
             raise UserError("what came after a row is known: a forecast is not compared with targets of your own")
         look_back, last = self.source.look_back, len(self.series.table.values) - self.source.horizon
@@ -278,7 +277,7 @@ class Forecasting(Task):
         return {"horizon": str(known["horizon"]), "series": str(known["series"]), "tokens": "rows"}
 
     @override
-    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
+    def read(self, hypothesis: Hypothesis, examples: WindowExamples, index: int) -> Prediction:
         raise TypeError("a forecast is numbers, which no search over tokens finds")
 
     def draw_prediction(self, axes: "Axes", source: str, prediction: Prediction, reference: str | None = None) -> None:
@@ -297,7 +296,6 @@ class Forecasting(Task):
 
         assert isinstance(prediction, Forecast)
         examples = self.parse([source])
-        assert isinstance(examples, WindowExamples)
         names = self.state()["names"][: self.state()["series"]]
         alone = len(names) == 1
         restore = self.scale.restore if alone else np.asarray
@@ -309,12 +307,10 @@ class Forecasting(Task):
             axes.set_ylabel("standardised", fontsize="x-small")
 
     @override
-    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold] | None:
-        assert isinstance(examples, WindowExamples)
+    def gold(self, examples: WindowExamples, indices: Sequence[int]) -> list[Gold] | None:
         links = lag_links(examples.lags, examples.look_back, examples.horizon)
         return [Gold.all_sure(links)] * len(indices) if examples.lags else None
 
     @override
-    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
-        assert isinstance(examples, WindowExamples)
+    def alignment_sizes(self, examples: WindowExamples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
         return [(examples.look_back, examples.horizon)] * len(indices)

@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from attnlab.data.batches import BatchOptions, no_examples
 from attnlab.data.cache import StoredFolder, cache_folder, load_or_make
-from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold
 from attnlab.data.splits import list_tests
 from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Pointing(Task):
+class Pointing(Task[ProblemExamples]):
     """Vectors in, positions of some of them out, by pointing at one after the other (Vinyals et al. 2015).
 
     The decoder is fed the element that it pointed at last. Pointing at the end element, the last of every source, ends the
@@ -158,8 +157,7 @@ class Pointing(Task):
         return {"tokens": "positions", "head": "points", "problem": self.problems.name}
 
     @override
-    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
-        assert isinstance(examples, ProblemExamples)
+    def read(self, hypothesis: Hypothesis, examples: ProblemExamples, index: int) -> Prediction:
         problem = examples.problems[index]
         positions = [token - RESERVED for token in hypothesis.tokens if token >= RESERVED]
         tokens = [*(show_element(problem.elements[position]) for position in positions), END]
@@ -196,12 +194,10 @@ class Pointing(Task):
         axes.set_aspect("equal")
 
     @override
-    def gold(self, examples: Examples, indices: Sequence[int]) -> list[Gold]:
-        assert isinstance(examples, ProblemExamples)
+    def gold(self, examples: ProblemExamples, indices: Sequence[int]) -> list[Gold]:
         answers = (examples.problems[index].answer for index in indices)
         return [Gold.all_sure((position, t) for t, position in enumerate(answer)) for answer in answers]
 
     @override
-    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
-        assert isinstance(examples, ProblemExamples)
+    def alignment_sizes(self, examples: ProblemExamples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
         return [(len(elements), len(answer)) for elements, answer in (examples.problems[index] for index in indices)]

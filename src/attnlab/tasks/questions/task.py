@@ -6,7 +6,6 @@ from typing import Any
 from typing_extensions import override
 
 from attnlab.data.batches import BatchOptions, no_examples
-from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.symbols import EOS, PAD, RESERVED, UNK
 from attnlab.errors import UserError, nearest
@@ -25,7 +24,7 @@ from attnlab.tasks.questions.stories import Question, Stories, read_question
 from attnlab.tasks.task import Task
 
 
-class Questions(Task):
+class Questions(Task[StoryExamples]):
     """A story and a question in, an answer of one word out; the sentences that support it are where to look.
 
     Args:
@@ -179,7 +178,7 @@ class Questions(Task):
         return {"tokens": f"answers-{self.targets.size}", "head": "answers"}
 
     @override
-    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
+    def read(self, hypothesis: Hypothesis, examples: StoryExamples, index: int) -> Prediction:
         answers = [self.vocabulary.answers[token - RESERVED] for token in hypothesis.tokens if token >= RESERVED]
         source = examples.source_tokens(index)
         weights = hypothesis.weights[: len(answers), : len(source)]
@@ -187,9 +186,8 @@ class Questions(Task):
 
     @override
     def alignments(
-        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
+        self, examples: StoryExamples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:
-        assert isinstance(examples, StoryExamples)
         if not examples.knows_supports:
             return None
         found: list[tuple[Links, Gold]] = []
@@ -200,11 +198,9 @@ class Questions(Task):
         return found
 
     @override
-    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]]:
-        assert isinstance(examples, StoryExamples)
+    def alignment_sizes(self, examples: StoryExamples, indices: Sequence[int]) -> list[tuple[int, int]]:
         return [(len(examples.questions[index].story), 1) for index in indices]
 
     @override
-    def annotations(self, examples: Examples, indices: Sequence[int]) -> Sequence[int]:
-        assert isinstance(examples, StoryExamples)
+    def annotations(self, examples: StoryExamples, indices: Sequence[int]) -> Sequence[int]:
         return [examples.questions[index].task for index in indices]

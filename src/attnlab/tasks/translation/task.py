@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from attnlab.data.batches import BatchOptions
 from attnlab.data.cache import cache_folder, load_or_make
-from attnlab.data.examples import Examples
 from attnlab.data.pharaoh import Gold, Links
 from attnlab.data.processes import count_processes
 from attnlab.data.ragged import Ragged
@@ -50,7 +49,7 @@ from attnlab.tasks.translation.vocabulary import Vocabulary
 from attnlab.tasks.translation.wordlinks import WordLinks
 
 
-class Translation(Task):
+class Translation(Task[SentencePairs]):
     """Sentences of one language into sentences of another, or of one of several.
 
     With several target languages one model is trained on the union of the pairs (source, x), with one target vocabulary; each
@@ -350,8 +349,7 @@ class Translation(Task):
         }
 
     @override
-    def read(self, hypothesis: Hypothesis, examples: Examples, index: int) -> Prediction:
-        assert isinstance(examples, SentencePairs)
+    def read(self, hypothesis: Hypothesis, examples: SentencePairs, index: int) -> Prediction:
         source = examples.source_tokens(index)
         extension = [] if examples.extensions is None else examples.extensions[index]
         types = self.vocabularies[1].tokens
@@ -375,9 +373,8 @@ class Translation(Task):
 
     @override
     def alignments(
-        self, examples: Examples, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
+        self, examples: SentencePairs, indices: Sequence[int], forced: Sequence[ForcedDecoding | None], shift: int
     ) -> list[tuple[Links, Gold]] | None:
-        assert isinstance(examples, SentencePairs)
         gold = self.word_links.find_known(examples, indices)
         if gold is None:
             return None
@@ -385,13 +382,11 @@ class Translation(Task):
         return list(zip(found, gold, strict=True))
 
     @override
-    def has_silver_links(self, examples: Examples) -> bool:
-        assert isinstance(examples, SentencePairs)
+    def has_silver_links(self, examples: SentencePairs) -> bool:
         return self.word_links.are_silver(examples)
 
     @override
-    def aligner_links(self, examples: Examples, indices: Sequence[int]) -> list[tuple[Links, Links]]:
-        assert isinstance(examples, SentencePairs)
+    def aligner_links(self, examples: SentencePairs, indices: Sequence[int]) -> list[tuple[Links, Links]]:
         return self.word_links.align(examples, indices)
 
     def _locate_aligner(self) -> Path:
@@ -402,12 +397,10 @@ class Translation(Task):
         return self.cache_dir / "aligners" / key
 
     @override
-    def alignment_sizes(self, examples: Examples, indices: Sequence[int]) -> list[tuple[int, int]] | None:
-        assert isinstance(examples, SentencePairs)
+    def alignment_sizes(self, examples: SentencePairs, indices: Sequence[int]) -> list[tuple[int, int]] | None:
         return self.word_links.count_words(examples, indices)
 
     @override
-    def annotations(self, examples: Examples, indices: Sequence[int]) -> list[Sequence[Annotation]] | None:
-        assert isinstance(examples, SentencePairs)
+    def annotations(self, examples: SentencePairs, indices: Sequence[int]) -> list[Sequence[Annotation]] | None:
         known = examples.text.annotations
         return None if known is None else [known[index] for index in indices]
