@@ -56,8 +56,12 @@ MISTAKES = {
         "data.tests has no keys yet: +data.tests.mine=VALUE adds one",
     ),
     "key of the class alone": (
+        ["trainer.benchmark=true"],
+        "no key 'benchmark' in 'trainer', whose class takes one: +trainer.benchmark=VALUE adds it",
+    ),
+    "key that is set elsewhere": (
         ["trainer.overfit_batches=2"],
-        "no key 'overfit_batches' in 'trainer', whose class takes one: +trainer.overfit_batches=VALUE adds it",
+        "trainer.overfit_batches has no place here: set trainer.limit_train_batches",
     ),
     "key further below": (["lr=0.1"], "no key 'lr': did you mean 'optimizer.lr'?"),
     "nearly a key below": (["epochs=3"], "no key 'epochs': did you mean 'trainer.max_epochs'?"),

@@ -13,7 +13,7 @@ from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig
 
 from attnlab.config.composition import resolve
-from attnlab.config.refusals import HYDRA_KEYS
+from attnlab.config.refusals import ELSEWHERE, HYDRA_KEYS, tell_elsewhere
 from attnlab.errors import UserError, brief, missing_module, nearest, no_class, unknown_key
 from attnlab.hints import Range, fits, in_words
 
@@ -69,15 +69,6 @@ TRAINER = {
     "max_time": str | dict[str, Any] | None,
 }
 """What Lightning's trainer would refuse in the midst of a run, or fail with; its signature says less."""
-ELSEWHERE = {
-    "overfit_batches": "set trainer.limit_train_batches",
-    "fast_dev_run": "choose trainer=debug",
-    "logger": "choose an option of the group logger",
-    "callbacks": "add to the group callbacks",
-    "default_root_dir": "a run writes into its own folder, below runs/",
-    "plugins": "set trainer.precision and trainer.strategy",
-}
-"""Keys of Lightning's trainer that a run sets itself, or with which it would have no result, and what to do instead."""
 TRAINER_CLASS = ("lightning.pytorch.trainer.trainer", "Trainer")
 
 logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # it would tell of what cannot be imported once more
@@ -143,9 +134,9 @@ def _check_data(task: str, kind: Any, node: Any) -> None:
 
 
 def _check_trainer(trainer: Mapping[str, Any]) -> None:
-    for key, remedy in ELSEWHERE.items():
+    for key in ELSEWHERE:
         if trainer.get(key):
-            raise UserError(f"trainer.{key} has no place here: {remedy}")
+            raise UserError(tell_elsewhere(key))
     is_shared = "fsdp" in str(trainer.get("strategy")).lower()  # by name, or as the class of a node
     if is_shared and trainer.get("gradient_clip_val") and trainer.get("gradient_clip_algorithm") != "value":
         raise UserError(

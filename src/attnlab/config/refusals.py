@@ -17,6 +17,15 @@ from attnlab.errors import UserError, brief, guess, nearest, unknown_key
 
 HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_", "_args_"}
 """Of a node, what Hydra reads, and not the component."""
+ELSEWHERE = {
+    "overfit_batches": "set trainer.limit_train_batches",
+    "fast_dev_run": "choose trainer=debug",
+    "logger": "choose an option of the group logger",
+    "callbacks": "add to the group callbacks",
+    "default_root_dir": "a run writes into its own folder, below runs/",
+    "plugins": "set trainer.precision and trainer.strategy",
+}
+"""Keys of Lightning's trainer that a run sets itself, or with which it would have no result, and what to do instead."""
 
 
 @contextmanager
@@ -90,6 +99,8 @@ def _tell_key(key: str, node: DictConfig, where: str) -> str:
         return f"no key {key!r} in {where!r}, whose option may be another: choose {where.replace('.', '/')}=OPTION"
     if "/" in key:
         return _tell_config_group(key, node)
+    if where == "trainer" and key in ELSEWHERE:
+        return tell_elsewhere(key)
     if where and key in _arguments(str(node.get("_target_"))):
         return f"no key {key!r} in {where!r}, whose class takes one: +{where}.{key}=VALUE adds it"
     known = [str(name) for name in node if name not in HYDRA_KEYS]
@@ -108,6 +119,11 @@ def _tell_key(key: str, node: DictConfig, where: str) -> str:
         return f"no key {key!r}{f' in {where!r}' if where else ''}: did you mean {paths[near[0]]!r}?"
     is_open = where and "_target_" not in node and not where.startswith(("study", "hydra"))  # names there are the user's own
     return f"{told}, and +{where}.{key}=VALUE adds one" if is_open else told
+
+
+def tell_elsewhere(key: str) -> str:
+    """Tell of a key of Lightning's trainer that is set elsewhere."""
+    return f"trainer.{key} has no place here: {ELSEWHERE[key]}"
 
 
 def _arguments(target: str) -> Collection[str]:
