@@ -59,6 +59,7 @@ MISTAKES = {
         ["trainer.benchmark=true"],
         "no key 'benchmark' in 'trainer', whose class takes one: +trainer.benchmark=VALUE adds it",
     ),
+    "key that another part gives": (["encoder.input_size=7"], "no key 'input_size' in 'encoder': did you mean 'hidden_size'?"),
     "key that is set elsewhere": (
         ["trainer.overfit_batches=2"],
         "trainer.overfit_batches has no place here: set trainer.limit_train_batches",

@@ -101,7 +101,7 @@ def _tell_key(key: str, node: DictConfig, where: str) -> str:
         return _tell_config_group(key, node)
     if where == "trainer" and key in ELSEWHERE:
         return tell_elsewhere(key)
-    if where and key in _arguments(str(node.get("_target_"))):
+    if where and key in _options(str(node.get("_target_"))):
         return f"no key {key!r} in {where!r}, whose class takes one: +{where}.{key}=VALUE adds it"
     known = [str(name) for name in node if name not in HYDRA_KEYS]
     told = str(unknown_key(key, known, where))
@@ -126,10 +126,14 @@ def tell_elsewhere(key: str) -> str:
     return f"trainer.{key} has no place here: {ELSEWHERE[key]}"
 
 
-def _arguments(target: str) -> Collection[str]:
-    """Return the names of what a class takes; none where there is no such class, of which the check of the config tells."""
+def _options(target: str) -> Collection[str]:
+    """Return the names of what a class may be given and has a default for, since other parts give what it needs.
+
+    There are none where there is no such class, of which the check of the config tells.
+    """
     with suppress(Exception, SystemExit):  # whatever a module does that is imported, or Hydra where there is none
-        return inspect.signature(get_object(target)).parameters
+        parameters = inspect.signature(get_object(target)).parameters
+        return [name for name, taken in parameters.items() if taken.default is not taken.empty]
     return ()
 
 
