@@ -17,6 +17,8 @@ PAGES = sorted(STUDIES.glob("*/README.md"))
 NUMBER = r"[-+]?\d*\.?\d+"
 SPREAD = re.compile(rf"({NUMBER}) ± ({NUMBER})")
 INTERVAL = re.compile(rf"\[({NUMBER}), ({NUMBER})\]")
+STAR = re.compile(r"([-+]\d*\.?\d+)\*")
+NO_STAR = re.compile(r"\| ([-+]\d*\.\d+)(?= [\[|])")
 VERDICT = re.compile(r"\*?\*?\b(supported|contradicted|undecided)\b")
 UNKEPT = "| | test | test_long | test_deep |"
 """The head of the one table whose results were not kept, the temperatures' gain over 1 (experiments/README.md, Files)."""
@@ -56,8 +58,8 @@ def cells(page: Path) -> Iterator[str]:
             yield line
 
 
-def shows(printed: tuple[str, str], known: Pair) -> bool:
-    """Whether two printed numbers are two known ones, rounded to their decimals."""
+def shows(printed: tuple[str, ...], known: tuple[float, ...]) -> bool:
+    """Whether printed numbers are known ones, rounded to their decimals."""
     places = [len(number.partition(".")[2]) for number in printed]
     return all(abs(float(n) - k) <= 0.5000001 * 10**-p for n, k, p in zip(printed, known, places, strict=True))
 
@@ -71,6 +73,17 @@ def test_every_spread_and_interval_of_a_page_was_measured(page: Path) -> None:
         for known, form in ((spreads, SPREAD), (intervals, INTERVAL)):
             for printed in form.findall(row):
                 assert any(shows(printed, pair) for pair in known), f"{printed} of {row}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
+def test_a_difference_has_a_star_where_its_p_says_so(page: Path) -> None:
+    tested = [(sign * difference, p) for difference, p in pairs(page, "", " p") for sign in (1, -1)]
+    starred = [(row, found) for row in cells(page) for found in STAR.findall(row)]
+    others = [(row, found) for row in cells(page) for found in NO_STAR.findall(row) if starred]  # one page prints no stars
+    for row, difference in starred:
+        assert any(p < 0.05 for known, p in tested if shows((difference,), (known,))), f"{difference}* of {row}"
+    for row, difference in others:
+        assert any(p >= 0.05 for known, p in tested if shows((difference,), (known,))), f"{difference} of {row}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
