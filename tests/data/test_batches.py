@@ -1,18 +1,23 @@
+from collections.abc import Sequence
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from attnlab.data.batches import (
     Batch,
+    BatchOptions,
     BucketSampler,
-    LengthSampler,
     TrainingLoader,
     memory_errors,
-    split_batches,
     split_evaluation,
+    split_order,
 )
+from attnlab.data.datamodule import SequenceDataModule
 from attnlab.data.examples import Examples
 from attnlab.data.ragged import Ragged
 from attnlab.errors import UserError
@@ -20,6 +25,25 @@ from attnlab.seeding import derive_seed
 
 LENGTHS = np.random.default_rng(5).integers(2, 40, size=(2, 503))
 LONGER = LENGTHS.max(axis=0)
+
+
+class Plain(Examples):
+    sources = references = ()
+
+    def source_tokens(self, index: int) -> list[str]:
+        return list(map(str, self.source[index]))
+
+    def target_tokens(self, index: int) -> list[str]:
+        return list(map(str, self.target[index]))
+
+
+def made(sources: Sequence[int], targets: Sequence[int]) -> Plain:
+    """Examples of these lengths."""
+    return Plain(*(Ragged.of_ids([[7] * length for length in lengths]) for lengths in (sources, targets)))
+
+
+def cut(order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Literal["examples", "tokens"]) -> list[list[int]]:
+    return [order[start:end].tolist() for start, end in pairwise(split_order(order, lengths, size, by))]
 
 
 def sampler(**changes: object) -> BucketSampler:
@@ -60,7 +84,7 @@ class TestBucketSampler:
     def test_little_padding_and_no_order(self, by: dict[str, object]) -> None:
         batches = epoch(sampler(**by), 0)
         padded = sum(len(batch) * LENGTHS[1][batch].max() for batch in batches)
-        shuffled = split_batches(np.arange(503), LENGTHS[1], 32, "examples")
+        shuffled = cut(np.arange(503), LENGTHS[1], 32, "examples")
         assert padded < 0.8 * sum(len(batch) * LENGTHS[1][batch].max() for batch in shuffled)
         means = [LONGER[batch].mean() for batch in batches]
         assert means != sorted(means)
@@ -121,40 +145,41 @@ def test_batches_are_what_lists_give(by: dict[str, object]) -> None:
 
 def test_an_example_longer_than_a_batch_stands_alone() -> None:
     lengths = np.array([5, 300, 5, 5, 40])
-    assert split_batches(np.arange(5), lengths, 20, "tokens") == [[0], [1], [2, 3], [4]]
-    assert split_batches(np.arange(0), lengths, 20, "tokens") == split_batches(np.arange(0), lengths, 20, "examples") == []
+    assert cut(np.arange(5), lengths, 20, "tokens") == [[0], [1], [2, 3], [4]]
+    assert cut(np.arange(0), lengths, 20, "tokens") == cut(np.arange(0), lengths, 20, "examples") == []
 
 
 @pytest.mark.parametrize("world_size", [1, 3])
 def test_evaluation_takes_every_example_once_over_all_ranks(world_size: int) -> None:
-    taken = [
-        index
-        for rank in range(world_size)
-        for batch in LengthSampler(*LENGTHS, size=10, rank=rank, world_size=world_size)
-        for index in batch
-    ]
+    taken = []
+    for rank in range(world_size):
+        module = SequenceDataModule(lambda _: made(*LENGTHS), ["test"], BatchOptions(eval_size=10), seed=1)
+        module.trainer = SimpleNamespace(global_rank=rank, world_size=world_size)  # type: ignore[assignment]
+        (loader,) = module.test_dataloader()
+        taken += [index for batch in loader for index in batch.indices.tolist()]
     assert sorted(taken) == list(range(503))
 
 
 def test_evaluation_is_in_order_of_length_and_leaves_out_empty_sources() -> None:
-    taken = LengthSampler(np.array([3, 1, 2, 1, 2]), np.array([4, 2, 3, 5, 2]), size=10)
-    assert list(taken) == [[4, 2, 0]], "of equal sources the one with the shorter target comes first"
+    examples = made([3, 1, 2, 1, 2], [4, 2, 3, 5, 2])
+    assert examples.sort_by_length().tolist() == [4, 2, 0], "of equal sources the one with the shorter target comes first"
+    assert examples.sort_by_length([0, 1, 4]).tolist() == [4, 0]
 
 
 def test_batches_of_tokens() -> None:
     lengths = np.array([3, 3, 9, 50, 2, 2])
-    assert split_batches(np.arange(6), lengths, 20, "tokens") == [[0, 1], [2], [3], [4, 5]]
+    assert cut(np.arange(6), lengths, 20, "tokens") == [[0, 1], [2], [3], [4, 5]]
 
 
 def test_a_line_of_thousands_stands_alone_in_evaluation_and_leaves_the_other_batches_as_they_were() -> None:
     source, target = np.full(40, 20), np.full(40, 20)
     usual = split_evaluation(np.arange(40), source, target, 16)
-    assert usual == split_batches(np.arange(40), source, 16, "examples")
+    assert usual == cut(np.arange(40), source, 16, "examples")
     source[5], target[20] = 5000, 5000
-    cut = split_evaluation(np.arange(40), source, target, 16)
+    found = split_evaluation(np.arange(40), source, target, 16)
     bounds = (0, 5, 6, 16, 20, 21, 32, 40)
-    assert cut == [list(range(*bound)) for bound in pairwise(bounds)]
-    assert cut[-1] == usual[-1]
+    assert found == [list(range(*bound)) for bound in pairwise(bounds)]
+    assert found[-1] == usual[-1]
 
 
 def test_evaluation_holds_no_more_cells_than_usual_batches() -> None:
@@ -171,16 +196,6 @@ def test_memory_that_is_not_enough_is_told_in_a_line() -> None:
         raise RuntimeError("[enforce fail at alloc_cpu.cpp] . not enough memory: you tried to allocate 8 bytes")
     with pytest.raises(RuntimeError, match="another"), memory_errors(lambda: "", ""):
         raise RuntimeError("another")
-
-
-class Plain(Examples):
-    sources = references = ()
-
-    def source_tokens(self, index: int) -> list[str]:
-        return list(map(str, self.source[index]))
-
-    def target_tokens(self, index: int) -> list[str]:
-        return list(map(str, self.target[index]))
 
 
 def test_batch_is_padded() -> None:

@@ -16,6 +16,7 @@ from lightning import LightningModule
 from lightning.pytorch.callbacks import RichProgressBar
 
 from attnlab.data.batches import Batch
+from attnlab.data.symbols import BOS, EOS, PAD
 from attnlab.runs import execution
 from attnlab.runs.record import RunResult
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, ProgressBar, Samples, Throughput
@@ -64,10 +65,13 @@ def test_the_time_of_a_run_is_at_most_what_elapsed(cli: Cli, tmp_path: Path, mon
 
 
 def test_tokens_are_those_that_are_predicted() -> None:
-    """The start symbol is none."""
-    throughput, batch = Throughput(), SimpleNamespace(target_lengths=torch.tensor([4, 2]))
-    throughput.on_train_batch_end(None, None, {}, batch, 0)  # type: ignore[arg-type]
-    assert throughput.tokens == 4
+    """The start symbol is none, nor is padding, nor the end where an answer is one word."""
+    targets, lengths = torch.tensor([[BOS, 7, 8, EOS], [BOS, EOS, PAD, PAD]]), torch.tensor([4, 2])
+    for labels, tokens in ((targets[:, 1:], 4), (torch.tensor([[7, PAD, PAD], [8, PAD, PAD]]), 2)):
+        throughput = Throughput()
+        batch = Batch(targets, lengths, targets, lengths, labels, torch.arange(2), None, None)
+        throughput.on_train_batch_end(None, None, {}, batch, 0)  # type: ignore[arg-type]
+        assert throughput.tokens == tokens
 
 
 def test_the_time_of_a_training_is_that_of_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,10 @@
 """Batches: which examples stand together, and in which order."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -119,7 +118,8 @@ class Batch:
     def shape(self) -> str:
         """How large it is, in words."""
         rows, source, target = len(self.source), self.source.shape[1], self.target.shape[1]
-        return f"a batch of {rows} examples, {source:,} source by {target:,} target tokens with padding"
+        examples = "example" if rows == 1 else "examples"
+        return f"a batch of {rows} {examples}, {source:,} source by {target:,} target tokens with padding"
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch with all but lengths and indices on a device."""
@@ -155,13 +155,6 @@ def split_order(
     return np.array(bounds)
 
 
-def split_batches(
-    order: NDArray[np.int64], lengths: NDArray[np.int64], size: int, by: Literal["examples", "tokens"]
-) -> list[list[int]]:
-    """Cut an order of examples into batches, each a list of positions; see :func:`split_order`."""
-    return [order[start:end].tolist() for start, end in pairwise(split_order(order, lengths, size, by).tolist())]
-
-
 TOKENS = 128
 """An evaluation batch of at most n examples holds at most n times as many tokens of a side, and n times the square as many
 cells of source by target, with padding: a line of thousands, such as a text without line ends, stands alone and does not make
@@ -180,7 +173,8 @@ def split_evaluation(
         size: examples in a batch at most.
     """
     batches: list[list[int]] = []
-    for together in split_batches(order, source_lengths, size, "examples"):
+    for start in range(0, len(order), size):
+        together = order[start : start + size].tolist()
         longest = (0, 0)
         for place, index in enumerate(together):
             source, target = max(longest[0], int(source_lengths[index])), max(longest[1], int(target_lengths[index]))
@@ -228,7 +222,7 @@ class BucketSampler(Sampler[list[int]]):
     Args:
         source_lengths: tokens in each source.
         target_lengths: tokens in each target.
-        size: of a batch; see :func:`split_batches`.
+        size: of a batch; see :func:`split_order`.
         by: what ``size`` counts.
         seed: of the run.
         pool: batches in a pool, by examples: more is less padding, fewer is more random; an epoch's batches at most.
@@ -317,51 +311,16 @@ class _Batches(NamedTuple):
     ends: NDArray[np.int64]
 
 
-class LengthSampler(Sampler[list[int]]):
-    """Evaluation batches in order of length: little padding, every example exactly once over all processes.
-
-    Examples with an empty source are left out: there is nothing to predict.
-
-    Args:
-        source_lengths: tokens in each source.
-        target_lengths: tokens in each target.
-        size: examples in a batch, fewer where they are very long.
-        rank: of this process.
-        world_size: processes.
-    """
-
-    def __init__(
-        self,
-        source_lengths: NDArray[np.int64],
-        target_lengths: NDArray[np.int64],
-        *,
-        size: int,
-        rank: int = 0,
-        world_size: int = 1,
-    ) -> None:
-        order = np.lexsort((target_lengths, source_lengths))
-        order = order[source_lengths[order] > 1][rank::world_size]
-        self._batches = split_evaluation(order, source_lengths, target_lengths, size)
-
-    def __len__(self) -> int:
-        """Return the number of batches."""
-        return len(self._batches)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        """Yield the positions of each batch's examples."""
-        yield from self._batches
-
-
 class BatchLoader(DataLoader[Batch]):
     """Loads the batches of a sampler; draws nothing from the global random numbers, as torch's own does.
 
     Args:
         dataset: the examples.
-        sampler: says which stand together.
+        sampler: the positions of each batch's examples.
         num_workers: processes that load.
     """
 
-    def __init__(self, dataset: Dataset[Batch], sampler: Sampler[list[int]], *, num_workers: int) -> None:
+    def __init__(self, dataset: Dataset[Batch], sampler: Iterable[list[int]], *, num_workers: int) -> None:
         super().__init__(
             dataset,
             sampler=sampler,

@@ -6,7 +6,7 @@ from lightning import LightningDataModule
 from torch.utils.data import DataLoader
 from typing_extensions import override
 
-from attnlab.data.batches import Batch, BatchLoader, BatchOptions, BucketSampler, LengthSampler, TrainingLoader
+from attnlab.data.batches import Batch, BatchLoader, BatchOptions, BucketSampler, TrainingLoader, split_evaluation
 from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 
@@ -41,7 +41,7 @@ class SequenceDataModule(LightningDataModule):
             UserError: fewer examples than processes, each of which Lightning wants to have one.
         """
         for name in self.test_names if stage == "test" else ("val", *self.test_names):
-            if (count := int((self.examples(name).source.lengths > 1).sum())) < self._world_size:
+            if (count := int(self.examples(name).has_source.sum())) < self._world_size:
                 raise UserError(
                     f"{'validation' if name == 'val' else name} has fewer examples ({count}) than there are processes "
                     f"({self._world_size}), each of which needs one: hold out more, or train in fewer processes"
@@ -74,15 +74,10 @@ class SequenceDataModule(LightningDataModule):
         return [self.evaluation_loader(self.examples(name)) for name in self.test_names]
 
     def evaluation_loader(self, examples: Examples) -> DataLoader[Batch]:
-        """Return batches of all examples whose source is not empty, in order of length."""
-        sampler = LengthSampler(
-            examples.source.lengths,
-            examples.target.lengths,
-            size=self.options.eval_size,
-            rank=self._rank,
-            world_size=self._world_size,
-        )
-        return BatchLoader(examples, sampler, num_workers=self.options.num_workers)
+        """Return batches of all examples whose source is not empty, in order of length, each once over all processes."""
+        order = examples.sort_by_length()[self._rank :: self._world_size]
+        batches = split_evaluation(order, examples.source.lengths, examples.target.lengths, self.options.eval_size)
+        return BatchLoader(examples, batches, num_workers=self.options.num_workers)
 
     @property
     def _rank(self) -> int:

@@ -44,6 +44,18 @@ class Examples(Dataset[Batch], ABC):
         """Return the number of examples."""
         return len(self.source)
 
+    @property
+    def has_source(self) -> NDArray[np.bool_]:
+        """(examples,): whether anything stands before the end element of a source. Where nothing does, nothing is predicted."""
+        return self.source.lengths > 1
+
+    def sort_by_length(self, chosen: Sequence[int] | None = None) -> NDArray[np.int64]:
+        """Return the positions of all examples that have a source, or of those among the chosen ones, the shortest first."""
+        order = np.lexsort((self.target.lengths, self.source.lengths))
+        if chosen is not None:
+            order = order[np.isin(order, chosen)]
+        return order[self.has_source[order]]
+
     def __getitem__(self, indices: Sequence[int]) -> Batch:
         """Return the examples at some positions."""
         source, source_lengths = self.source.padded(indices)
@@ -83,7 +95,7 @@ class Examples(Dataset[Batch], ABC):
 
     @property
     def blocks(self) -> NDArray[np.int64] | None:
-        """(examples,): a number for each example, the same for those that share data, as overlapping windows of a series do.
+        """(examples,): a number for each example, the same for those that share data, as windows of a series that overlap do.
 
         They vary together, so that tests and intervals draw them together. None where every example is by itself.
         """

@@ -30,7 +30,7 @@ def sum_by_example(values: Tensor, batch: Batch) -> NDArray[np.float64]:
 
 def draw_examples(examples: Examples, count: int, seed: int) -> list[int]:
     """Return the positions of some examples whose sources are not empty, drawn from a seed; all if there are no more."""
-    some = np.flatnonzero(examples.source.lengths > 1)
+    some = np.flatnonzero(examples.has_source)
     drawn = make_generator(seed, "probed examples").permutation(some)
     return sorted(drawn[:count].tolist())
 

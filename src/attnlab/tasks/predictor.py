@@ -23,6 +23,7 @@ from attnlab.search.search import Model
 from attnlab.tasks.task import Task
 
 REMEDY = "make evaluation batches smaller or the beam narrower, or shorten the longest lines"
+REMEDY_ALONE = "shorten this one, or leave it out"
 
 
 def predict_nothing(index: int) -> Prediction:
@@ -128,9 +129,8 @@ class Predictor:
             raise UserError(f"{len(sources)} sources cannot be scored with {len(targets)} targets: one for each")
         examples = self.task.parse(sources, targets)
         self.check_lengths(examples)
-        empty = next((number for number, length in enumerate(examples.source.lengths.tolist(), 1) if length < 2), None)
-        if empty is not None:
-            raise UserError(f"source {empty} is empty: it cannot be scored")
+        if not examples.has_source.all():
+            raise UserError(f"source {int(examples.has_source.argmin()) + 1} is empty: it cannot be scored")
         return [one for one in self.force_examples(examples, heads=heads) if one is not None]
 
     # examples
@@ -156,7 +156,7 @@ class Predictor:
     @staticmethod
     def empty_results(examples: Examples) -> list[ExampleResult]:
         """Return what comes of the sources that are empty: nothing is predicted, and nothing can be forced."""
-        empty = np.flatnonzero(examples.source.lengths < 2).tolist()
+        empty = np.flatnonzero(~examples.has_source).tolist()
         return [ExampleResult(predict_nothing(index), None) for index in empty]
 
     def examine_batch(self, batch: Batch, examples: Examples, occasion: Occasion) -> list[ExampleResult]:
@@ -197,15 +197,15 @@ class Predictor:
             )
 
     @contextmanager
-    def head_weights(self, batch: Batch, *, heads: bool) -> Iterator[dict[str, list[Tensor]]]:
-        """Collect the weights of every head, if they are wanted, while the models write the targets of a batch.
+    def forcing(self, batch: Batch, *, heads: bool) -> Iterator[dict[str, list[Tensor]]]:
+        """Guard the memory, and collect the weights of every head if they are wanted, while models write a batch's targets.
 
         Raises:
             UserError: they are wanted of an ensemble, or there is not enough memory for the batch.
         """
         if heads and len(self.models) > 1:
             raise UserError("heads are those of one model, not of an ensemble")
-        with memory_errors(lambda: batch.shape, REMEDY):
+        with memory_errors(lambda: batch.shape, REMEDY if len(batch.source) > 1 else REMEDY_ALONE):
             if heads:
                 with collect_head_weights(self.models[0].decoder) as collected:
                     yield collected
@@ -225,7 +225,7 @@ class Predictor:
     @torch.inference_mode()
     def force_batch(self, batch: Batch, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
         """Let the models write the targets of a batch."""
-        with self.head_weights(batch, heads=heads) as collected:
+        with self.forcing(batch, heads=heads) as collected:
             outputs = [force(model, batch) for model in self.models]
             log_probabilities, weights = average([p for p, _ in outputs], [w for _, w in outputs])
         labels = batch.real_labels
@@ -283,9 +283,6 @@ class Predictor:
     def batches(self, examples: Examples, chosen: Sequence[int] | None = None) -> Iterator[Batch]:
         """Yield batches of sources of similar length, of all examples or of some, without those that are empty."""
         device = next(self.models[0].parameters()).device
-        lengths = examples.source.lengths
-        order = np.arange(len(lengths)) if chosen is None else np.array(chosen, dtype=np.int64)
-        order = order[lengths[order].argsort(kind="stable")]
-        order = order[lengths[order] > 1]  # a source of nothing but its end element has nothing to predict
-        for rows in split_evaluation(order, lengths, examples.target.lengths, self.batch_size):
+        order = examples.sort_by_length(chosen)
+        for rows in split_evaluation(order, examples.source.lengths, examples.target.lengths, self.batch_size):
             yield examples[rows].to(device)

@@ -77,8 +77,7 @@ def count_multiply_adds(model: Seq2Seq, batches: Sequence[Batch]) -> float:
 
 def choose_batches(examples: Examples) -> list[Batch]:
     """Return examples from all over a split in batches as an evaluation has them; none of a split without sources."""
-    lengths = examples.source.lengths
-    known = np.flatnonzero(lengths > 1)
+    known = np.flatnonzero(examples.has_source)
     chosen = known[np.linspace(0, len(known) - 1, min(COUNTED, len(known))).round().astype(int)]
-    order = chosen[lengths[chosen].argsort(kind="stable")]
-    return [examples[rows] for rows in split_evaluation(order, lengths, examples.target.lengths, COUNTED)]
+    order = examples.sort_by_length(chosen)
+    return [examples[rows] for rows in split_evaluation(order, examples.source.lengths, examples.target.lengths, COUNTED)]

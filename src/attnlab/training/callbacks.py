@@ -30,7 +30,7 @@ from attnlab.hints import Range
 from attnlab.terminal import Terminal
 from attnlab.training.finite import describe_origin
 from attnlab.training.module import SequenceModule
-from attnlab.training.process import INTERVAL
+from attnlab.training.process import BATCHES_BETWEEN
 from attnlab.training.sharding import whole_parameters
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Throughput(Callback):
     """Logs ``train/tokens_per_second``: target tokens, end symbols included and padding not, a second of training.
 
     The clock runs while batches are served and trained on, and stands still during validation. Under several processes
-    the tokens of all are counted.
+    each is taken to train on as many tokens as the first.
 
     Attributes:
         tokens: target tokens trained on by this process since the start.
@@ -88,7 +88,7 @@ class Throughput(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
     ) -> None:
         """Count a batch's tokens."""
-        self.tokens += int((batch.target_lengths - 1).sum())
+        self.tokens += len(batch.positions)
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Stop the clock."""
@@ -189,7 +189,7 @@ def _epoch(line: str) -> int:
 class LossGuard(Callback):
     """Ends a training whose loss is no number any more, or a metric infinite, instead of letting it go on in vain.
 
-    A look waits for the device, and so comes every :data:`INTERVAL` steps.
+    A look waits for the device, and so comes every :data:`BATCHES_BETWEEN` steps.
 
     Raises:
         FloatingPointError: it is; the message says which parameters, or which module, are not finite.
@@ -205,7 +205,7 @@ class LossGuard(Callback):
         """Look at the loss."""
         assert isinstance(outputs, Mapping)
         self._loss, self._batch = outputs["loss"], batch
-        if batch_idx % INTERVAL == 0:
+        if batch_idx % BATCHES_BETWEEN == 0:
             self._refuse("train/loss", self._loss, trainer, pl_module)
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -235,8 +235,8 @@ class LossGuard(Callback):
 class ProgressBar(RichProgressBar):
     """Shows the steps and the loss of a training, a few times a second: to read the loss is to wait for the device."""
 
-    INTERVAL: ClassVar[float] = 0.5
-    """Seconds between two looks."""
+    SECONDS: ClassVar[float] = 0.5
+    """Between two looks."""
 
     def __init__(self) -> None:
         super().__init__(leave=False)
@@ -247,7 +247,7 @@ class ProgressBar(RichProgressBar):
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: Batch, batch_idx: int
     ) -> None:
         now = time.monotonic()
-        if now - self._looked >= self.INTERVAL or trainer.is_last_batch:
+        if now - self._looked >= self.SECONDS or trainer.is_last_batch:
             self._looked = now
             super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
 
@@ -292,8 +292,8 @@ class Samples(Callback):
                 return
             examples = pl_module.data.examples("val")
             divisions = list(pl_module.task.divisions("val").values()) or [range(len(examples))]
-            lengths = examples.source.lengths  # of an empty source nothing is predicted
-            in_turn = (index for row in zip_longest(*divisions) for index in row if index is not None and lengths[index] > 1)
+            is_known = examples.has_source
+            in_turn = (index for row in zip_longest(*divisions) for index in row if index is not None and is_known[index])
             batch = examples[list(islice(in_turn, self.examples))].to(pl_module.device)
             self.last = pl_module.predictor.search_batch(batch, examples)
         rows = [[trainer.current_epoch, *row] for row in self._rows(pl_module)]

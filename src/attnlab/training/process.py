@@ -5,13 +5,13 @@ from lightning import Trainer
 
 from attnlab.training.memory import keep_freed_memory, limit_product_caches
 
-INTERVAL = 20
+BATCHES_BETWEEN = 20
 """Batches from one question, for whose answer a device is waited for, to the next."""
 
 
 def is_time_to_ask(trainer: Trainer, batch_idx: int) -> bool:
     """Tell whether the processes of a training speak with each other after this batch; one alone has nobody to wait for."""
-    return trainer.world_size == 1 or batch_idx % INTERVAL == 0 or trainer.is_last_batch
+    return trainer.world_size == 1 or batch_idx % BATCHES_BETWEEN == 0 or trainer.is_last_batch
 
 
 def prepare_process() -> None:

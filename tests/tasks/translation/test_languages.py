@@ -181,6 +181,17 @@ def test_one_target_language_is_what_it_was(folder: Path) -> None:
     assert not isinstance(made.examples("val"), JoinedPairs)
 
 
+def test_translations_of_one_sentence_are_drawn_together(folder: Path) -> None:
+    """Of several languages, and of several pairs with one source."""
+    joined, pairs = (task(folder, data=corpus(folder, target)).examples("test") for target in (TARGETS, "de"))
+    assert joined.blocks.tolist() == 3 * pairs.blocks.tolist() == 3 * [*range(len(pairs))]
+    for language in ("en", "de"):
+        path = folder / f"test.{language}"
+        first, second, *_ = path.read_text(encoding="utf-8").splitlines()
+        path.write_text(f"{first}\n{second}\n{first}\n", encoding="utf-8")
+    assert task(folder, data=corpus(folder, "de")).examples("test").blocks.tolist() == [0, 1, 0]
+
+
 # the ids
 
 

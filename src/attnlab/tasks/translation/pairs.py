@@ -126,6 +126,13 @@ class SentencePairs(Examples):
         counts = [[len("".join(line.split()) if unspaced else line.split()) for line in lines] for lines, unspaced in sides]
         return np.array(counts, dtype=np.int64).T
 
+    @cached_property
+    @override
+    def blocks(self) -> NDArray[np.int64]:
+        """Of pairs with one source: several translations of a sentence, into one language or into several."""
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(line, len(numbers)) for line in self.sources], dtype=np.int64)
+
     @override
     def gold_links(self) -> BatchLinks | None:
         if self.text.alignments is None:
