@@ -15,9 +15,10 @@ import torch
 
 from attnlab.config import build
 from attnlab.data import BatchOptions
-from attnlab.data.symbols import EOS, RESERVED
+from attnlab.data.symbols import EOS, RESERVED, UNK
 from attnlab.errors import UserError
-from attnlab.tasks.diagnostics import Copy, Diagnostics, Induction, Recall, SelectiveCopy, SymbolProblems
+from attnlab.search import Hypothesis
+from attnlab.tasks.diagnostics import Copy, Diagnostics, Induction, Recall, Reverse, SelectiveCopy, SymbolProblems
 from attnlab.tasks.diagnostics.problems import SymbolProblem
 from commands import OF_ANY_TASK, Cli, cli
 from composing import composed
@@ -36,7 +37,7 @@ def problems(name: str, *overrides: str) -> SymbolProblems:
 
 
 def task(name: str, *overrides: str) -> Diagnostics:
-    return Diagnostics(problems(name, *overrides), BatchOptions(), {}, 1)
+    return Diagnostics(problems(name, *overrides), BatchOptions(), {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +185,7 @@ def test_lengths_are_those_that_are_drawn() -> None:
 
 
 def test_batches_have_the_links_of_their_problems() -> None:
-    made = Diagnostics(SelectiveCopy(train_size=5, val_size=1, test_size=1), BatchOptions(), {}, 1)
+    made = Diagnostics(SelectiveCopy(train_size=5, val_size=1, test_size=1), BatchOptions(), {})
     made.serve_links()
     examples = made.examples("train")
     links = examples[[2]].links
@@ -274,9 +275,21 @@ def test_a_run_answers_lines_and_says_what_is_no_symbol(
 
 
 def test_copied_symbols_have_the_ids_of_what_they_copy() -> None:
-    made = Diagnostics(Induction(train_size=3, val_size=1, test_size=1), BatchOptions(), {}, 1)
+    made = Diagnostics(Induction(train_size=3, val_size=1, test_size=1), BatchOptions(), {})
     made.serve_copy_ids()
     batch = made.examples("train")[[0, 1, 2]]
     assert batch.copy_ids is not None
     assert torch.equal(batch.copy_ids, batch.source)
     assert (batch.source[torch.arange(3), batch.source_lengths - 1] == EOS).all()
+
+
+def test_what_no_text_contains_keeps_its_row_of_weights_and_makes_an_answer_wrong() -> None:
+    made = Diagnostics(Reverse(train_size=3, val_size=1, test_size=1), BatchOptions(), {})
+    examples = made.parse(["s1 s0"], ["s0 s1"])
+    weights = torch.eye(4)
+    ids = [RESERVED, UNK, RESERVED + 1, EOS]
+    found = made.read(Hypothesis(ids, -1.0, -1.0, weights), examples, 0)
+    assert found.text == "s0 <unk> s1" != examples.references[0]
+    assert found.tokens == ["s0", "<unk>", "s1", "</s>"]
+    assert torch.equal(found.weights, weights[:, :3])
+    assert made.parse(["s1 s0"], [made.target_line(found)]).references == ["s0 s1"]

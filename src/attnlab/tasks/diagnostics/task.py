@@ -8,7 +8,7 @@ from typing_extensions import override
 from attnlab.data.batches import BatchOptions, no_examples
 from attnlab.data.pharaoh import Gold
 from attnlab.data.splits import list_tests
-from attnlab.data.symbols import END, EOS, PAD, RESERVED, UNK
+from attnlab.data.symbols import EOS, PAD, RESERVED, SPECIAL, UNK
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import Prediction
 from attnlab.evaluation.metric import Metric
@@ -26,14 +26,13 @@ class Diagnostics(Task[SymbolExamples]):
         data: the problems.
         batches: how problems are put together.
         metrics: what is measured, by name.
-        seed: of the batches.
     """
 
     name = "diagnostics"
     knows_links = True
 
-    def __init__(self, data: SymbolProblems, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
-        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
+    def __init__(self, data: SymbolProblems, batches: BatchOptions, metrics: Mapping[str, Metric]) -> None:
+        super().__init__(data, batches=batches, metrics=metrics)
         self.problems = data
         self.test_names = list_tests(data.splits)
         self._splits: dict[str, SymbolExamples] = {}
@@ -129,10 +128,14 @@ class Diagnostics(Task[SymbolExamples]):
     @override
     def read(self, hypothesis: Hypothesis, examples: SymbolExamples, index: int) -> Prediction:
         names = self.problems.names
-        symbols = [names[token - RESERVED] for token in hypothesis.tokens if token >= RESERVED]
-        tokens, source = [*symbols, END], examples.source_tokens(index)
-        weights = hypothesis.weights[: len(tokens), : len(source)]
-        return Prediction(index, " ".join(symbols), tokens, source, weights, hypothesis.log_probability, hypothesis.score)
+        tokens = [names[token - RESERVED] if token >= RESERVED else SPECIAL[token] for token in hypothesis.tokens]
+        text, source = " ".join(tokens[:-1]), examples.source_tokens(index)
+        weights = hypothesis.weights[:, : len(source)]
+        return Prediction(index, text, tokens, source, weights, hypothesis.log_probability, hypothesis.score)
+
+    @override
+    def target_line(self, prediction: Prediction) -> str:
+        return " ".join(token for token in prediction.tokens if token not in SPECIAL)
 
     @override
     def gold(self, examples: SymbolExamples, indices: Sequence[int]) -> list[Gold] | None:
