@@ -65,7 +65,7 @@ BATCH_OPTIONS = {"size", "by", "pool", "eval_size", "max_length", "num_workers"}
 
 def translation(folder: Path, **changes: Any) -> Translation:
     """A task of translation that keeps its cache in a folder; options of batches and vocabularies by their own names."""
-    settings = {"data": MadeCorpus(), "tokenizer": WhitespaceTokenizer, "cache_dir": str(folder / "cache"), "seed": 1}
+    settings = {"data": MadeCorpus(), "tokenizer": WhitespaceTokenizer, "cache_dir": str(folder / "cache")}
     batches = BatchOptions(**{"size": 32, **{name: changes.pop(name) for name in BATCH_OPTIONS & changes.keys()}})
     vocabulary = VocabularyOptions(**{name: changes.pop(name) for name in VOCABULARY_OPTIONS & changes.keys()})
     return Translation(batches=batches, vocabulary=vocabulary, metrics={}, **{**settings, **changes})
@@ -76,5 +76,5 @@ def prepared(task: Translation) -> Translation:
     return task
 
 
-def served(task: Translation) -> SequenceDataModule:
-    return SequenceDataModule(prepared(task).examples, task.test_names, task.batches, seed=task.seed)
+def served(task: Translation, seed: int = 1) -> SequenceDataModule:
+    return SequenceDataModule(prepared(task).examples, task.test_names, task.batches, seed=seed)

@@ -410,5 +410,5 @@ def test_a_very_long_line_is_told_of_with_its_place_before_the_training(
     assert cli("train", *(word for word in TINY if not word.startswith("data.")), *text, "logger=none") == 2
     captured = capfd.readouterr()
     assert "test.en, line 17: an example of 1,201 source by 1,202 target tokens is very long" in captured.out
-    assert "test.en, line 17: out of memory with a batch of 1 examples" in captured.err
+    assert "test.en, line 17: out of memory with a batch of 1 example" in captured.err
     assert "Traceback" not in captured.out + captured.err

@@ -257,21 +257,29 @@ def end(number: int) -> int:
     return 2 * number
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes are started after the first item."""
+    monkeypatch.setattr(processes, "PATIENCE", 0.0)
+
+
 @pytest.mark.exhaustive
+@pytest.mark.usefixtures("impatient")
 class TestProcesses:
     def test_other_processes_give_the_same_in_the_same_order(self) -> None:
-        assert list(map_in_order(double, range(20), 2, patience=0.0)) == [2 * number for number in range(20)]
+        assert list(map_in_order(double, range(20), 2)) == [2 * number for number in range(20)]
 
     def test_processes_that_end_and_functions_that_cannot_be_sent_are_done_without(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         monkeypatch.setenv("ATTNLAB_TEST_PARENT", str(os.getpid()))
         with caplog.at_level(logging.WARNING, "attnlab"):
-            assert list(map_in_order(end, range(9), 2, patience=0.0)) == [2 * number for number in range(9)]
+            assert list(map_in_order(end, range(9), 2)) == [2 * number for number in range(9)]
         assert "going on in one process" in caplog.text
-        assert list(map_in_order(lambda number: 2 * number, range(9), 2, patience=0.0)) == [2 * number for number in range(9)]
+        assert list(map_in_order(lambda number: 2 * number, range(9), 2)) == [2 * number for number in range(9)]
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("refused", [0, 1, 3])
 def test_where_no_process_can_be_started_this_one_goes_on(
     refused: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -297,7 +305,7 @@ def test_where_no_process_can_be_started_this_one_goes_on(
 
     monkeypatch.setattr(processes, "ProcessPoolExecutor", Pool)
     with caplog.at_level(logging.WARNING, "attnlab"):
-        assert list(map_in_order(double, range(9), 2, patience=0.0)) == [2 * number for number in range(9)]
+        assert list(map_in_order(double, range(9), 2)) == [2 * number for number in range(9)]
     assert f"no others can be started ([Errno {errno.EAGAIN}]" in caplog.text
 
 

@@ -40,7 +40,7 @@ def test_an_evaluation_without_the_training_set_leaves_out_what_an_aligner_would
 
 @pytest.mark.parametrize(("shift", "aer"), [(0, 100.0), (1, 0.0)])
 def test_an_attention_is_read_by_the_shift_that_was_chosen(shift: int, aer: float) -> None:
-    task = Pointing(Sort(), BatchOptions(), {"aer": AlignmentErrorRate()}, 1)
+    task = Pointing(Sort(), BatchOptions(), {"aer": AlignmentErrorRate()})
     examples = task.parse(["0.5 0.1"], ["1 0"])
     weights = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])  # row t looks where step t - 1 pointed
     source, target = examples.source_tokens(0), examples.target_tokens(0)

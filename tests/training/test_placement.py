@@ -195,9 +195,9 @@ def test_an_optimizer_goes_on_where_its_parameters_are(
     [
         ({"placement": Placement(encoder="cuda:99")}, r"no device 'cuda:99' for the encoder: there is cpu"),
         ({"placement": Placement(decoder="gpu")}, r"no device 'gpu' for the decoder: there is cpu"),
-        ({"placement": Placement(), "strategy": "ddp"}, r"one process trains .* the strategy is 'ddp'"),
-        ({"placement": Placement(), "devices": 2}, r"one process trains"),
-        ({"placement": Placement(), "num_nodes": 2}, r"one process trains"),
+        ({"placement": Placement(), "strategy": "ddp"}, r"one process trains .* and not strategy=ddp$"),
+        ({"placement": Placement(), "devices": 2}, r"one process trains .* and not devices=2$"),
+        ({"placement": Placement(), "num_nodes": 2, "devices": 3}, r"one process trains .* and not devices=3, num_nodes=2$"),
         ({"placement": Placement(decoder="cpu"), "accelerator": "gpu"}, r"the decoder is on cpu, but the accelerator is gpu"),
     ],
 )

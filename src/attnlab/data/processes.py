@@ -34,9 +34,7 @@ def count_processes() -> int:
     return min(torch.get_num_threads(), cores)
 
 
-def map_in_order(
-    function: Callable[[Item], Result], items: Sequence[Item], processes: int, *, patience: float | None = None
-) -> Iterator[Result]:
+def map_in_order(function: Callable[[Item], Result], items: Sequence[Item], processes: int) -> Iterator[Result]:
     """Yield what a function returns for each item, in their order.
 
     The work begins in this process. When the time that it took foretells that the rest will take long, the rest is done in
@@ -46,12 +44,10 @@ def map_in_order(
         function: which may be pickled or not.
         items: about equal amounts of work.
         processes: at most so many at once.
-        patience: seconds that the rest must take for others to be started; None is :data:`PATIENCE`.
     """
-    patience = PATIENCE if patience is None else patience
     seconds = 0.0
     for done, item in enumerate(items):
-        if processes > 1 and done and seconds / done * (len(items) - done) > patience and can_spawn(function):
+        if processes > 1 and done and seconds / done * (len(items) - done) > PATIENCE and can_spawn(function):
             yield from _map_in_processes(function, items[done:], processes)
             return
         started = time.perf_counter()

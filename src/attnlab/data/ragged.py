@@ -47,10 +47,9 @@ class Ragged:
 
     @classmethod
     def of_vectors(cls, sequences: Sequence[NDArray[np.float32]]) -> "Ragged":
-        """Return sequences of vectors, each (length, size)."""
+        """Return one or more sequences of vectors, each (length, size)."""
         offsets = np.cumsum([0, *map(len, sequences)], dtype=np.int64)
-        values = np.concatenate(sequences) if len(sequences) else np.zeros((0, 0))
-        return cls(values.astype(np.float32), offsets)
+        return cls(np.concatenate(sequences).astype(np.float32), offsets)
 
     def __len__(self) -> int:
         """Return the number of sequences."""
@@ -74,7 +73,7 @@ class Ragged:
 
 @dataclass(frozen=True)
 class RaggedView:
-    """Sequences of ids that are made of others when they are asked for, but whose lengths are known.
+    """Sequences of ids that are made of others, or read, when they are asked for, but whose lengths are known.
 
     Attributes:
         lengths: elements in each sequence.

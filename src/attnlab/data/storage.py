@@ -100,8 +100,6 @@ class StoredArray:
         ValueError: it is no such file, or an array of more dimensions.
     """
 
-    ndim = 1
-
     def __init__(self, file: StoredFile) -> None:
         self.file = file
         with file.path.open("rb") as header:

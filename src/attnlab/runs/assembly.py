@@ -126,7 +126,7 @@ def build_module(config: Mapping[str, Any], task: Task, model: Seq2Seq) -> Seque
     """
     auxiliary = {name: build(node, f"auxiliary.{name}", AuxiliaryLoss) for name, node in config["auxiliary"].items()}
     objective = build(config["objective"], "objective", Objective)
-    objective.add(auxiliary)
+    objective.auxiliary = auxiliary
     if model.needs_copy_ids:
         task.serve_copy_ids()
     if any(loss.needs_links for loss in auxiliary.values()):

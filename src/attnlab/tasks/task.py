@@ -62,7 +62,6 @@ class Task(ABC, Generic[E]):
         data: what examples are made of.
         batches: how examples are put together.
         metrics: what is measured, by name.
-        seed: of the batches.
 
     Attributes:
         name: of the task, as ``conf/task`` has it.
@@ -79,12 +78,11 @@ class Task(ABC, Generic[E]):
     languages: Sequence[str] = ()
     test_names: tuple[str, ...]
 
-    def __init__(self, data: Data, *, batches: BatchOptions, metrics: Mapping[str, Metric], seed: int) -> None:
+    def __init__(self, data: Data, *, batches: BatchOptions, metrics: Mapping[str, Metric]) -> None:
         self._data = data
         self._serves_links = False
         self.batches = batches
         self.metrics = dict(metrics)
-        self.seed = seed
 
     # data
 

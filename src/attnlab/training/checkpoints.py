@@ -74,7 +74,9 @@ class BestCheckpoint(ModelCheckpoint):
 class PatientStopping(EarlyStopping):
     """Stops when what is monitored has not improved for so many validations; an equal value with a lower loss has."""
 
-    def __init__(self, context: RunContext, *, patience: Annotated[int, Range(1)] = 10, min_delta: float = 0.0) -> None:
+    def __init__(
+        self, context: RunContext, *, patience: Annotated[int, Range(1)] = 10, min_delta: Annotated[float, Range(0)] = 0.0
+    ) -> None:
         super().__init__(context.monitor, mode=context.mode, patience=patience, min_delta=min_delta)
         self.best_loss = float("inf")
 
@@ -115,7 +117,7 @@ class LastCheckpoint(Checkpoint):
         minutes: from one to the next within an epoch.
     """
 
-    def __init__(self, context: RunContext, *, minutes: float = 10.0) -> None:
+    def __init__(self, context: RunContext, *, minutes: Annotated[float, Range(above=0)] = 10.0) -> None:
         self.path = context.last_checkpoint
         self.seconds = 60.0 * minutes
         self._written = time.monotonic()

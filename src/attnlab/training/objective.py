@@ -61,11 +61,7 @@ class Objective:
             raise UserError(f"label_smoothing is a probability from 0 to below 1, not {label_smoothing}")
         self.label_smoothing = label_smoothing
         self.teacher_forcing = teacher_forcing or TeacherForcing()
-        self.auxiliary: dict[str, AuxiliaryLoss] = {}
-
-    def add(self, auxiliary: Mapping[str, AuxiliaryLoss]) -> None:
-        """Add losses on the attention's weights, by name."""
-        self.auxiliary |= auxiliary
+        self.auxiliary: Mapping[str, AuxiliaryLoss] = {}
 
     def validate(self, model: Seq2Seq) -> None:
         """Refuse a model that the objective does not suit.

@@ -195,10 +195,11 @@ class PlacedTrainer(Trainer):
         precision: Any = "32-true",
         **options: Any,
     ) -> None:
-        if strategy != "auto" or devices != 1 or options.get("num_nodes", 1) != 1:
+        given = {"strategy": strategy, "devices": devices, "num_nodes": options.get("num_nodes", 1)}
+        if wrong := [f"{name}={value}" for name, value in given.items() if value != ("auto" if name == "strategy" else 1)]:
             raise UserError(
                 "placement: one process trains a model whose parts are placed: leave strategy at auto, and devices and "
-                f"num_nodes at 1, or leave out the placement; the strategy is {strategy!r}"
+                f"num_nodes at 1, or leave out the placement, and not {', '.join(wrong)}"
             )
         usual = {"auto": "cuda" if torch.cuda.is_available() else "cpu", "gpu": "cuda"}.get(accelerator, accelerator)
         named = placement.devices(usual)

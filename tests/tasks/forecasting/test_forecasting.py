@@ -387,7 +387,7 @@ def test_an_opened_run_knows_its_columns_by_their_names(tmp_path: Path) -> None:
         cells = [["day", "x", "y", "z"], *([f"2020-01-{day:02}", str(day), str(day % 3), "7"] for day in range(1, 31))]
         path.write_text("\n".join(",".join(row[column] for column in columns) for row in cells))
         source = SeriesFile(path=str(path), time="day" if 0 in columns else None, look_back=4, horizon=2)
-        return Forecasting(source, BatchOptions(), {}, 1)
+        return Forecasting(source, BatchOptions(), {})
 
     trained = read(0, 1, 2)
     window = pickle.loads(pickle.dumps(trained.examples("val")))

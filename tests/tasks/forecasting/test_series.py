@@ -17,7 +17,7 @@ GOOD = "time,a,b,c\n" + "".join(f"2020-01-{day:02} 06:00,{day},{day * day % 7},{
 
 
 def task(data: SeriesSource) -> Forecasting:
-    return Forecasting(data, BatchOptions(), {}, 1)
+    return Forecasting(data, BatchOptions(), {})
 
 
 def test_columns_come_in_the_order_asked_for_and_the_rest_is_left_out(tmp_path: Path) -> None:

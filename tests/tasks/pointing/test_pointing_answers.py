@@ -27,7 +27,7 @@ SQUARE = "0,0 1,0 1,1 0,1"
 
 def evidence(problems: Problems, lines: list[tuple[str, str, str]]) -> Evidence:
     """Sources, right answers and predictions."""
-    task = Pointing(problems, BatchOptions(), {}, 1)
+    task = Pointing(problems, BatchOptions(), {})
     sources, references, found = zip(*lines, strict=True)
     examples = task.parse(sources, references)
     hypotheses = [[*(RESERVED + int(token) for token in line.split()), EOS] for line in found]
@@ -138,7 +138,7 @@ def predicted(text: str) -> Prediction:
 def test_answers_are_drawn(problems: Callable[[], Problems], answer: str, reference: str | None, lines: int) -> None:
     """Polygons of the prediction, of the right answer if it is another, and the points."""
     axes = Figure().add_subplot()
-    Pointing(problems(), BatchOptions(), {}, 1).draw_prediction(axes, SQUARE, predicted(answer), reference)
+    Pointing(problems(), BatchOptions(), {}).draw_prediction(axes, SQUARE, predicted(answer), reference)
     *polygons, points = axes.get_lines()
     assert len(polygons) == lines
     assert len(points.get_xdata()) == 4  # type: ignore[arg-type]
@@ -150,4 +150,4 @@ def test_answers_are_drawn(problems: Callable[[], Problems], answer: str, refere
 
 def test_numbers_are_not_drawn() -> None:
     with pytest.raises(UserError, match="a problem of sort has no points"):
-        Pointing(Sort(), BatchOptions(), {}, 1).draw_prediction(Figure().add_subplot(), "0.5 0.1", predicted("1 0"))
+        Pointing(Sort(), BatchOptions(), {}).draw_prediction(Figure().add_subplot(), "0.5 0.1", predicted("1 0"))

@@ -25,7 +25,7 @@ __all__ = ["cli"]
 
 def task(**options: object) -> Pointing:
     sizes = {"train_size": 40, "val_size": 5, "test_size": 6, "test_long_size": 7, **options}
-    made = Pointing(Sort(**sizes), BatchOptions(), {}, 1)  # type: ignore[arg-type]
+    made = Pointing(Sort(**sizes), BatchOptions(), {})  # type: ignore[arg-type]
     made.prepare()
     return made
 
@@ -155,17 +155,17 @@ def test_sizes_that_leave_nothing_are_refused(options: dict[str, int]) -> None:
 
 
 def test_long_problems_go_from_training_alone() -> None:
-    made = Pointing(Sort(train_size=50, val_size=20), BatchOptions(max_length=4), {}, 1)
+    made = Pointing(Sort(train_size=50, val_size=20), BatchOptions(max_length=4), {})
     assert max(len(problem.elements) for problem in made.examples("train").problems) == 4
     assert max(len(problem.elements) for problem in made.examples("val").problems) > 4
     with pytest.raises(UserError, match="max_length=1 leaves no training problem"):
-        Pointing(Sort(train_size=50), BatchOptions(max_length=1), {}, 1).prepare()
+        Pointing(Sort(train_size=50), BatchOptions(max_length=1), {}).prepare()
 
 
 def test_problems_with_long_answers_go_from_training_too() -> None:
     """Three corners a triangle: the answer is longer than the problem."""
     data = Delaunay(train_size=50, val_size=1, test_size=1, test_lengths=())
-    whole, short = (Pointing(data, BatchOptions(max_length=limit), {}, 1).examples("train") for limit in (None, 12))
+    whole, short = (Pointing(data, BatchOptions(max_length=limit), {}).examples("train") for limit in (None, 12))
     kept = [problem.answer for problem in whole.problems if len(problem.elements) <= 12 and len(problem.answer) <= 12]
     assert 0 < len(kept) < len(whole)
     assert [problem.answer for problem in short.problems] == kept
@@ -182,7 +182,7 @@ def test_content_knows_the_options_of_problems_of_ones_own() -> None:
         step: int = 1
 
     def content(**options: int) -> str:
-        return Pointing(Steps(**options), BatchOptions(), {}, 1).content
+        return Pointing(Steps(**options), BatchOptions(), {}).content
 
     assert content() == content(step=1) != content(step=2)
 

@@ -39,6 +39,10 @@ def test_stories_begin_where_numbers_begin_again_and_questions_are_no_sentences(
         ("1 A b.\n2 Where is a?", "line 2: a question without an answer"),
         ("1 A b.\n2 Where is a?\t\t1", "line 2: a question without an answer"),
         ("1 A b.\n2 Where is a?\tb", "line 2: after the answer come"),
+        (
+            "1 A b.\n2 Where is a?\tin b\t1",
+            "line 2: an answer is one word, or several with commas between them, and not 'in b'",
+        ),
         ("1 A b.\n2 Where is a?\tb\t1 3", "line 2: the answer is supported by '3', which is the number of no sentence before"),
         ("1 A b.\n2 Is a?\tb\t1\n3 Is b?\tb\t2", "line 3: the answer is supported by '2', which"),
         ("1 A b.\n2 Where is a?\tb\tx", "line 2: the answer is supported by 'x', which"),

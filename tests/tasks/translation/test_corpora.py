@@ -191,6 +191,12 @@ class TestAlignments:
         with pytest.raises(UserError, match=r"no file .*train\.align \(or train\.align\.gz\): alignments=align needs it"):
             text_files(folder, alignments="align").fingerprint()
 
+    def test_a_folder_in_the_place_of_a_file(self, folder: Path) -> None:
+        (folder / "train.align").write_text("0-0\n0-0\n")
+        (folder / "val.align").mkdir()
+        with pytest.raises(UserError, match=r"val\.align is a folder: alignments=align needs it"):
+            text_files(folder, alignments="align").fingerprint()
+
 
 class TestMulti30k:
     Server = Callable[..., Multi30k]

@@ -15,7 +15,7 @@ from attnlab.encoders.embeddings import EmbeddingEncoder
 from attnlab.errors import UserError
 from attnlab.heads import Criterion, Head, TargetSpace, ValueHead
 from attnlab.layers.frontend import SourceFrontend, TargetFrontend
-from attnlab.model import Seq2Seq, SourceMemory
+from attnlab.model import Seq2Seq
 from attnlab.tasks.forecasting.frontends import PlainRows
 from attnlab.tasks.forecasting.sources import RowCount
 
@@ -75,6 +75,12 @@ class ControlHead(ValueHead):
         steps = decoded.readouts.round().long().expand(-1, -1, memory.shape[-1])
         chosen: Tensor = memory.gather(1, steps)
         return chosen
+
+    @override
+    def score_chosen(self, decoded: DecoderOutput, memory: Any, dropout: nn.Module, positions: Tensor) -> Tensor:
+        # All positions are read, so that a forecast need not be copied for each of its steps.
+        scores: Tensor = self(decoded, memory, dropout)
+        return scores.flatten(0, 1).index_select(0, positions)
 
 
 class RepeatHead(ControlHead):
@@ -213,8 +219,3 @@ class Control(Seq2Seq):
             embedding_size=1,
             dropout=0.0,
         )
-
-    @override
-    def scores(self, decoded: DecoderOutput, memory: SourceMemory, positions: Tensor | None = None) -> Tensor:
-        scores = super().scores(decoded, memory)  # each step has its row of one forecast, which need not be copied for it
-        return scores if positions is None else scores.flatten(0, 1).index_select(0, positions)

@@ -110,7 +110,7 @@ class Forecaster(Predictor):
     @override
     def force_batch(self, batch: Batch, examples: Examples, *, heads: bool = False) -> list[ForcedDecoding]:
         """Let the models read the right values; a step's "log-probability" is minus its loss, which is one up to a constant."""
-        with self.head_weights(batch, heads=heads) as collected:
+        with self.forcing(batch, heads=heads) as collected:
             outputs = [_force(model, batch) for model in self.models]
             losses, weights = (torch.stack(parts).mean(dim=0).float().cpu() for parts in zip(*outputs, strict=True))
         by_head = name_heads(collected)

@@ -48,7 +48,6 @@ class Forecasting(Task[WindowExamples]):
         data: the series.
         batches: how windows are put together.
         metrics: what is measured, by name.
-        seed: of the batches.
         at_once: forecast the whole horizon at once: a step is told its place in the calendar, and never the values before it.
         projection: project the rows that are read to vectors of the embedding size; otherwise the encoder reads their numbers,
             each a series, as one that weighs series wants to.
@@ -63,12 +62,11 @@ class Forecasting(Task[WindowExamples]):
         data: SeriesSource,
         batches: BatchOptions,
         metrics: Mapping[str, Metric],
-        seed: int,
         *,
         at_once: bool = False,
         projection: bool = True,
     ) -> None:
-        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
+        super().__init__(data, batches=batches, metrics=metrics)
         self.source = data
         self.at_once = at_once
         self.projection = projection

@@ -42,7 +42,6 @@ class Pointing(Task[ProblemExamples]):
         data: the problems.
         batches: how problems are put together.
         metrics: what is measured, by name.
-        seed: of the batches.
         cache_dir: where problems are kept; None is ``ATTNLAB_CACHE`` or the user's cache folder.
     """
 
@@ -55,10 +54,9 @@ class Pointing(Task[ProblemExamples]):
         data: Problems,
         batches: BatchOptions,
         metrics: Mapping[str, Metric],
-        seed: int,
         cache_dir: str | None = None,
     ) -> None:
-        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
+        super().__init__(data, batches=batches, metrics=metrics)
         self.problems = data
         self.test_names = list_tests(data.splits)
         self.cache_dir = cache_folder(cache_dir)

@@ -134,10 +134,9 @@ class GeneratedStories(Stories):
 
     @override
     def load(self) -> dict[str, list[Question]]:
-        seen: set[tuple[tuple[Sentence, ...], Sentence]] = set()
-        found = {"train": self._draw_split("train", seen)}
-        seen = {(question.story, question.words) for question in found["train"]}
-        return {**found, **{split: self._draw_split(split, seen) for split in self.splits if split != "train"}}
+        train = self._draw_split("train", set())
+        seen = {(question.story, question.words) for question in train}
+        return {"train": train, **{split: self._draw_split(split, seen) for split in self.splits if split != "train"}}
 
     def _draw_split(self, split: str, seen: set[tuple[tuple[Sentence, ...], Sentence]]) -> list[Question]:
         generator = make_generator(self.seed, f"stories, {split}")

@@ -1,7 +1,7 @@
 """Metrics of answers to questions."""
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from typing_extensions import override
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import NOT_NEGATIVE, PERCENT, Metric, Origin, Share, Statistics
 from attnlab.evaluation.metrics import statistics_of
+from attnlab.hints import Range
 from attnlab.tasks.questions.stories import TASKS
 
 SOLVED = 5.0
@@ -83,7 +84,7 @@ class TaskAccuracy(Share):
         task: its number, from 1.
     """
 
-    def __init__(self, *, task: int) -> None:
+    def __init__(self, *, task: Annotated[int, Range(1, TASKS)]) -> None:
         self.task = task
         self.label = f"accuracy, task {task}"
 

@@ -129,6 +129,8 @@ def _read_asked(text: str, sentences: dict[int, Sentence], place: str) -> Questi
     asked, *rest = (part.strip() for part in text.split("\t"))
     if not rest or not rest[0]:
         raise UserError(f"{place}: a question without an answer: it is like 'Where is Mary?', TAB, 'garden', TAB, '1'")
+    if len(rest[0].split()) > 1:
+        raise UserError(f"{place}: an answer is one word, or several with commas between them, and not {rest[0]!r}")
     if len(rest) != 2 or not rest[1]:
         raise UserError(f"{place}: after the answer come, at a tab, the numbers of the lines that support it, such as '1 3'")
     if not sentences:

@@ -31,7 +31,6 @@ class Questions(Task[StoryExamples]):
         data: the stories.
         batches: how questions are put together.
         metrics: what is measured, by name.
-        seed: of the batches.
         read: what an element of the source is; see :class:`StoryExamples`.
         word_mask: whether sentences have a mask over their words; see :class:`SentenceFrontend`. Read by words, there is none.
         entities: words that stand before every story, for keys that are tied to them.
@@ -48,13 +47,12 @@ class Questions(Task[StoryExamples]):
         data: Stories,
         batches: BatchOptions,
         metrics: Mapping[str, Metric],
-        seed: int,
         *,
         read: Unit = "sentences",
         word_mask: bool = True,
         entities: Sequence[str] = (),
     ) -> None:
-        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
+        super().__init__(data, batches=batches, metrics=metrics)
         if entities and read == "words":
             raise UserError("entities stand before sentences, not before words: leave them out, or read sentences")
         for entity in entities:

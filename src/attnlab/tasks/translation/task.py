@@ -62,7 +62,6 @@ class Translation(Task[SentencePairs]):
         data: the corpus.
         batches: how sentence pairs are put together.
         metrics: what is measured, by name.
-        seed: of the batches.
         tokenizer: makes a tokenizer from a language code.
         vocabulary: how vocabularies are made.
         cache_dir: where tokenized corpora are kept; None is ``ATTNLAB_CACHE`` or the user's cache folder.
@@ -79,7 +78,6 @@ class Translation(Task[SentencePairs]):
         data: Corpus,
         batches: BatchOptions,
         metrics: Mapping[str, Metric],
-        seed: int,
         *,
         tokenizer: Callable[[str], Tokenizer],
         vocabulary: VocabularyOptions,
@@ -87,7 +85,7 @@ class Translation(Task[SentencePairs]):
         replace_unknown: bool = False,
         silver_links: bool = False,
     ) -> None:
-        super().__init__(data, batches=batches, metrics=metrics, seed=seed)
+        super().__init__(data, batches=batches, metrics=metrics)
         self.corpus = data
         self.languages = data.languages
         self.target_language = None if self.is_multilingual else data.languages[1]
