@@ -14,13 +14,13 @@ from filelock import FileLock, Timeout
 
 from attnlab.errors import UserError
 from attnlab.evaluation.evidence import EXAMPLE
-from attnlab.runs import evaluation, evaluations
+from attnlab.runs import evaluation, tested
 from attnlab.runs.building import load_metrics
 from attnlab.runs.evaluation import REPORTED
-from attnlab.runs.evaluations import read_tested
 from attnlab.runs.files import BESIDE, LENGTHS, read_statistics
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.loading import load
+from attnlab.runs.tested import read_tested
 from attnlab.search import GreedySearch
 from commands import TINY, Cli, cli, runs
 from tasks.translation.external import write_command
@@ -230,7 +230,7 @@ def test_of_two_evaluations_with_one_label_one_writes_at_a_time(
     runs: dict[str, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = RunFolder(runs["none-1"])
-    write, tried = evaluations.write_lines, []
+    write, tried = tested.write_lines, []
 
     def try_to_write(path: Path, lines: list[str]) -> None:
         with pytest.raises(Timeout), FileLock(run.evaluations / "alone.lock", timeout=0):
@@ -238,7 +238,7 @@ def test_of_two_evaluations_with_one_label_one_writes_at_a_time(
         tried.append(path.name)
         write(path, lines)
 
-    monkeypatch.setattr(evaluations, "write_lines", try_to_write)
+    monkeypatch.setattr(tested, "write_lines", try_to_write)
     assert cli("evaluate", str(run.path), "--bootstrap", "1", "--label", "alone", "--test", "test") == 0
     assert tried == ["alone.test.txt"]
 
@@ -253,7 +253,7 @@ def test_what_says_that_there_is_a_test_is_written_last(
     run = RunFolder(runs["none-1"])
     evaluate = ["evaluate", str(run.path), "--bootstrap", "1", "--label", "torn", "--test", "test"]
     with monkeypatch.context() as patch:
-        patch.setattr(evaluations, "write_statistics", fail)
+        patch.setattr(tested, "write_statistics", fail)
         assert cli(*evaluate) == 2
     assert run.evaluation_hypotheses_file("torn", "test").is_file()
     assert run.read_evaluation("torn") == {}
@@ -267,8 +267,8 @@ def test_an_evaluation_into_one_language_is_not_added_to_without_it(tmp_path: Pa
     folder.write_evaluation("mine", {"search": [], "to": "fr", "tests": {}})
     for settings, told in (({"search": []}, "to: fr, and now none"), ({"search": [], "to": "de"}, "to: fr, and now de")):
         with pytest.raises(UserError, match=told):
-            evaluations.read_earlier_tests(folder, "mine", settings, {})
-    assert evaluations.read_earlier_tests(folder, "mine", {"search": [], "to": "fr"}, {}) == {}
+            tested.read_earlier_tests(folder, "mine", settings, {})
+    assert tested.read_earlier_tests(folder, "mine", {"search": [], "to": "fr"}, {}) == {}
 
 
 # other metrics than the run's own
@@ -326,6 +326,20 @@ def test_a_command_that_is_missing_is_told_before_the_search(
     told = capsys.readouterr().err
     assert told.startswith("attnlab: metrics.comet: there is no command 'comet-score': install unbabel-comet in an environment")
     assert len(told.splitlines()) == 1
+
+
+def test_a_class_of_the_training_that_is_not_at_hand_is_told_in_a_line(
+    runs: dict[str, Path], cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as a callback, which nothing but its training imports."""
+
+    def look(*_: object) -> str:
+        raise ModuleNotFoundError("No module named 'mycallbacks'")
+
+    monkeypatch.setattr(tested, "hash_run_code", look)
+    assert cli("evaluate", str(runs["plain-1"]), "search=greedy", "--label", "other") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{runs['plain-1']} cannot be opened (No module named 'mycallbacks'" in line
 
 
 @pytest.mark.parametrize(

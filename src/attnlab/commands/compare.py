@@ -17,7 +17,7 @@ from attnlab.studies.names import Significance
 
 if TYPE_CHECKING:
     from attnlab.evaluation.metric import Metric
-    from attnlab.runs.evaluations import TestedSet
+    from attnlab.runs.tested import TestedSet
     from attnlab.studies.contrasts import Contrast, Reading
 
 Tested = Mapping[Path, Sequence["TestedSet"]]
@@ -54,7 +54,7 @@ def command(
     models, examples alone are drawn: the answer speaks of these trained models, which have the same seeds then.
     """
     check_label(label)
-    from attnlab.runs.evaluations import check_metric, choose_metric, differing_settings, read_tested
+    from attnlab.runs.tested import check_metric, choose_metric, differing_settings, read_tested
     from attnlab.studies.calibration import tell_published
     from attnlab.studies.contrasts import PAIRS, with_p
     from attnlab.studies.inference import tell_test

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attnlab.evaluation.evidence import ForcedDecoding, Prediction
-    from attnlab.runs.evaluations import TestedSet
+    from attnlab.runs.tested import TestedSet
 
 ENDINGS = (".png", ".svg", ".pdf")
 
@@ -198,7 +198,7 @@ def _predictions(names: Mapping[str, Path], test: str, count: int, source: str |
 def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: str | None) -> "Figure":
     from attnlab.evaluation.measurement import Bucket, LengthBuckets
     from attnlab.evaluation.plots import plot_by_length
-    from attnlab.runs.evaluations import check_metric, choose_metric, read_tested
+    from attnlab.runs.tested import check_metric, choose_metric, read_tested
 
     seeds = {name: [read_tested(run, test, label) for run in finished_runs(folder)] for name, folder in names.items()}
     every = [one for sets in seeds.values() for one in sets]
@@ -222,7 +222,7 @@ def _lengths(names: Mapping[str, Path], test: str, label: str | None, wanted: st
 
 def _differences(tested: Sequence["TestedSet"]) -> Iterator[str]:
     """Tell in what test sets differ that are drawn together; the seeds of a study may have data of their own."""
-    from attnlab.runs.evaluations import differing_settings
+    from attnlab.runs.tested import differing_settings
     from attnlab.studies.notes import differing_origins
 
     made = [{kind: value for kind, value in one.origin.items() if kind != "data"} for one in tested]

@@ -47,8 +47,8 @@ def command(
     check_input(*(files or ()))
     predictor = models.load()
     from attnlab.runs.evaluation import REPORTED, check_metrics, choose_shifts, divide, evaluate
-    from attnlab.runs.evaluations import describe_origin, read_earlier_tests, warn_of_other_data, write_tests
     from attnlab.runs.folder import RunFolder
+    from attnlab.runs.tested import describe_origin, read_earlier_tests, warn_of_other_data, write_tests
 
     folders = [RunFolder(run) for run in models.runs]
     folder = folders[0]

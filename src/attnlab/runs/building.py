@@ -23,8 +23,8 @@ def report_damage(run: Path) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        if help := missing_module(str(error)):  # Hydra makes another error of it
-            raise UserError(f"{run} cannot be opened ({brief(error)}){help}") from error
+        if hint := missing_module(str(error)):  # Hydra makes another error of it
+            raise UserError(f"{run} cannot be opened ({brief(error)}){hint}") from error
         told = f"{type(error).__name__}: {brief(error)}"
         raise UserError(f"{run} was made by another version of attnlab, or its config was edited: {told}") from error
 

@@ -8,11 +8,12 @@ from attnlab.data.examples import Examples
 from attnlab.errors import UserError
 from attnlab.probing.figures import Figure
 from attnlab.probing.probe import Donor, ProbeOptions, check_attention, check_donor, probe
-from attnlab.runs.evaluations import warn_of_other_data
+from attnlab.runs.building import report_damage
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import hash_probe_code
 from attnlab.runs.loading import load
 from attnlab.runs.record import ProbeFigure, ProbeRecord
+from attnlab.runs.tested import warn_of_other_data
 from attnlab.tasks.predictor import Predictor
 
 
@@ -100,6 +101,8 @@ def probe_run(run: ProbedRun, options: ProbeOptions, settings: ProbeSettings, sw
     Raises:
         UserError: a file that cannot be written.
     """
+    with report_damage(run.folder.path):  # a class that the run was trained with may not be at hand
+        code = hash_probe_code(run.folder.read_config(), run.predictor.task)
     donor = None if swap is None else Donor(swap.predictor, swap.examples)
     found = probe(run.predictor, run.examples, options, donor)
     record = ProbeRecord(
@@ -113,7 +116,7 @@ def probe_run(run: ProbedRun, options: ProbeOptions, settings: ProbeSettings, sw
         swap=None if swap is None else [str(swap.folder.path.resolve()), swap.id],
         examples=found.numbers,
         figures={name: asdict(_estimate(figure, settings.samples)) for name, figure in found.figures.items()},
-        code=hash_probe_code(run.folder.read_config(), run.predictor.task),
+        code=code,
     )
     run.folder.write_probe(run.test, record)
     return record

@@ -199,10 +199,13 @@ def choose_metric(run: RunFolder, name: str | None, label: str | None) -> tuple[
 
 def describe_origin(runs: Sequence[RunFolder], task: Task) -> dict[str, Any]:
     """Return what an evaluation says of the runs that it evaluates, and of the code that does it."""
-    records = [run.read_record() for run in runs]
+    records, codes = [run.read_record() for run in runs], []
+    for run in runs:
+        with report_damage(run.path):  # a class that the run was trained with may not be at hand
+            codes.append(hash_run_code(run.read_config(), task))
     return {
         "ids": [record.id if record else "unknown" for record in records],
-        "code": [hash_run_code(run.read_config(), task) for run in runs],
+        "code": codes,
         "version": attnlab.__version__,
     }
 
