@@ -47,7 +47,6 @@ from attnlab.runs.evaluation import (
 )
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.identity import identify
-from attnlab.runs.names import DIVERGED
 from attnlab.runs.ranks import await_first, tell_others
 from attnlab.runs.record import RunRecord, RunResult
 from attnlab.runs.resume import begin_run, decide
@@ -125,8 +124,7 @@ def execute(config: Mapping[str, Any], path: Path, overrides: Sequence[str], *, 
             is_trial = not config.get("test", True)
             decision = decide(folder, record, resume=resume, keep_results=config["keep_results"], is_trial=is_trial)
             if decision.deed == "diverged":
-                told = folder.read_error().strip().removeprefix(f"{DIVERGED}: ")
-                raise FloatingPointError(told.removesuffix(REPEATED) + REPEATED)
+                raise FloatingPointError(folder.divergence.removesuffix(REPEATED) + REPEATED)
             if decision.result is None:
                 check_trainer(config, in_sweep=base is not None)  # whose process cannot be started again for another device
                 measured = map(task.examples, [*task.measured_tests, "val"])

@@ -173,9 +173,15 @@ class RunFolder:
         return self._text(self.error_file) if self.error_file.is_file() else ""
 
     @property
+    def divergence(self) -> str:
+        """How the training ended, if its loss was no number any more; else empty."""
+        kind, _, told = self.read_error().strip().partition(": ")
+        return told if kind == DIVERGED else ""
+
+    @property
     def has_diverged(self) -> bool:
         """Whether the training ended since its loss was no number any more."""
-        return self.read_error().startswith(f"{DIVERGED}: ")
+        return bool(self.divergence)
 
     def write_error(self, text: str) -> None:
         """Write down how the run failed; what it had come to before stays."""

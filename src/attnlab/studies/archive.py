@@ -193,7 +193,7 @@ def _move(found: StudyFolder, study: StudyFolder) -> tuple[list[RunFolder], list
         own = study.run(run.place)
         try:
             with own.lock():
-                is_new = not own.has_result
+                is_new = not (own.has_result or (own.divergence and run.divergence))
                 if is_new:
                     _fill(own, run)
         except BusyError:
