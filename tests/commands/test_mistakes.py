@@ -257,6 +257,10 @@ MISTAKES = {
     "decoder": (["decoder=plain", "attention=additive"], "decoder: "),
     "significance": (["study.significance=maybe"], "study.significance is one of seeds, models, not 'maybe'"),
     "tuning of one run": (["study.tune={trials:2,keys:{optimizer.lr:[1,2]}}"], "study.tune is of several runs: add -m"),
+    "tuning of one run that is only planned": (
+        ["--dry-run", "study.tune={trials:2,keys:{optimizer.lr:[1,2]}}"],
+        "study.tune is of several runs: add -m",
+    ),
     "signs in a list": (["study.claims=[none > dot on test aer]"], """'study.claims=["...", "..."]'"""),
     "one row": (
         ["task=forecasting", "data=csv", "data.path=row.csv", "data.time=date"],

@@ -123,6 +123,11 @@ def test_a_further_axis_makes_more_rows_that_the_best_must_beat(tmp_path: Path) 
     assert len(found.variants) == 6
     for label in found.variants:
         assert found.others(label) == [other for other in found.variants if other != label]
+    for run in [*folder.glob("*first-weak"), *folder.glob("*first-better")]:
+        shutil.rmtree(run)
+    study.plan_file.unlink()
+    study.write_plan(StudyPlan(**{**vars(before), "columns": {"first": COLUMNS["first"]}, "runs": []}))
+    assert [*split_columns(collect(folder))["first"].variants] == ["good model.dropout=0", "good model.dropout=0.2"]
 
 
 def test_what_does_not_compare_has_no_best_no_shade_and_no_rank(folder: Path, tmp_path: Path) -> None:
@@ -237,8 +242,13 @@ def planned(folder: Path, study: str, *overrides: str) -> Plan:
         ("lags-none", "copying-additive > copying-none on test exact", ""),
         ("lags-none", "lags-additive < lags-none on test mse", ""),
         ("copying-none", "copying-additive < copying-none on test mse", "no metric 'mse'"),
+        (
+            "lags-none,copying-none decoder=luong,bahdanau",
+            "variant=copying-additive decoder=luong > variant=copying-none decoder=luong on test exact",
+            "",
+        ),
     ],
-    ids=["other column", "other variant", "not measured"],
+    ids=["other column", "other variant", "not measured", "with a further axis"],
 )
 def test_a_part_of_a_study_keeps_claims_about_the_rest(
     variant: str, claim: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -246,7 +256,7 @@ def test_a_part_of_a_study_keeps_claims_about_the_rest(
     monkeypatch.chdir(tmp_path)
     columns = "columns: {copying: [task=diagnostics], lags: [task=forecasting]}"
     variants = "variants: {none: [attention=none], additive: [attention=additive]}"
-    study = planned(tmp_path, f"{columns}, {variants}, claims: ['{claim}']", f"variant={variant}")
+    study = planned(tmp_path, f"{columns}, {variants}, claims: ['{claim}']", *f"variant={variant}".split())
     with pytest.raises(UserError, match=told) if told else nullcontext():
         check_plan(study)
 
@@ -305,6 +315,19 @@ def test_columns_that_make_no_matrix_are_refused(
 
 
 @pytest.mark.exhaustive
+def test_two_columns_are_not_compared_at_one_value_of_a_further_axis_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    claim = "variant=copy-a model.dropout=0 < variant=text-a model.dropout=0 on test loss"
+    (tmp_path / "mine.yaml").write_text(
+        f"defaults: [train, _self_]\nname: mine\nstudy: {{{TASKS}, variants: {{a: []}}, claims: ['{claim}']}}\n"
+        "hydra: {sweeper: {params: {model.dropout: '0,0.1'}}}\n"
+    )
+    with pytest.raises(UserError, match="copy and text are two columns, which are not compared"):
+        plan(tmp_path, "mine", [], [CONF], command=["attnlab", "study", "mine"])
+
+
 def test_a_row_has_its_way_where_a_column_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     columns = "columns: {one: [decoder=bahdanau, model.dropout=0.1], two: [data.seed=7]}"

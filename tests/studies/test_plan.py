@@ -232,3 +232,35 @@ def test_an_axis_that_is_no_key_is_told_before_the_baseline(tmp_path: Path) -> N
 def test_variants_of_equal_settings_are_refused_before_anything_is_trained(variants: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a and b are one and the same: their settings are equal"):
         check_plan(planned(tmp_path, variants))
+
+
+def test_a_seed_is_the_number_that_hydra_reads(tmp_path: Path) -> None:
+    assert [run.folder for run in planned(tmp_path, "a: [attention=dot]", "seed=1_0").runs] == ["variant=a/seed=10"]
+
+
+def test_variants_are_chosen_by_a_pattern(tmp_path: Path) -> None:
+    study = planned(
+        tmp_path, "dot-one: [attention=dot], dot-two: [model.dropout=0.5], none: [attention=none]", "variant=glob(dot*)"
+    )
+    assert [run.folder for run in study.runs] == ["variant=dot-one/seed=1", "variant=dot-two/seed=1"]
+    with pytest.raises(UserError, match=r"variant is given more than once"):
+        planned(tmp_path, "a: [attention=dot], b: [attention=none]", "variant=glob(a*)", "variant=b,a")
+
+
+def test_the_runs_of_a_variant_share_the_hash_of_their_config(tmp_path: Path) -> None:
+    tune = "hydra: {sweeper: {params: {seed: '1,2'}}}\n"
+    variants = "a: [attention=dot], b: [attention=none]"
+    study = planned(tmp_path, f"{variants}}}, tune: {{trials: 2, seed: 9, keys: {{optimizer.lr: [1e-3, 2e-3]}}", more=tune)
+    assert study.trials is not None
+    for one, count in ((study, 4), (study.trials, 4)):
+        hashes = one.hashes()
+        assert (len(hashes), len({*hashes.values()})) == (count, 2)
+        for run in one.runs:
+            composed = compose(one.config_name, run.overrides, one.places)
+            assert hashes[run.folder] == composed.digest(one.varied)
+    before = study.hashes()
+    (tmp_path / "mine.yaml").write_text((tmp_path / "mine.yaml").read_text() + "optimizer: {lr: 0.5}\n")
+    study.targets()
+    assert study.hashes() == before, "what the sweep began with"
+    edited = compose(study.config_name, study.runs[0].overrides, study.places)
+    assert edited.digest(study.varied) != before[study.runs[0].folder]

@@ -21,6 +21,13 @@ __all__ = ["cli"]
 
 
 @pytest.mark.few(2)
+def test_a_damaged_run_of_the_variant_without_overrides_hides_no_other(tmp_path: Path) -> None:
+    folder = write_study(tmp_path / "default", skills={"": 0.8}, states={}, baseline=None)
+    (folder / "study.json").unlink()
+    (folder / "default" / "seed=2" / "run.json").write_text("{")
+    assert [run.state for run in collect(folder).variants["default"]] == ["done", "damaged", "done"]
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

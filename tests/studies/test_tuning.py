@@ -26,7 +26,7 @@ from attnlab.studies.report import report
 from attnlab.studies.sweep import _report_trials
 from attnlab.studies.tuning.expectation import Outcome
 from attnlab.studies.tuning.search import keep_numbers, parse_tuning
-from attnlab.studies.tuning.selection import _outcome, check_divergence
+from attnlab.studies.tuning.selection import _outcome, check_divergence, collect_trials, of_variants
 from attnlab.studies.tuning.summary import read_selection, tabulate
 from commands import OF_ANY_TASK, TINY, Cli, cli, settings
 from conftest import exhaustive_but
@@ -501,19 +501,24 @@ def test_where_no_trial_declares_the_metric_nothing_is_chosen_and_the_report_is_
 
 def test_where_every_trial_of_a_variant_diverged_the_study_says_so(tuned: Path) -> None:
     """Also where no trial of any variant has a score."""
-    folder, tune = StudyFolder(tuned), read_selection_of(tuned)
-    variants = [("attention=dot",), ("attention=additive",)]
-    check_divergence(folder, tune, variants)
+    tune, variants = read_selection_of(tuned), [("attention=dot",), ("attention=additive",)]
+
+    def check(tune: Any, variants: list[tuple[str]]) -> None:
+        trials = collect_trials(StudyFolder(tuned))
+        assert trials is not None
+        check_divergence(of_variants(trials, variants), tune)
+
+    check(tune, variants)
     for place in tuned.glob("tuning/*additive*/seed=1001"):
         rmtree(place)
         overrides = place.parent.name.split(",")
         rate = tune["trials"][int(overrides[1][-1])]["optimizer.lr"]
         write_run(place, overrides, 1001, state="failed", skill=0, optimizer={"lr": rate})
     with pytest.raises(UserError, match="every trial of attention=additive diverged"):
-        check_divergence(folder, tune, variants)
-    check_divergence(folder, tune, variants[:1])
-    check_divergence(folder, {**tune, "seeds": [7]}, variants)
-    check_divergence(folder, {**tune, "trials": [{"optimizer.lr": 9.0}] * len(tune["trials"])}, variants)
+        check(tune, variants)
+    check(tune, variants[:1])
+    check({**tune, "seeds": [7]}, variants)
+    check({**tune, "trials": [{"optimizer.lr": 9.0}] * len(tune["trials"])}, variants)
 
 
 def test_a_damaged_trial_is_not_finished_and_the_report_is_made(tuned: Path) -> None:

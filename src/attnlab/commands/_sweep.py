@@ -9,6 +9,7 @@ import click
 
 from attnlab.commands._models import config_dir_option
 from attnlab.errors import UserError, warn
+from attnlab.studies.names import plural
 
 if TYPE_CHECKING:
     from attnlab.studies.plan import Plan
@@ -91,17 +92,21 @@ def sweep(
     from functools import partial
     from tempfile import TemporaryDirectory
 
-    from attnlab.studies.plan import plan
+    from attnlab.studies.plan import check_single, plan
     from attnlab.studies.sweep import config_places, run_sweep
 
     command = ["attnlab", *click.get_current_context().find_root().obj]
-    make_plan = partial(plan, root, config_name, overrides, config_places(root, options.config_dir), command=command)
+    # A single run searches no studies, lest their folders be taken for config groups.
+    places = list(filter(None, [options.config_dir])) if single else config_places(root, options.config_dir)
+    make_plan = partial(plan, root, config_name, overrides, places, command=command)
     if not (dry_run or options.show):
         return _status(run_sweep(make_plan(), show_results))
     with TemporaryDirectory() as scratch:
         planned = make_plan(scratch=Path(scratch))
-        if single and len(planned.runs) != 1:
-            raise UserError("several values of a key are a sweep: add -m")
+        if single:
+            check_single(planned.settings)
+            if len(planned.runs) != 1:
+                raise UserError("several values of a key are a sweep: add -m")
         return _show_config(planned, options) if options.show else _dry_run(planned, in_sweep=not single)
 
 
@@ -124,10 +129,10 @@ def _dry_run(planned: "Plan", *, in_sweep: bool) -> int:
         tuned: Plan | None = planned
         if planned.trials:
             states = preview(planned.trials)
-            _show_plan(planned.trials, states, "trials")
+            _show_plan(planned.trials, states, "trial")
             tuned = apply_tuning(planned) if not any(state.startswith("to do") for state in states) else None
         told = ["to do, once it is tuned"] * len(planned.runs) if tuned is None else preview(tuned)
-    _show_plan(tuned or planned, told, "runs")
+    _show_plan(tuned or planned, told, "run")
     try:
         check_trainers(planned, in_sweep=in_sweep)
     except UserError as error:  # what is done can be seen where nothing could be trained
@@ -140,7 +145,7 @@ def _show_plan(planned: "Plan", told: Sequence[str], kind: str) -> None:
 
     from attnlab.terminal import Terminal
 
-    title = f"{planned.folder.path}: {len(planned.runs)} {kind if len(planned.runs) != 1 else kind.removesuffix('s')}"
+    title = f"{planned.folder.path}: {plural(len(planned.runs), kind)}"
     has_values = any(run.values for run in planned.runs)
     table = Table(planned.axis, "seed", *(["set to"] if has_values else []), "", title=title, title_justify="left")
     for run, label, state in zip(planned.runs, planned.labels, told, strict=True):
@@ -150,7 +155,8 @@ def _show_plan(planned: "Plan", told: Sequence[str], kind: str) -> None:
 
 
 def _status(results: "Results") -> int:
-    """Tell what is not done of what was asked for; return 2 if all that failed are mistakes in configs, 1 for all else."""
+    """Tell what is not done of what was asked for; return 2 if all that failed are mistakes in configs, 1 for whatever else is
+    not done, and 0 if nothing is left."""
     for warning in results.warnings:
         warn(warning)
     failed = [run for run in results.asked if run.has_failed]
@@ -166,7 +172,8 @@ def show_results(results: "Results") -> None:
     console, comparison = Terminal(), results.comparison
     if comparison is None:
         untested = results.study.count("done")
-        told = f"{untested} runs are trained and none is tested (test=false)" if untested else "no run is finished"
+        trained = f"{plural(untested, 'run')} {'is' if untested == 1 else 'are'} trained"
+        told = f"{trained} and none is tested (test=false)" if untested else "no run is finished"
         console.print(f"{told}; what there is: {results.page}", soft_wrap=True, highlight=False)
         for run in results.study.runs:
             if run.state == "damaged":

@@ -9,7 +9,6 @@ from attnlab.config.composition import (
     EXPERIMENTS,
     MAIN,
     ComposedConfig,
-    Override,
     Place,
     check_defaults,
     compose,
@@ -23,10 +22,19 @@ from attnlab.config.composition import (
 from attnlab.config.options import find_option
 from attnlab.config.reading import Loader
 from attnlab.config.trust import UntrustedError, foreign_targets, targets, trust, validate_targets
-from attnlab.config.variants import WITHOUT_EFFECT, path_part, variant_labels, variant_name, variant_overrides, without_keys
+from attnlab.config.variants import (
+    DEFAULT,
+    WITHOUT_EFFECT,
+    path_part,
+    variant_labels,
+    variant_name,
+    variant_overrides,
+    without_keys,
+)
 
 __all__ = [
     "CONF",
+    "DEFAULT",
     "EXPERIMENTS",
     "KEYS",
     "MAIN",
@@ -35,7 +43,6 @@ __all__ = [
     "Factory",
     "HydraJob",
     "Loader",
-    "Override",
     "Place",
     "UntrustedError",
     "amend",

@@ -7,6 +7,7 @@ import yaml
 from omegaconf import MISSING
 
 from attnlab.config.composition import CONF
+from attnlab.config.reading import Loader
 
 
 class Option(NamedTuple):
@@ -30,7 +31,7 @@ def find_option(group: str, node: Mapping[str, Any]) -> Option | None:
     """
     found = []
     for path in sorted((CONF / group).glob("*.yaml")):
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader) or {}
         if "_target_" in content and content["_target_"] == node.get("_target_"):
             found.append(Option(path.stem, MISSING not in content.values()))
     return found[0] if len(found) == 1 else None

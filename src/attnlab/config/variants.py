@@ -20,6 +20,9 @@ SETTING = re.compile(r"~?(task|data|batches|threads|trainer|callbacks|monitor)([
 LONGEST = 80
 """Letters of a name."""
 
+DEFAULT = "default"
+"""Name of the variant that nothing tells from others."""
+
 NOT_TELLING = re.compile(rf"[+~]*({'|'.join(map(re.escape, ['seed', 'name', *WITHOUT_EFFECT]))})([./]\w+)*(=|$)")
 """Overrides that make no other variant: they stand elsewhere in a run's path, or decide nothing."""
 
@@ -41,10 +44,10 @@ def variant_name(overrides: Sequence[str]) -> str:
     # Hydra's own hydra.job.override_dirname knows no pattern in exclude_keys (logger.*), keeps slashes and all other
     # characters, and is as long as the overrides are.
     told = variant_overrides(overrides)
-    name = ",".join(map(_part, told)) or "default"
+    name = ",".join(map(_part, told)) or DEFAULT
     if len(name) <= LONGEST:
         return name
-    short = ",".join(_part(override) for override in told if not SETTING.match(override)) or "default"
+    short = ",".join(_part(override) for override in told if not SETTING.match(override)) or DEFAULT
     return f"{short[: LONGEST - 9].rstrip(',')}-{_hash(name)}"
 
 
@@ -101,7 +104,7 @@ def variant_labels(variants: Sequence[Sequence[str]]) -> tuple[str, dict[tuple[s
     keys = {override.partition("=")[0] for own in apart.values() for override in own}
     if len(keys) == 1 and all(len(own) == 1 for own in apart.values()):
         return keys.pop(), {variant: own[0].partition("=")[2] for variant, own in apart.items()}
-    return "variant", {variant: " ".join(own) or "default" for variant, own in apart.items()}
+    return "variant", {variant: " ".join(own) or DEFAULT for variant, own in apart.items()}
 
 
 def _part(override: str) -> str:

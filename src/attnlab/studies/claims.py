@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from attnlab.errors import UserError, nearest
 from attnlab.evaluation.metric import Metric
@@ -94,7 +95,7 @@ def check_claims(
     metrics: Collection[str] | None,
     find: Callable[[str], str | None],
     labels: Collection[str],
-    columns: Mapping[str, Mapping[str, str]] | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Refuse claims about what the study does not have.
 
@@ -103,12 +104,11 @@ def check_claims(
         metrics: names of those that are measured; None where each column has its own, of which :func:`check_measures` knows.
         find: finds the label of a variant; None where there is no such variant.
         labels: of all variants; empty where they are not known, or are not all there on purpose.
-        columns: of a study of several tasks, the variants of each by their rows.
+        columns: of a study of several tasks, the column of each label.
 
     Raises:
         UserError: a variant or a metric that there is not, two variants that are one, or that are of two columns.
     """
-    column = {label: name for name, rows in (columns or {}).items() for label in rows.values()}
     for claim in claims:
         if metrics is not None and claim.metric not in metrics:
             raise UserError(f"study.claims: {claim.text!r}: no metric {claim.metric!r}: {nearest(claim.metric, metrics)}")
@@ -118,7 +118,7 @@ def check_claims(
                 raise UserError(f"study.claims: {claim.text!r}: no variant {label!r}: {told}")
         if labels and claim.other is not None and find(claim.one) == find(claim.other):
             raise UserError(f"study.claims: {claim.text!r} compares a variant with itself")
-        places = [column.get(str(find(label))) for label in claim.labels]
+        places = [columns.get(str(find(label))) for label in claim.labels]
         if labels and len({*places}) > 1:
             raise UserError(
                 f"study.claims: {claim.text!r}: {' and '.join(map(str, places))} are two columns, which are not compared: "

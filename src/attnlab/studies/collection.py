@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
-from attnlab.config import variant_labels
+from attnlab.config import DEFAULT, variant_labels
 from attnlab.errors import UserError
 from attnlab.evaluation.metric import Metric
 from attnlab.runs.building import load_metrics, report_damage
@@ -214,7 +214,8 @@ def _unreadable(folder: RunFolder) -> Run:
     variant, _, seed = folder.place.partition("/seed=")
     found = "damaged, or another version wrote it" if folder.record_file.is_file() else "gone"
     damage = f"{folder.record_file} is {found}: move the folder out of the study"
-    return Run(folder, tuple(variant.split(",")), int(seed) if seed.isdecimal() else 0, "damaged", damage)
+    overrides = () if variant == DEFAULT else tuple(variant.split(","))
+    return Run(folder, overrides, int(seed) if seed.isdecimal() else 0, "damaged", damage)
 
 
 def check_files(study: Study) -> Study:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from attnlab.config import EXPERIMENTS, MAIN, Place
+from attnlab.config import EXPERIMENTS, MAIN, Loader, Place
 from attnlab.data.files import encoding_error
 from attnlab.errors import UserError, guess
 from attnlab.runs.names import RUNS
@@ -125,7 +125,7 @@ def read_study_file(path: Path) -> dict[str, Any]:
         UserError: it cannot be read.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader)
     except UnicodeDecodeError as error:
         raise encoding_error(path, error) from error
     except (OSError, ValueError, yaml.YAMLError) as error:

@@ -23,7 +23,7 @@ from attnlab.studies.contrasts import (
     is_better,
     with_p,
 )
-from attnlab.studies.names import Significance
+from attnlab.studies.names import Significance, plural
 from attnlab.studies.table import Note
 
 IMPROVEMENT, ORDER, CLUSTER = "P(A > B)", "ε_min", "cluster"
@@ -145,7 +145,7 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
     if inference.corrected:
         yield Note(
             f"{title}: [ ] is the 95 % confidence interval of a single difference; p is Holm-corrected over all "
-            f"{_plural(str(len(inference.corrected)), 'comparison')} with {study.baseline}, on every test set; * p < {LEVEL}",
+            f"{plural(len(inference.corrected), 'comparison')} with {study.baseline}, on every test set; * p < {LEVEL}",
             (title,),
         )
     if inference.improvements:
@@ -164,7 +164,7 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
     if inference.clusters:
         yield Note(
             f"{CLUSTER}: every variant of a cluster is significantly better than all of later clusters; within one some "
-            f"pairs may differ too (Holm-corrected over {_plural(str(inference.pairs), 'pair')} on all test sets)",
+            f"pairs may differ too (Holm-corrected over {plural(inference.pairs, 'pair')} on all test sets)",
             (CLUSTER,),
         )
         if not inference.corrected:
@@ -189,11 +189,7 @@ def describe(study: Study, inference: Inference) -> Iterator[Note]:
 def tell_test(significance: Significance, counts: Collection[int]) -> str:
     """Say what a test speaks of, made over so many seeds of a variant."""
     seeds = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
-    return TOLD[significance].format(seeds=_plural(seeds, "seed"))
-
-
-def _plural(count: str, noun: str) -> str:
-    return f"{count} {noun}{'' if count == '1' else 's'}"
+    return TOLD[significance].format(seeds=plural(seeds, "seed"))
 
 
 def _refusals(study: Study, inference: Inference) -> Iterator[str]:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import RunResult, metric_name
 from attnlab.runs.waiting import choose_wait_policy
 from attnlab.studies.collection import Study, collect
-from attnlab.studies.plan import Plan, read_settings
+from attnlab.studies.plan import Plan, check_single, read_settings
 from attnlab.terminal import tell
 
 DONE, CRASHED, MISTAKEN, TOLD, BUSY, STOPPED = 0, 1, 2, 3, 75, 130
@@ -52,8 +52,8 @@ def run_single(job: HydraJob) -> RunResult:
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback a line
     try:
         config = settle(job.config)
-        if config.get("study"):
-            _check_study(config)
+        if config.get("study"):  # what a report of this one run could not read
+            check_single(read_settings(config["study"], config["metrics"]))
         return execute(config, job.folder, job.overrides)
     except (BusyError, PartnerError, StoppedError):
         raise
@@ -71,14 +71,6 @@ def run_single(job: HydraJob) -> RunResult:
     except Exception as error:
         _note(RunFolder(job.folder), _describe(error))
         raise
-
-
-def _check_study(config: Mapping[str, Any]) -> None:
-    """Refuse what a report of this one run could not read, or what only several runs can have."""
-    settings = read_settings(config["study"], config["metrics"])
-    for key in ("variants", "columns", "tune", "match"):
-        if settings[key]:
-            raise UserError(f"study.{key} is of several runs: add -m, or write it into a study's file")
 
 
 def _describe(error: Exception) -> str:
@@ -99,12 +91,12 @@ def _note(folder: RunFolder, text: str) -> bool:
     return True
 
 
-def run_study(plan: Plan, written: Mapping[str, str]) -> None:
+def run_study(plan: Plan, hashes: Mapping[str, str]) -> None:
     """Let Hydra's sweeper and launcher carry out the runs of a study, as far as they are not done.
 
     Args:
         plan: of the study.
-        written: see :func:`run_in_study`.
+        hashes: see :func:`run_in_study`.
 
     Raises:
         UserError: a config that does not compose.
@@ -115,7 +107,9 @@ def run_study(plan: Plan, written: Mapping[str, str]) -> None:
     # All runs are read for it, which after every run would take time with the square of their number.
     progress = max(1, len(plan.runs) // 100)
     owner = Owner(socket.gethostname(), os.getpid())
-    work = partial(run_in_study, owner=owner, values=values, progress=progress, base=plan.base, written=written)
+    work = partial(
+        run_in_study, owner=owner, values=values, progress=progress, base=plan.base, hashes=hashes, varied=plan.varied
+    )
     run_hydra(["--multirun", "--config-dir", str(plan.root), *plan.arguments], plan.config_name, work)
 
 
@@ -154,7 +148,8 @@ def run_in_study(
     values: Mapping[str, Mapping[str, Any]],
     progress: int,
     base: str = "",
-    written: Mapping[str, str] = MappingProxyType({}),
+    hashes: Mapping[str, str] = MappingProxyType({}),
+    varied: Collection[str] = (),
 ) -> float:
     """Carry out one run of a study; Hydra's launchers call it.
 
@@ -167,7 +162,8 @@ def run_in_study(
         values: by the folder of a run below that of the study, what it is given beside its overrides.
         progress: after how many runs the study's progress is told.
         base: hash of the config that all runs share.
-        written: by folder too, hashes of the configs that the sweep began with: launchers compose each when its turn comes.
+        hashes: by folder too, of the configs that the sweep began with: launchers compose each when its turn comes.
+        varied: keys that these hashes know nothing of.
 
     Returns:
         The best of what the run monitored on the validation set, for a sweeper that wants to know; NaN if it failed.
@@ -178,7 +174,7 @@ def run_in_study(
     folder = RunFolder(job.folder)
     own: list[Any] = []
     try:
-        if written.get(folder.place) not in (None, ComposedConfig(job.config).digest(())):
+        if hashes.get(folder.place) not in (None, ComposedConfig(job.config).digest(varied)):
             raise UserError("a config was edited since the sweep began: this run would be another one; start the sweep again")
         config = resolve(with_values(job.config, values.get(folder.place, {})))
         own += targets(config)
@@ -197,7 +193,7 @@ def run_in_study(
         _note(folder, f"killed by {name}{hint}\n")
     if status in (CRASHED, MISTAKEN) or status < 0:
         *before, last = folder.read_error().strip().splitlines() or [f"ended with status {status}, and did not say why"]
-        told = f"attnlab: {folder.place}: {last.removeprefix(f'{DIVERGED}: ')}"
+        told = f"attnlab: {folder.place}: {folder.divergence or last}"
         print(printable("\n".join([*before, told])), file=sys.stderr, flush=True)
     if (job.number + 1) % progress == 0:
         with trust(own):

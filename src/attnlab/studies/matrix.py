@@ -55,7 +55,7 @@ def split_columns(study: Study) -> dict[str, Study]:
     for name, rows in (study.plan.columns or {}).items():
         by_variant = {variant: row for row, variant in rows.items()}
         variants = {
-            _row(by_variant[chosen], label): runs
+            _row(by_variant[chosen], label if study.axis == "variant" else f"{study.axis}={label}"): runs
             for label, runs in study.variants.items()
             if (chosen := own[runs[0].folder.place]) in by_variant
         }

@@ -12,6 +12,11 @@ VARIANT_NAME = re.compile(r"(?!(?:true|false|null|nan|inf)$)[A-Za-z][\w.+-]{0,99
 """What Hydra takes for the name of an option, and every file system for that of a folder; columns have such names too."""
 
 
+def plural(count: int | str, noun: str) -> str:
+    """Return a number of things in words: ``1 run``, ``2 runs``."""
+    return f"{count} {noun}{'' if str(count) == '1' else 's'}"
+
+
 def nearest_variant(label: str, labels: Iterable[str]) -> str:
     """Return a hint at which variant was meant by a label that none has."""
     return nearest(label, labels, "the variants are")

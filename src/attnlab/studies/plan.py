@@ -29,7 +29,7 @@ from attnlab.config import (
 )
 from attnlab.errors import UserError, nearest, unknown_key
 from attnlab.studies.claims import check_claims, parse_claims
-from attnlab.studies.collection import find_variant
+from attnlab.studies.collection import chosen_variant, find_variant
 from attnlab.studies.columns import check_variants, cross_columns
 from attnlab.studies.files import own_places, own_settings
 from attnlab.studies.folder import StudyFolder, StudyPlan
@@ -81,7 +81,7 @@ class Plan:
         trials: of the study's tuning, which come before its runs; None where nothing is tuned.
         match: the size that is to be set; see :func:`attnlab.studies.matching.match_sizes`.
         base: hash of the config that all runs share, before overrides and whatever varies.
-        written: of the runs whose config was composed, by folder, a hash of it as it is written, without their values.
+        varied: keys that differ between the runs of one variant.
     """
 
     places: tuple[Place, ...]
@@ -95,8 +95,9 @@ class Plan:
     trials: "Plan | None" = None
     match: Match | None = None
     base: str = ""
+    varied: frozenset[str] = frozenset({"seed"})
     _configs: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    written: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _hashes: dict[tuple[str, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def root(self) -> Path:
@@ -111,7 +112,7 @@ class Plan:
     def targets(self) -> list[str]:
         """Return the classes that the first run's config names: the user's own, of whom a report may make metrics."""
         try:
-            config = self._compose(self.runs[0])
+            config = self.config(self.runs[0])
         except (IndexError, UserError):  # another sweeper than Hydra's own, or a mistake that the run tells of
             return []
         return list(targets(config))
@@ -126,14 +127,24 @@ class Plan:
         if known not in self._configs:
             number = next(number for number, one in enumerate(self.runs) if one.folder == run.folder)
             output = quote(str(self.folder.run(run.folder).path.absolute()))
-            composed = self._compose(run, f"hydra.job.num={number}", f"hydra.runtime.output_dir={output}")
-            self._configs[known] = settle(composed)
+            job = [f"hydra.job.num={number}", f"hydra.runtime.output_dir={output}"]
+            composed = compose(self.config_name, [*run.overrides, *job], self.places)
+            self._hashes.setdefault(run.variant, composed.digest(self.varied))
+            self._configs[known] = settle(composed.with_values(run.values).config)
         return deepcopy(self._configs[known])
 
-    def _compose(self, run: RunPlan, *job: str) -> dict[str, Any]:
-        composed = compose(self.config_name, [*run.overrides, *job], self.places)
-        self.written[run.folder] = composed.digest(())
-        return composed.with_values(run.values).config
+    def hashes(self) -> dict[str, str]:
+        """Return of each run, by its folder, a hash of its config as it is written, which the runs of a variant share.
+
+        Of each variant one config is composed, if none was.
+
+        Raises:
+            UserError: a mistake in it.
+        """
+        for run in self.runs:
+            if run.variant not in self._hashes:
+                self.config(run)
+        return {run.folder: self._hashes[run.variant] for run in self.runs}
 
     @property
     def axis(self) -> str:
@@ -204,21 +215,19 @@ def plan(
     overrides = [f"+{override}" if override.startswith("variant=") else override for override in overrides]
     path = root / f"{config_name}.yaml"
     everywhere = [root, *places, *own_places(path)]
-    parsed = parse_overrides(overrides, everywhere)
-    if any(override.key == "name" and override.is_sweep for override in parsed):
+    others = parse_overrides([one for one in overrides if not one.startswith("+variant=")], everywhere)
+    if any(override.key == "name" and override.is_sweep for override in others):
         raise UserError("name is what a whole sweep is called: it has one value")
-    for axis in {override.place for override in parsed if override.is_sweep}:
-        if sum(override.place == axis for override in parsed) > 1:
-            raise UserError(f"{axis} is given more than once, and the last would count: name all its values at once")
-    single = [override.text for override in parsed if not override.is_sweep and override.key != "variant"]
+    single = [override.text for override in others if not override.is_sweep]
     check_defaults(config_name, everywhere)
     composition = compose(config_name, single, everywhere)
     base = compose(config_name, [], everywhere).digest({*WITHOUT_EFFECT, "name", "seed", "data"})  # data have a fingerprint
     settings = read_settings(composition.value("study"), composition.value("metrics") or {})
-    if settings["columns"] and ("metrics" in own_settings(path) or any(one.key == "study.metrics" for one in parsed)):
+    if settings["columns"] and ("metrics" in own_settings(path) or any(one.key == "study.metrics" for one in others)):
         raise UserError("study.metrics names what one task measures, and does not go with study.columns: leave it out")
     folder = StudyFolder(composition.value("hydra.sweep.dir"))
-    alone = _run(single, composition.value("seed")).folder
+    (job,) = split_sweep(single, everywhere)  # as Hydra writes it: seed=1_0 is 10
+    alone = _run(job, composition.value("seed")).folder
     if composition.value("hydra.sweep.subdir") != alone:
         raise UserError("hydra.sweep.subdir is VARIANT/seed=N in every study, by which its runs are found again: leave it out")
     params = composition.value("hydra.sweeper.params") or {}
@@ -227,16 +236,21 @@ def plan(
     axes = {key.lstrip("+~") for key in params}
     if "name" in axes:
         raise UserError("hydra.sweeper.params: name is what a whole study is called, and no axis: leave it out")
-    swept = [override.text for override in parsed]
-    beside = [override.text for override in parsed if override.place not in axes]
-    if settings["variants"] and "variant" in axes:
-        raise UserError("hydra.sweeper.params.variant: study.variants is that axis itself: leave it out")
     if settings["variants"]:
+        if "variant" in axes:
+            raise UserError("hydra.sweeper.params.variant: study.variants is that axis itself: leave it out")
         options = scratch or folder.variant_options
         write_variants(settings["variants"], everywhere, options / "variant")
         everywhere.insert(0, options)
         config_name = write_root(config_name, options)
         _check_choice(overrides, settings["variants"], everywhere)
+    parsed = parse_overrides(overrides, everywhere)  # variants have options now, which glob(...) finds
+    for axis in {override.place for override in parsed if override.is_sweep}:
+        if sum(override.place == axis for override in parsed) > 1:
+            raise UserError(f"{axis} is given more than once, and the last would count: name all its values at once")
+    swept = [override.text for override in parsed]
+    beside = [override.text for override in parsed if override.place not in axes]
+    if settings["variants"]:
         all_of_them = f"+variant={','.join(settings['variants'])}"
         beside = [all_of_them, *(override.text for override in parsed if override.place not in {*axes, "variant"})]
         if not any(override.key == "variant" for override in parsed):
@@ -291,6 +305,7 @@ def _with_trials(
         overrides=swept,
         folder=folder,
         settings={**dict.fromkeys(KEYS), "significance": "seeds", "claims": []},
+        varied=planned.varied | {*tuning.keys},
         runs=_runs(composition, swept, places),
         whole=[run.folder for run in _runs(composition, whole, places)],
     )
@@ -367,6 +382,17 @@ def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
     return RunPlan(tuple(own), f"{variant_name(own)}/seed={seed}", seed)
 
 
+def check_single(settings: Mapping[str, Any]) -> None:
+    """Refuse in the settings of one run what only several runs can have.
+
+    Raises:
+        UserError: there is such a key.
+    """
+    for key in ("variants", "columns", "tune", "match"):
+        if settings[key]:
+            raise UserError(f"study.{key} is of several runs: add -m, or write it into a study's file")
+
+
 def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
     """Return the node of a study, having checked it; ``known`` are the metrics of its config."""
     if not isinstance(given, Mapping):
@@ -387,8 +413,11 @@ def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
 
 
 def _check_claims(planned: Plan, metrics: Iterable[str], labels: Mapping[tuple[str, ...], str]) -> None:
-    claims, columns = parse_claims(planned.settings["claims"]), planned.settings["columns"]
-    check_claims(claims, None if columns else [*metrics], lambda one: find_variant(one, labels), [*labels.values()], columns)
+    claims, columns = parse_claims(planned.settings["claims"]), planned.settings["columns"] or {}
+    column = {variant: name for name, rows in columns.items() for variant in rows.values()}
+    places = {label: column.get(chosen_variant(overrides), "") for overrides, label in labels.items()}
+    measured = None if columns else [*metrics]
+    check_claims(claims, measured, lambda one: find_variant(one, labels), [*labels.values()], places)
 
 
 def _check_baseline(planned: Plan, labels: Mapping[tuple[str, ...], str]) -> None:

@@ -16,7 +16,7 @@ from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RunRecord
 from attnlab.runs.resume import OTHER_CODE, decide
 from attnlab.studies.claims import check_measures, parse_claims
-from attnlab.studies.collection import find_variant
+from attnlab.studies.collection import VARIANT, chosen_variant, find_variant
 from attnlab.studies.matching import match_sizes
 from attnlab.studies.options import find_trial
 from attnlab.studies.plan import Plan, RunPlan
@@ -77,7 +77,7 @@ def check_trainers(plan: Plan, *, in_sweep: bool = True) -> None:
     machine.
 
     Args:
-        plan: whose runs that are not done are looked at.
+        plan: of whose variants the first run that is not done is looked at.
         in_sweep: refuse a trainer that no run of a sweep can have, too.
 
     Raises:
@@ -88,9 +88,11 @@ def check_trainers(plan: Plan, *, in_sweep: bool = True) -> None:
     if not launcher.endswith((".BasicLauncher", ".JoblibLauncher")):
         return
     known: set[str] = set()
+    own: dict[tuple[str, ...], tuple[RunPlan, str]] = {}
     for run, label in zip(plan.runs, plan.labels, strict=True):
-        if plan.folder.run(run.folder).state == "done":
-            continue
+        if run.variant not in own and plan.folder.run(run.folder).state != "done":
+            own[run.variant] = (run, label)
+    for run, label in own.values():
         config = plan.config(run)
         trainer = json.dumps(config["trainer"], sort_keys=True, default=str)
         if trainer not in known:
@@ -195,10 +197,11 @@ def _check_claims(plan: Plan, tasks: TaskStore) -> None:
             check_measures(claim, task.measured_tests, task.metrics)
 
 
-def _neighbour(left_out: str, labels: Iterable[str], columns: Iterable[Collection[str]]) -> str | None:
+def _neighbour(left_out: str, runs: Mapping[str, RunPlan], columns: Iterable[Collection[str]]) -> str | None:
     """Return a variant of the same task as one that the command line left out, or None if it left out the whole column."""
-    column = next((column for column in columns if {*column} & {*left_out.split()}), None)
-    return next((label for label in labels if column is None or {*column} & {*label.split()}), None)
+    words = {word.removeprefix(VARIANT) for word in left_out.split()}
+    column = next((column for column in columns if {*column} & words), None)
+    return next((label for label, run in runs.items() if column is None or chosen_variant(run.variant) in column), None)
 
 
 def _describe(folder: RunFolder, config: Mapping[str, Any], record: RunRecord) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from attnlab.errors import UserError, printable
 from attnlab.studies.collection import Study, tally
 from attnlab.studies.listing import list_runs
+from attnlab.studies.names import plural
 from attnlab.studies.run import Run
 from attnlab.studies.table import Comparison
 
@@ -50,10 +51,11 @@ class Results:
         failed = [run for run in self.asked if run.has_failed]
         told = [self.untuned] if self.untuned else []
         if failed:
-            runs = "1 run" if len(failed) == 1 else f"{len(failed)} runs"
             kept = sum(run.is_done for run in failed)
-            hint = f", {kept} of which had been finished before and are reported as they were" if kept else ""
-            told.append(f"{runs} failed{hint}; {failed[0].folder.error_file.name} in a run's folder says how")
+            hint = f", {kept} of which finished before and count as they were" if kept else ""
+            told.append(
+                f"{plural(len(failed), 'run')} failed{hint}; {failed[0].folder.error_file.name} in a run's folder says how"
+            )
         elif any(not run.is_done for run in self.asked):
             told.append(f"{tally(run.state for run in self.asked)}; the same command goes on")
         return told

@@ -18,7 +18,14 @@ from attnlab.studies.folder import find_folder
 from attnlab.studies.plan import Plan, plan
 from attnlab.studies.publish import publish
 from attnlab.studies.results import Results
-from attnlab.studies.tuning.selection import apply_selections, check_divergence, collect_selection, is_settled
+from attnlab.studies.tuning.selection import (
+    apply_selections,
+    check_divergence,
+    collect_trials,
+    is_settled,
+    of_variants,
+    select_values,
+)
 from attnlab.terminal import unrepeated_warnings
 
 
@@ -131,15 +138,15 @@ def run_sweep(planned: Plan, show: Callable[[Results], None] = _show_nothing) ->
     with unrepeated_warnings():
         planned = check_plan(planned)
     check_trainers(planned)
-    written = planned.written
-    if planned.trials:
+    hashes, trials = planned.hashes(), planned.trials
+    if trials:
         planned.save()  # the report knows then what is tuned
-        _launch(planned.trials, planned.trials.written)
+        _launch(trials, trials.hashes())
         tuned = apply_tuning(planned)
         if tuned is None:
-            return _report_trials(planned, planned.trials, show)
+            return _report_trials(planned, trials, show)
         planned = tuned
-    _launch(planned, written)
+    _launch(planned, hashes)
     asked = {run.folder for run in planned.runs}
     with trust_targets(planned.targets()):
         results = report_folder(planned.folder.path)
@@ -158,12 +165,16 @@ def apply_tuning(planned: Plan) -> Plan | None:
         variants[columns.get(chosen_variant(run.variant))][" ".join(run.variant)] = run.variant
     tune = planned.settings["tune"]
     with trust_targets(planned.targets()):
-        check_divergence(planned.folder, tune, {run.variant for run in planned.runs})
-        return apply_selections(planned, [collect_selection(planned.folder, tune, own) for own in variants.values()])
+        if (trials := collect_trials(planned.folder)) is None:
+            return None
+        tasks = [(of_variants(trials, [*own.values()]), own) for own in variants.values()]
+        for found, _ in tasks:
+            check_divergence(found, tune)
+        return apply_selections(planned, [select_values(found, tune, own) for found, own in tasks])
 
 
-def _launch(planned: Plan, written: Mapping[str, str]) -> None:
-    """Let runs be carried out, whose configs are to be what was written then; see :attr:`attnlab.studies.plan.Plan.written`.
+def _launch(planned: Plan, hashes: Mapping[str, str]) -> None:
+    """Let runs be carried out, whose configs are to be what they were when the sweep began, by their hashes.
 
     Raises:
         StoppedError: somebody asked to stop.
@@ -173,7 +184,7 @@ def _launch(planned: Plan, written: Mapping[str, str]) -> None:
 
     before = planned.starts()
     try:
-        run_study(planned, written)
+        run_study(planned, hashes)
     except KeyboardInterrupt:
         progress = describe_progress(planned.folder.path)
         raise StoppedError(f"stopped, with {progress}; the same command goes on") from None

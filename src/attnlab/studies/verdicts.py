@@ -9,6 +9,7 @@ from attnlab.studies.claims import UNDECIDED, Claim, Verdict, combine, parse_cla
 from attnlab.studies.collection import Study, find_variant
 from attnlab.studies.contrasts import CONTRASTS, Contrast, MeasuredVariants
 from attnlab.studies.inference import choose_significance
+from attnlab.studies.names import plural
 from attnlab.studies.run import Run
 
 
@@ -35,7 +36,7 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     counts = [(len(study.finished_variants.get(label, ())), len(tested.runs.get(label, ()))) for label in (one, *others)]
     unmeasured = sum(finished - measured for finished, measured in counts)
     if significance != asked and any(finished > 1 for finished, _ in counts) and unmeasured:
-        return Verdict(claim.text, UNDECIDED, f"{unmeasured} finished runs have no value of {tested.metric.label}")
+        return Verdict(claim.text, UNDECIDED, f"{plural(unmeasured, 'finished run')} with no value of {tested.metric.label}")
     differences = {}
     for other in others:
         contrast = CONTRASTS[significance](tested, one, other)
@@ -55,7 +56,7 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     told = " (of these trained models)" if significance == "models" else ""
     verdict = replace(verdict, reason=f"{verdict.reason}{told}")
     if unmeasured:
-        told = f"without {unmeasured} finished runs, which have no value of {tested.metric.label}"
+        told = f"without {plural(unmeasured, 'finished run')} with no value of {tested.metric.label}"
         verdict = replace(verdict, reason=f"{verdict.reason}, {told}")
     runs = [run for label in (one, *others) for run in study.variants[label]]
     diverged = sum(run.is_done and math.isinf(run.result.metric(claim.test, claim.metric) or 0.0) for run in runs)

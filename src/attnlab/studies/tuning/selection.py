@@ -96,33 +96,40 @@ class Selection:
     pending: list[str]
 
 
-def collect_selection(
-    folder: StudyFolder, tune: Mapping[str, Any] | None, variants: Mapping[str, tuple[str, ...]]
-) -> Selection | None:
-    """Read the trials of variants of one task.
-
-    Args:
-        folder: of the study.
-        tune: what its variants are tuned by, as :class:`StudyPlan` has it.
-        variants: overrides by label.
-
-    Returns:
-        None for a study that tunes nothing, or where none of these trials that declares the metric is finished.
+def collect_trials(folder: StudyFolder) -> Study | None:
+    """Return the trials of a study; None where none were planned.
 
     Raises:
         UserError: a plan that is damaged.
     """
-    if tune is None or folder.tuning.read_plan() is None:
-        return None
+    return None if folder.tuning.read_plan() is None else collect(folder.tuning.path)
+
+
+def of_variants(trials: Study, variants: Collection[tuple[str, ...]]) -> Study:
+    """Return the trials of some variants, by their overrides; every byte of these is compared, and of no others."""
+    own = {name: runs for name, runs in trials.variants.items() if variant_of(runs[0].overrides) in variants}
+    return check_files(replace(trials, variants=own))
+
+
+def select_values(trials: Study, tune: Mapping[str, Any], variants: Mapping[str, tuple[str, ...]]) -> Selection | None:
+    """Read what came of the trials of variants of one task.
+
+    Args:
+        trials: of these variants.
+        tune: what they are tuned by, as :class:`StudyPlan` has it.
+        variants: overrides by label.
+
+    Returns:
+        None where none of these trials that declares the metric is finished.
+    """
     labels = {overrides: label for label, overrides in variants.items()}
-    found = _collect_trials(folder, labels)
-    name = tune["metric"] or metric_name(found.monitor)
-    metric, values = found.find_metric(name), tune["trials"]
+    name = tune["metric"] or metric_name(trials.monitor)
+    metric, values = trials.find_metric(name), tune["trials"]
     if metric is None:
         return None
     outcomes: dict[str, dict[tuple[int, int], Outcome]] = {label: {} for label in variants}
     pending = []
-    for run in found.runs:
+    for run in trials.runs:
         number, label = find_trial(run.overrides), labels.get(variant_of(run.overrides))
         if number is None or number >= len(values) or label is None or run.seed not in tune["seeds"]:
             continue  # of what the study was before
@@ -147,27 +154,18 @@ def collect_selection(
     return Selection(metric, f"val/{name}", tune["seeds"], len(values), {label: tuned[label] for label in order}, pending)
 
 
-def _collect_trials(folder: StudyFolder, variants: Collection[tuple[str, ...]]) -> Study:
-    every = collect(folder.tuning.path)
-    own = {name: runs for name, runs in every.variants.items() if variant_of(runs[0].overrides) in variants}
-    return check_files(replace(every, variants=own))  # every byte of these is compared, and of no other column's
-
-
-def check_divergence(folder: StudyFolder, tune: Mapping[str, Any], variants: Collection[tuple[str, ...]]) -> None:
+def check_divergence(trials: Study, tune: Mapping[str, Any]) -> None:
     """Refuse to go on where no values are left for a variant.
 
     Args:
-        folder: of the study.
-        tune: what its variants are tuned by.
-        variants: overrides of each.
+        trials: of the variants.
+        tune: what they are tuned by.
 
     Raises:
         UserError: all trainings of a variant diverged.
     """
-    if folder.tuning.read_plan() is None:
-        return
     diverged: dict[tuple[str, ...], set[int]] = defaultdict(set)
-    for run in _collect_trials(folder, variants).runs:
+    for run in trials.runs:
         number = find_trial(run.overrides)
         if number is None or number >= len(tune["trials"]) or run.seed not in tune["seeds"]:
             continue

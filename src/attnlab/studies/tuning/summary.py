@@ -7,7 +7,7 @@ from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study
 from attnlab.studies.comparability import is_comparable
 from attnlab.studies.table import TuningTable
-from attnlab.studies.tuning.selection import Selection, TunedVariant, collect_selection
+from attnlab.studies.tuning.selection import Selection, TunedVariant, collect_trials, of_variants, select_values
 
 FEW = (1, 2, 4)
 """Numbers of seeds whose choice the report judges by the others."""
@@ -15,8 +15,10 @@ FEW = (1, 2, 4)
 
 def read_selection(study: Study) -> Selection | None:
     """Return what the tuning of a study found so far; None where nothing is tuned, or no trial is finished."""
-    variants = {label: tuple(runs[0].overrides) for label, runs in study.variants.items()}
-    return collect_selection(study.folder, study.plan.tune, variants)
+    variants, tune = {label: tuple(runs[0].overrides) for label, runs in study.variants.items()}, study.plan.tune
+    if tune is None or (trials := collect_trials(study.folder)) is None:
+        return None
+    return select_values(of_variants(trials, [*variants.values()]), tune, variants)
 
 
 def tabulate(study: Study, selection: Selection) -> TuningTable:
