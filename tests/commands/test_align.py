@@ -87,6 +87,7 @@ def test_an_aligner_aligns_without_a_run(
     refused("add it", "--train-too")
     refused("no file c.en", "--train", "c.en", "b.de")
     refused("leave it out, or --gold", "run", "--silver", "--gold", "gold")
+    refused("leave it out where --links are given", "--links", "gold", "--gold", "gold", "--symmetrise", "union")
 
 
 def test_links_of_another_program_are_scored(

@@ -122,6 +122,18 @@ def test_systems_are_compared_by_any_metric(
     assert "p corrected by Holm over 2 comparisons" in shown
 
 
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("runs/mine/attention=dot/seed=1", "dot"),
+        ("runs/mine/attention=dot,decoder=gnmt/seed=1", "decoder=gnmt, dot"),
+        ("exports/my-model", "my-model"),
+    ],
+)
+def test_one_run_is_called_by_its_variant_and_a_folder_by_its_name(place: str, name: str) -> None:
+    assert name_runs([Path(place)]) == {name: Path(place)}
+
+
 def test_the_p_of_several_systems_is_corrected(
     cli: Cli, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,7 +87,8 @@ MISTAKES = {
     "verb": (["trian"], "no command 'trian', did you mean 'train': see attnlab --help"),
     "no verb": (["xyzzy"], "no command 'xyzzy', there is align, calibrate, compare, completion, draw, evaluate"),
     "option of all": (["--verbose"], "no such option --verbose"),
-    "option": (["train", "--multi-run"], "no such option --multi-run, did you mean --"),
+    "option": (["train", "--multi-run"], "no such option --multi-run, did you mean --multirun: see attnlab train"),
+    "option like an earlier one": (["align", "--links-form"], "no such option --links-form, did you mean --links-from:"),
     "close option": (
         ["translate", "x", "--nbest", "3"],
         "no such option --nbest, did you mean --n-best: see attnlab translate",

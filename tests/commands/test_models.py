@@ -48,6 +48,7 @@ MISTAKES = {
     "not UTF-8": (["translate", "RUN", "--input", "a\udcff"], r"a\udcff is not UTF-8: rename the file"),
     "files": (["evaluate", "RUN", "--files", "a", "b"], "no file a"),
     "unequal files": (["evaluate", "RUN", "--files", "a.en", "one"], "a.en has 2 lines but one has 1"),
+    "shift of no links": (["translate", "RUN", "--shift", "1"], "--shift says how links are read: add --alignments or --json"),
     "heads without gold": (["align", "RUN", "--files", "a", "b", "--heads"], "add --gold FILE"),
     "no file to align": (["align", "RUN", "--files", "a", "b"], "no file a"),
     "unequal files to align": (["align", "RUN", "--files", "a.en", "one"], "a.en has 2 lines but one has 1"),

@@ -38,6 +38,7 @@ def test_an_exported_model_translates_as_its_run_does(name: str, runs: dict[str,
     made = export(runs[name], tmp_path / "made")
     assert sorted(path.name for path in made.path.iterdir()) == FILES
     assert made.is_whole()
+    assert "num_workers" not in made.read_config()["batches"], "which decides no number"
     ours, theirs = attnlab.load(runs[name]).n_best(SOURCES), attnlab.load(made.path).n_best(SOURCES)
     for own, other in zip((p for found in ours for p in found), (p for found in theirs for p in found), strict=True):
         assert (own.text, own.tokens, own.score, own.log_probability) == (

@@ -142,7 +142,7 @@ def _describe_error(error: BaseException, words: Sequence[str]) -> tuple[str, in
 def _describe_usage(error: click.ClickException, words: Sequence[str]) -> str:
     message = " ".join(error.format_message().split()).rstrip(".")
     if isinstance(error, click.NoSuchOption):
-        near = f", did you mean {sorted(error.possibilities)[0]}" if error.possibilities else ""
+        near = f", did you mean {error.possibilities[0]}" if error.possibilities else ""
         message = f"no such option {error.option_name}{near}"
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else f"attnlab {words[0]}"  # click does not always know in which command it is

@@ -235,7 +235,8 @@ def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
 
     places = [run.resolve() / "seeds" if any(run.glob("seed=*")) else run.resolve() for run in runs]
     parts = [{*place.parts[-3:-2], *",".join(place.parts[-2:-1]).split(","), place.name} for place in places]
-    shared = set.intersection(*parts) if len(parts) > 1 else parts[0] - {places[0].parent.name}
+    telling_one = places[0].parent.name.split(",") if places[0].name.startswith("seed") else [places[0].name]
+    shared = set.intersection(*parts) if len(parts) > 1 else parts[0].difference(telling_one)
     names = {}
     for own, run in zip(parts, runs, strict=True):
         telling = sorted(part.removeprefix("attention=").removeprefix("variant=") for part in own - shared)

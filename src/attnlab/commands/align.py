@@ -109,8 +109,9 @@ def command(
 
     if symmetrise not in SYMMETRISATIONS:
         raise UserError(f"--symmetrise is one of {', '.join(SYMMETRISATIONS)}, not {symmetrise!r}")
-    if run and not reverse and is_given("symmetrise"):
-        raise UserError("--symmetrise puts two directions together: add --reverse RUN")
+    if is_given("symmetrise") and (links or (run and not reverse)):
+        told = "leave it out where --links are given" if links else "add --reverse RUN"
+        raise UserError(f"--symmetrise puts two directions together: {told}")
     pairs = Pairs.read(*files)
     known = read_gold(gold, pairs, files[0], base=int(gold_from), transposed=gold_transposed) if gold else []
     beside: dict[str, Alignment] = {}

@@ -55,8 +55,11 @@ def command(source: Path | None, output: Path | None, n_best: int, shift: int | 
     _check_n_best(n_best, predictor.search)
     if options["alignments"] and not predictor.attends:
         raise UserError("--alignments: links are read from attention weights, and this model has none")
+    links_are_written = options["alignments"] or options["as_json"]
+    if shift is not None and not links_are_written:
+        raise UserError("--shift says how links are read: add --alignments or --json")
     if shift is None:
-        shift = _read_shift(models.runs[0])
+        shift = _read_shift(models.runs[0]) if links_are_written else 0
     is_checked = source is not None and source.is_file()  # a pipe can be read only once
     if is_checked:
         for first, chunk in read_chunks(source, CHUNK):

@@ -18,6 +18,7 @@ from attnlab.errors import UserError
 from attnlab.evaluation.significance import models, seeds
 from attnlab.evaluation.significance.calibration import Calibration, calibrate, calibrate_p, choose_runs
 from attnlab.evaluation.significance.difference import LEVEL
+from attnlab.evaluation.significance.sample import Sample
 from attnlab.studies.collection import Study
 from attnlab.studies.contrasts import MeasuredVariants, contrast_systems
 from attnlab.studies.names import Significance
@@ -96,15 +97,15 @@ def calibrate_study(
     if not enough:
         told = f"there are {max(counts.values())} at most that have a value of {name}"
         raise UserError(f"two groups of {min(sizes)} runs need {2 * min(sizes)} seeds of a variant: {told}")
-    if all(tested.sample(label) is None for label in enough for tested in measured.values()):
+    samples = {(label, test): tested.sample(label) for label in enough for test, tested in measured.items()}
+    known = {place: sample for place, sample in samples.items() if sample is not None}
+    if not known:
         raise UserError(f"groups of runs need one set of test examples, and {name} of it: this study's seeds have others each")
-    for label in enough:
-        for test, tested in measured.items():
-            sample = tested.sample(label)
-            for size in sizes if sample else ():
-                if sample and 2 * size <= len(sample.values):
-                    found = GROUPS[significance](tested, label, size, splits)
-                    yield Rate(label, len(sample.values), test, float(np.std(sample.values, ddof=1)), found)
+    for (label, test), sample in known.items():
+        for size in sizes:
+            if 2 * size <= len(sample.values):
+                found = GROUPS[significance](measured[test], label, sample, size, splits)
+                yield Rate(label, len(sample.values), test, float(np.std(sample.values, ddof=1)), found)
 
 
 def compare_groups(study: Study, metric: str | None, sizes: Sequence[int], splits: int) -> Iterator[PairRate]:
@@ -137,13 +138,11 @@ def compare_groups(study: Study, metric: str | None, sizes: Sequence[int], split
                 yield PairRate(one, other, test, -apart, size, len(groups), float(np.mean(stars)))
 
 
-def _over_seeds(tested: MeasuredVariants, label: str, size: int, splits: int) -> Calibration:
-    sample = tested.sample(label)
-    assert sample is not None
+def _over_seeds(tested: MeasuredVariants, label: str, sample: Sample, size: int, splits: int) -> Calibration:
     return calibrate(len(sample.values), size, partial(seeds.compare_systems, sample), splits)
 
 
-def _of_models(tested: MeasuredVariants, label: str, size: int, splits: int) -> Calibration:
+def _of_models(tested: MeasuredVariants, label: str, sample: Sample, size: int, splits: int) -> Calibration:
     runs = [run.statistics for run in tested.runs[label]]
 
     def test_groups(one: NDArray[np.intp], other: NDArray[np.intp]) -> float:
@@ -154,7 +153,7 @@ def _of_models(tested: MeasuredVariants, label: str, size: int, splits: int) -> 
     return calibrate_p(len(runs), size, test_groups, splits)
 
 
-GROUPS: dict[Significance, Callable[[MeasuredVariants, str, int, int], Calibration]] = {
+GROUPS: dict[Significance, Callable[[MeasuredVariants, str, Sample, int, int], Calibration]] = {
     "seeds": _over_seeds,
     "models": _of_models,
 }

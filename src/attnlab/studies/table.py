@@ -119,8 +119,8 @@ class Comparison:
         table = _markdown_table(self.header, rows)
         notes = [f"- {_markdown(note, in_table=False)}" for note in [*self.notes, *self.pending]]
         verdicts = [[_markdown(part) for part in (v.claim, f"**{v.verdict}**", v.reason)] for v in self.verdicts]
-        lines = [["claim", "verdict", self.interval_title], ["---"] * 3, *verdicts]
-        claims = ["", "## Claims\n", *(f"| {' | '.join(line)} |" for line in lines)] if verdicts else []
+        header = ["claim", "verdict", self.interval_title]
+        claims = ["", "## Claims\n", _markdown_table(header, verdicts, "---")] if verdicts else []
         tuning = _markdown_tuning(self.tuning) if self.tuning else []
         return "\n".join([f"# {_markdown(self.title)}\n", table, "", *notes, *claims, *tuning, ""])
 
@@ -210,8 +210,8 @@ def format_csv(header: Sequence[str], rows: Sequence[Sequence[float | str | None
     return written.getvalue()
 
 
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [[*map(_markdown, header)], ["---", *["---:"] * (len(header) - 1)], *rows]
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "---:") -> str:
+    lines = [[*map(_markdown, header)], ["---", *[align] * (len(header) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attnlab.config import WITHOUT_EFFECT
+from attnlab.config import WITHOUT_EFFECT, without_keys
 from attnlab.data.files import expand_home
 from attnlab.data.replacement import write_atomically
 from attnlab.errors import UserError
@@ -41,7 +41,7 @@ def export(run: Path, target: Path, *, licence: str | None = None) -> RunFolder:
     _check_target(target, folder)
     predictor = load(folder.path)
     recorded = read_trusted_config(folder)
-    config = shorten_paths({key: node for key, node in recorded.items() if key not in WITHOUT_EFFECT})
+    config = shorten_paths(without_keys(recorded, WITHOUT_EFFECT))
     name = Path(os.path.abspath(target)).name
     card = write_card(folder, predictor, config, name=name, licence=licence, counts=_count_examples(folder, recorded))
     try:

@@ -32,13 +32,13 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
     Returns:
         HTML with everything that it needs inside.
     """
-    # Of several tasks all that is no table stands in the reports of the columns.
+    is_one_task = not study.plan.columns  # of several all that is no table stands in the reports of the columns
     drawings = (charts.curves, charts.lengths, charts.costs)
-    curves, lengths, costs = ([] if study.plan.columns else draw(study) for draw in drawings)
+    curves, lengths, costs = (draw(study) if is_one_task else [] for draw in drawings)
     budgets, trials = (draw(selection) if selection else [] for draw in (charts.budgets, charts.trials))
     shown = contents.select_variants(study, comparison)
-    examples = contents.examples(study, shown) if not study.plan.columns else []
-    facts = contents.facts(study) if not study.plan.columns else []
+    examples = contents.examples(study, shown) if is_one_task else []
+    facts = contents.facts(study) if is_one_task else []
     environment = Environment(
         loader=PackageLoader("attnlab.studies", "page"),
         autoescape=True,
@@ -62,14 +62,12 @@ def page(study: Study, comparison: Comparison | None, selection: Selection | Non
         trials=trials,
         examples=examples,
         samples={
-            test: found
-            for test in (study.tests if not study.plan.columns else ())
-            if (found := contents.samples(study, test, shown))
+            test: found for test in (study.tests if is_one_task else ()) if (found := contents.samples(study, test, shown))
         },
         unfinished=contents.unfinished(study),
         recipes=contents.recipes(study),
-        differences=contents.differences(study) if not study.plan.columns else ([], {}),
-        settings=contents.shared_settings(study) if not study.plan.columns else {},
+        differences=contents.differences(study) if is_one_task else ([], {}),
+        settings=contents.shared_settings(study) if is_one_task else {},
         columns={name: study.folder.column_page_file(name).name for name in split_columns(study)},
         facts=facts,
         mixed=[fact.name for fact in facts if len(fact.values) > 1 and not _differs_on_purpose(study, fact.name)],
