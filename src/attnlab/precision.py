@@ -15,6 +15,11 @@ def product_type(numbers: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(device) if is_mixed(device) and numbers.dtype != torch.float64 else numbers.dtype
 
 
+def state_type(numbers: Tensor) -> torch.dtype:
+    """Return the type of what is carried from step to step: single precision at least where mixed precision halves products."""
+    return wide_type(numbers) if is_mixed(numbers.device.type) else numbers.dtype
+
+
 def is_mixed(device: str) -> bool:
     """Tell whether a type of device, such as cuda, now computes in mixed precision."""
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)

@@ -107,7 +107,7 @@ def test_every_product_may_be_sharper(name: str, kind: str) -> None:
         torch.testing.assert_close(made(query, made.project_keys(states)), start)
     zero = torch.zeros(1, 1, 4).double()
     one = torch.ones(1, 1, 4).double()
-    torch.testing.assert_close(made.sharpness(zero, one, one), torch.full((1, 1, 1), 4 / 0.7).double())
+    torch.testing.assert_close(made.sharpness.sharpen(zero, one) / made.sharpness.divisor, one / 0.7)
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(0.3)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from attnlab.errors import UserError
+from attnlab.layers import networks
 from attnlab.layers.recurrence import GRURecurrence, LSTMRecurrence, Recurrence, ResetFirstGRURecurrence, TanhRecurrence
 from composing import model, sentences
 from conftest import exhaustive_but, options
@@ -352,7 +353,28 @@ def test_in_mixed_precision_a_state_has_one_type_at_every_step(initial: str, cel
     with torch.autocast("cpu", dtype=torch.bfloat16):
         memory, start = made.encode(source, lengths)
         _, _, after = made.step(source[:, 0], memory, start)
-    assert {part.dtype for part in (*start.hidden, *after.hidden)} == {torch.bfloat16}
+    assert {part.dtype for part in (*start.hidden, *after.hidden)} == {torch.float32}
+
+
+@pytest.mark.parametrize("decoder", ["luong", "plain", "bahdanau"])
+@pytest.mark.parametrize("cell", options("decoder/cell"))
+def test_in_mixed_precision_steps_carry_what_a_whole_sequence_does(
+    decoder: str, cell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, whose networks then run in single precision: a state that was rounded at every step would differ."""
+    for network in (networks.RNN, networks.GRU, networks.LSTM):
+        monkeypatch.setattr(network, "_can_be_cast", lambda *_: False)
+    attention = ["attention=none"] if decoder == "plain" else []
+    made = model(f"decoder={decoder}", f"decoder/cell={cell}", *attention).float()
+    source, lengths = sentences([5, 3])
+    target = torch.randint(4, 9, (2, 60), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        memory, state = made.encode(source, lengths)
+        whole = made.decode(target, memory, state).state.hidden
+        for tokens in target.unbind(1):
+            _, _, state = made.step(tokens, memory, state)
+    for one, other in zip(whole, state.hidden, strict=True):
+        torch.testing.assert_close(one, other, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.few(6)

@@ -125,8 +125,9 @@ class Attention(AttentionMechanism):
         composition = Composition(self.score, self.window, self.normalizer, self.keys, self.history)
         validate_composition(composition)
         self.kernel = kernel
-        self.kernel_obstacle = "each of its steps needs the one before" if self.sequential else None
-        self.kernel_obstacle = kernel_obstacle(composition) or self.kernel_obstacle
+        self.kernel_obstacle = kernel_obstacle(composition) or (
+            "each of its steps needs the one before" if self.sequential else None
+        )
         self._check_kernel()
         validate_parts(self, Sizes(query_size, memory_size, embedding_size))
 

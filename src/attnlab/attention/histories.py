@@ -201,7 +201,9 @@ class NeuralCoverage(KeyFeatures):
     def advance(self, state: Tensor, logits: Tensor, weights: Tensor, query: Tensor, memory: Memory) -> Tensor:
         queries = query.expand(-1, state.shape[1], -1)
         inputs = torch.cat([weights.transpose(1, 2), memory.values, queries], dim=-1)
-        coverage: Tensor = self.cell(inputs.flatten(0, 1), state.flatten(0, 1)).view_as(state)
+        dtype = self.cell.weight_hh.dtype
+        with torch.autocast(state.device.type, enabled=False):  # sums over steps, as those of a recurrent network
+            coverage: Tensor = self.cell(inputs.flatten(0, 1).to(dtype), state.flatten(0, 1).to(dtype)).view_as(state)
         return coverage
 
 

@@ -89,7 +89,7 @@ class ScaledDotProduct(Kernel):
     @override
     def __call__(self, asked: ProductAttention) -> Tensor:
         allowed, bias, _ = asked.window.region(asked.mask, asked.numbers)
-        mask = allowed if bias is None else (bias / asked.temperature).to(asked.query.dtype).masked_fill(~allowed, -torch.inf)
+        mask = allowed if bias is None else (bias / asked.temperature).masked_fill(~allowed, -torch.inf)
         query, keys, values, mask = (tensor.unsqueeze(1) for tensor in (asked.query, asked.keys, asked.values, mask))
         return fused_attention(query, keys, values, mask, scale=asked.scale / asked.temperature).squeeze(1)
 

@@ -11,7 +11,7 @@ from attnlab.encoders import Encoder, EncoderOutput
 from attnlab.encoders.encoder import mean_state
 from attnlab.errors import UserError
 from attnlab.layers.recurrence import RecurrentState, StateSizes
-from attnlab.precision import product_type
+from attnlab.precision import state_type
 
 
 class InitialState(nn.Module, ABC):
@@ -56,7 +56,8 @@ class Projection(InitialState, ABC):
 
     @override
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
-        projected = (torch.tanh(made(self.summary(encoded, part))) for part, made in enumerate(self.projections))
+        dtype = state_type(encoded.states)
+        projected = (torch.tanh(made(self.summary(encoded, part)).to(dtype)) for part, made in enumerate(self.projections))
         return tuple(part.view(-1, self.num_layers, self.hidden_size) for part in projected)
 
 
@@ -127,7 +128,7 @@ class LastState(InitialState):
 
     @override
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
-        dtype = product_type(encoded.states)  # of the states of later steps
+        dtype = state_type(encoded.states)
         parts = [part.flatten(2).to(dtype) for part in encoded.final[: self.state_parts]]
         parts += [torch.zeros_like(parts[0])] * (self.state_parts - len(parts))
         return tuple(parts)
@@ -141,5 +142,5 @@ class Zeros(InitialState):
     @override
     def forward(self, encoded: EncoderOutput) -> RecurrentState:
         shape = len(encoded.states), self.num_layers, self.hidden_size
-        zeros: Tensor = encoded.states.new_zeros(shape, dtype=product_type(encoded.states))
+        zeros: Tensor = encoded.states.new_zeros(shape, dtype=state_type(encoded.states))
         return (zeros,) * self.state_parts

@@ -99,7 +99,8 @@ class ConvolutionalEncoder(ParallelEncoder):
     @override
     def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         mask = token_mask(embeddings, lengths)
-        elements = self.projection(embeddings + sinusoids(0, embeddings.shape[1], embeddings.shape[2], embeddings))
+        positions = sinusoids(0, embeddings.shape[1], embeddings.shape[2], embeddings)
+        elements = self.projection(embeddings + positions).to(embeddings.dtype)  # which the blocks add to
         states = elements.transpose(1, 2)  # torch convolves over the last dimension
         for block in self.blocks:
             states = block(states, ~mask.unsqueeze(1))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from attnlab.encoders.encoder import Encoder, EncoderOutput, token_mask
+from attnlab.encoders.encoder import Encoder, EncoderOutput, last_state, token_mask
 from attnlab.errors import UserError
 from attnlab.layers.packing import pack, pad
 from attnlab.layers.recurrence import refuse_idle_dropout
@@ -27,7 +27,7 @@ class DeepRecurrentEncoder(Encoder):
 
     Args:
         input_size: size of an embedding.
-        network: makes a network of one layer, ``torch.nn.RNN``, ``GRU`` or ``LSTM``.
+        network: makes a network of one layer, ``RNN``, ``GRU`` or ``LSTM`` of :mod:`attnlab.layers.networks`.
         hidden_size: units in one direction.
         num_layers: networks.
         bidirectional: every network reads the source in both directions.
@@ -90,6 +90,5 @@ class DeepRecurrentEncoder(Encoder):
 
     def _ends(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the states where each direction ends, (batch, directions, hidden_size)."""
-        rows, last = torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
-        ends = [states[rows, last, : self.hidden_size], states[:, 0, self.hidden_size :]]
+        ends = [last_state(states[..., : self.hidden_size], mask), states[:, 0, self.hidden_size :]]
         return torch.stack(ends[: self.num_directions], dim=1)

@@ -91,6 +91,11 @@ def mean_state(states: Tensor, mask: Tensor) -> Tensor:
     return states.masked_fill(~mask.unsqueeze(-1), 0.0).sum(1) / mask.sum(1, keepdim=True)
 
 
+def last_state(states: Tensor, mask: Tensor) -> Tensor:
+    """Return the state of each source's last token, (batch, …); see :func:`mean_state`."""
+    return states[torch.arange(len(mask), device=mask.device), mask.sum(1) - 1]
+
+
 def join_steps(states: Tensor, history: Sequence[tuple[Tensor, ...]], mask: Tensor) -> EncoderOutput:
     """Put together what a network gave that stepped over its sources from left to right.
 
@@ -99,8 +104,7 @@ def join_steps(states: Tensor, history: Sequence[tuple[Tensor, ...]], mask: Tens
         history: the recurrent state after each element, parts of (batch, layers, hidden_size); that after the last is final.
         mask: (batch, source_len).
     """
-    rows, last = torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
-    parts = tuple(torch.stack(part, dim=1)[rows, last] for part in zip(*history, strict=True))
+    parts = tuple(last_state(torch.stack(part, dim=1), mask) for part in zip(*history, strict=True))
     return EncoderOutput(states.masked_fill(~mask.unsqueeze(-1), 0.0), mask, tuple(part.unsqueeze(2) for part in parts))
 
 

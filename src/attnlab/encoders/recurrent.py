@@ -21,7 +21,7 @@ class RecurrentEncoder(Encoder):
 
     Args:
         input_size: size of an embedding.
-        network: makes the network, ``torch.nn.RNN``, ``GRU`` or ``LSTM``.
+        network: makes the network, ``RNN``, ``GRU`` or ``LSTM`` of :mod:`attnlab.layers.networks`.
         hidden_size: units in one direction.
         num_layers: stacked layers.
         bidirectional: read the source in both directions.

@@ -92,7 +92,7 @@ class TransformerEncoder(ParallelEncoder):
     @override
     def forward(self, embeddings: Tensor, lengths: Tensor) -> EncoderOutput:
         mask = token_mask(embeddings, lengths)
-        states = self.positions.add(self.projection(embeddings))
+        states = self.positions.add(self.projection(embeddings).to(embeddings.dtype))
         for layer in self.layers:
             states = layer(states, mask, self.positions)
         return self._output(self.norm(states), mask)

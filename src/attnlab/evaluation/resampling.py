@@ -17,7 +17,7 @@ WORD = 32
 
 
 def sum_blocks(statistics: Statistics, blocks: Sequence[int] | NDArray[Any] | None) -> Statistics:
-    """Sum what the examples of each block add, which are drawn and exchanged as one (Künsch 1989, blocks that do not overlap).
+    """Sum what the examples of each block add, which are drawn and exchanged as one (Carlstein 1986).
 
     Args:
         statistics: what each example adds, (examples, k).

@@ -9,12 +9,12 @@ from torch.nn.functional import dropout, linear
 from torch.nn.utils.rnn import PackedSequence
 from typing_extensions import override
 
-from attnlab.precision import is_mixed
+from attnlab.precision import is_mixed, state_type
 
 State = tuple[Tensor, ...]
 """h, or h and c."""
-CPU_HAS_BFLOAT16: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
-"""Whether oneDNN has products in bfloat16 for this CPU: it needs AVX-512."""
+CPU_HAS_BFLOAT16: bool = hasattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported") and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+"""Whether torch has oneDNN, as on macOS it may not, and that has products in bfloat16 for this CPU: it needs AVX-512."""
 
 
 def lstm_cell(gates: Tensor, recurrent: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
@@ -23,9 +23,10 @@ def lstm_cell(gates: Tensor, recurrent: Tensor, cell: Tensor) -> tuple[Tensor, T
     Args:
         gates: W x + b (batch, 4 · hidden_size).
         recurrent: U h + b' (batch, 4 · hidden_size).
-        cell: c (batch, hidden_size).
+        cell: c (batch, hidden_size), of the type in which the cell computes.
     """
-    if _is_fused(gates, recurrent, cell):
+    gates, recurrent = gates.to(cell.dtype), recurrent.to(cell.dtype)
+    if _is_fused(cell):
         fused: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._thnn_fused_lstm_cell(gates, recurrent, cell)
         return fused[:2]
     in_gate, forget, candidate, out = (gates + recurrent).chunk(4, dim=1)
@@ -39,9 +40,10 @@ def gru_cell(gates: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
     Args:
         gates: W x + b (batch, 3 · hidden_size).
         recurrent: U h + b' (batch, 3 · hidden_size).
-        hidden: h (batch, hidden_size).
+        hidden: h (batch, hidden_size), of the type in which the cell computes.
     """
-    if _is_fused(gates, recurrent, hidden):
+    gates, recurrent = gates.to(hidden.dtype), recurrent.to(hidden.dtype)
+    if _is_fused(hidden):
         fused: Tensor = torch.ops.aten._thnn_fused_gru_cell(gates, recurrent, hidden)[0]
         return fused
     size = hidden.shape[1]
@@ -49,12 +51,12 @@ def gru_cell(gates: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
     gates, candidate = torch.split(recurrent, [2 * size, size], dim=1)
     reset, update = torch.sigmoid(input_gates + gates).chunk(2, dim=1)
     candidate = torch.tanh(input_candidate + reset * candidate)  # as in torch's own network, to the last bit
-    return candidate + update * (hidden - candidate)  # torch.lerp refuses the mixed types of autocast
+    return candidate + update * (hidden - candidate)
 
 
-def _is_fused(*parts: Tensor) -> bool:
+def _is_fused(state: Tensor) -> bool:
     """Return whether torch's own kernel of a cell serves: one in place of a dozen, on a GPU where nothing else joins them."""
-    return parts[0].is_cuda and len({part.dtype for part in parts}) == 1 and not torch.compiler.is_compiling()
+    return state.is_cuda and not torch.compiler.is_compiling()
 
 
 class _Network(nn.RNNBase):
@@ -64,7 +66,8 @@ class _Network(nn.RNNBase):
     vanish in it.
 
     Where a CPU computes gradients, packed sequences run step by step here, with the same numbers: torch cuts each step's inputs
-    out as a slice, whose gradient it writes into zeros as large as the inputs of all steps.
+    out as a slice, whose gradient it writes into zeros as large as the inputs of all steps. In mixed precision they run so
+    without gradients too, since oneDNN would carry the state in half precision.
     """
 
     state_parts: ClassVar[int] = 1
@@ -85,8 +88,8 @@ class _Network(nn.RNNBase):
         return device != "cuda" or torch.get_autocast_dtype(device) == torch.float16
 
     def _run(self, input: Any, hx: Any) -> Any:
-        on_cpu, learns = self.weight_hh_l0.device.type == "cpu", hx is None and torch.is_grad_enabled()
-        if isinstance(input, PackedSequence) and on_cpu and learns and not self.proj_size:
+        on_cpu, is_start = self.weight_hh_l0.device.type == "cpu", hx is None and not self.proj_size
+        if isinstance(input, PackedSequence) and on_cpu and is_start and (torch.is_grad_enabled() or is_mixed("cpu")):
             return self._step_through(input)
         return super().forward(input, hx)
 
@@ -107,7 +110,7 @@ class _Network(nn.RNNBase):
         suffix = f"l{layer}_reverse" if backward else f"l{layer}"
         inputs = torch.split(linear(data, *self._weights("ih", suffix)), sizes)
         recurrent = self._weights("hh", suffix)
-        zeros = data.new_zeros(sizes[0], self.hidden_size)
+        zeros = data.new_zeros(sizes[0], self.hidden_size, dtype=state_type(data))
         order = range(len(sizes))[:: -1 if backward else 1]
         state: State = (zeros[: sizes[order[0]]],) * self.state_parts
         outputs, ended = [], []
@@ -118,7 +121,7 @@ class _Network(nn.RNNBase):
                 ended.append(last)
             elif sizes[step] > rows:
                 state = tuple(torch.cat([part, zeros[rows : sizes[step]]]) for part in state)
-            state = self._cell(inputs[step], linear(state[0], *recurrent), state)
+            state = self.cell(inputs[step], linear(state[0], *recurrent), state)
             outputs.append(state[0])
         final = tuple(torch.cat(parts[::-1]) for parts in zip(*ended, state, strict=True))
         return torch.cat(outputs[:: -1 if backward else 1]), final
@@ -127,23 +130,29 @@ class _Network(nn.RNNBase):
         return getattr(self, f"weight_{part}_{suffix}"), getattr(self, f"bias_{part}_{suffix}", None)
 
     @abstractmethod
-    def _cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
-        """Return the next state, the output first."""
+    def cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
+        """Return the next state, the output first.
+
+        Args:
+            gates: W x + b (batch, gates · hidden_size).
+            recurrent: U h + b', likewise.
+            state: each part (batch, hidden_size).
+        """
 
 
 class RNN(_Network, nn.RNN):
     """``torch.nn.RNN``, also in mixed precision on a GPU."""
 
     @override
-    def _cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
-        return ((torch.relu if self.mode == "RNN_RELU" else torch.tanh)(gates + recurrent),)
+    def cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
+        return ((torch.relu if self.mode == "RNN_RELU" else torch.tanh)((gates + recurrent).to(state[0].dtype)),)
 
 
 class GRU(_Network, nn.GRU):
     """``torch.nn.GRU``, also in mixed precision on a GPU."""
 
     @override
-    def _cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
+    def cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
         return (gru_cell(gates, recurrent, state[0]),)
 
 
@@ -161,5 +170,5 @@ class LSTM(_Network, nn.LSTM):
         return CPU_HAS_BFLOAT16 if device == "cpu" else super()._can_be_cast(device)
 
     @override
-    def _cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
+    def cell(self, gates: Tensor, recurrent: Tensor, state: State) -> State:
         return lstm_cell(gates, recurrent, state[1])

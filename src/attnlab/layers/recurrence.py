@@ -5,7 +5,6 @@ over known inputs. :meth:`Recurrence.stepper` serves decoders whose input at one
 feeding, a context inside the cell): the part of the product that depends on known inputs leaves the loop.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
@@ -15,7 +14,7 @@ from torch.nn.functional import dropout, linear
 from typing_extensions import override
 
 from attnlab.errors import UserError
-from attnlab.layers.networks import GRU, LSTM, RNN, gru_cell, lstm_cell
+from attnlab.layers.networks import GRU, LSTM, RNN
 
 RecurrentState = tuple[Tensor, ...]
 """(h,) or (h, c), each (batch, layers, hidden_size)."""
@@ -44,7 +43,7 @@ def refuse_idle_dropout(num_layers: int, dropout: float) -> None:
         )
 
 
-class Recurrence(nn.Module, ABC):
+class Recurrence(nn.Module):
     """A stacked recurrent network whose input is a known part (embeddings) and a part known only at its step.
 
     Parameters:
@@ -62,9 +61,7 @@ class Recurrence(nn.Module, ABC):
         UserError: dropout between the layers of one.
     """
 
-    network_class: ClassVar[type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]]
-    state_parts: ClassVar[int] = 1
-    """Tensors in a state: 1 (h), or 2 (h and c)."""
+    network_class: ClassVar[type[RNN] | type[GRU] | type[LSTM]]
 
     def __init__(self, input_size: int, step_size: int, hidden_size: int, *, num_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
@@ -79,6 +76,11 @@ class Recurrence(nn.Module, ABC):
             dropout=dropout,
             batch_first=True,
         )
+
+    @property
+    def state_parts(self) -> int:
+        """Tensors in a state: 1 (h), or 2 (h and c)."""
+        return self.network_class.state_parts
 
     @property
     def state_sizes(self) -> StateSizes:
@@ -124,7 +126,6 @@ class Recurrence(nn.Module, ABC):
     def _weights(self, part: str, layer: int) -> tuple[Tensor, Tensor]:
         return getattr(self.network, f"weight_{part}_l{layer}"), getattr(self.network, f"bias_{part}_l{layer}")
 
-    @abstractmethod
     def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
         """Advance one layer by one step.
 
@@ -134,6 +135,7 @@ class Recurrence(nn.Module, ABC):
             weight: the layer's U.
             bias: the layer's b'.
         """
+        return self.network.cell(gates, linear(state[0], weight, bias), state)
 
 
 def _split_layers(part: Tensor) -> tuple[Tensor, ...]:
@@ -150,9 +152,6 @@ class TanhRecurrence(Recurrence):
 
     network_class = RNN
 
-    def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
-        return (torch.tanh(gates + linear(state[0], weight, bias)),)
-
 
 class GRURecurrence(Recurrence):
     """Gated recurrent unit (Cho et al. 2014, in the form of ``torch.nn.GRU``: the reset gate acts after U h).
@@ -161,10 +160,6 @@ class GRURecurrence(Recurrence):
     """
 
     network_class = GRU
-
-    def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
-        (hidden,) = state
-        return (gru_cell(gates, linear(hidden, weight, bias), hidden),)
 
 
 class ResetFirstGRURecurrence(GRURecurrence):
@@ -186,11 +181,11 @@ class ResetFirstGRURecurrence(GRURecurrence):
     def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
         (hidden,) = state
         sizes = [2 * self.hidden_size, self.hidden_size]
-        input_gates, input_candidate = torch.split(gates, sizes, dim=1)
+        input_gates, input_candidate = torch.split(gates.to(hidden.dtype), sizes, dim=1)
         (gate_weight, candidate_weight), (gate_bias, candidate_bias) = (torch.split(own, sizes) for own in (weight, bias))
         reset, update = torch.sigmoid(input_gates + linear(hidden, gate_weight, gate_bias)).chunk(2, dim=1)
         candidate = torch.tanh(input_candidate + linear(reset * hidden, candidate_weight, candidate_bias))
-        return (candidate + update * (hidden - candidate),)  # torch.lerp refuses the mixed types of autocast
+        return (candidate + update * (hidden - candidate),)
 
 
 class LSTMRecurrence(Recurrence):
@@ -200,8 +195,3 @@ class LSTMRecurrence(Recurrence):
     """
 
     network_class = LSTM
-    state_parts = 2
-
-    def _cell(self, gates: Tensor, state: RecurrentState, weight: Tensor, bias: Tensor) -> RecurrentState:
-        hidden, cell = state
-        return lstm_cell(gates, linear(hidden, weight, bias), cell)

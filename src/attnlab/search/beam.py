@@ -68,11 +68,6 @@ class BeamSearch(Search):
     def reads_weights(self) -> bool:
         return self.coverage_penalty > 0
 
-    @property
-    @override
-    def max_hypotheses(self) -> int:
-        return self.width
-
     @torch.inference_mode()
     @override
     def __call__(

@@ -110,9 +110,9 @@ class Search(ABC):
         return False
 
     @property
-    @abstractmethod
     def max_hypotheses(self) -> int:
         """How many hypotheses of a source there are at most."""
+        return 1 if self.max_hypotheses_setting is None else int(getattr(self, self.max_hypotheses_setting))
 
     @abstractmethod
     def __call__(

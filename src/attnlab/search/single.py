@@ -20,11 +20,6 @@ LIMITS = {"samples": Range(1), "temperature": Range(1e-6, 1e6), "top_k": Range(0
 class SinglePathSearch(Search):
     """Follows one hypothesis, or several that know nothing of each other. What is finished leaves the batch."""
 
-    @property
-    @override
-    def max_hypotheses(self) -> int:
-        return 1
-
     @abstractmethod
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
         """Choose the next tokens (n,).
@@ -136,11 +131,6 @@ class SamplingSearch(SinglePathSearch):
                 "a top_k of 1 always draws the most probable token, so that samples, temperature and top_p would have no "
                 "effect: leave them at 1, or raise top_k"
             )
-
-    @property
-    @override
-    def max_hypotheses(self) -> int:
-        return self.samples
 
     @override
     def draw(self, source: Tensor, lengths: Tensor, longest: int) -> Tensor:

@@ -59,8 +59,8 @@ class Product(Score, ABC):
 
     @override
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        projected = self.project_query(query)
-        logits: Tensor = self.sharpness(query, projected if self.scale == 1.0 else projected * self.scale, keys)
+        vectors, scale = self.as_product(query)
+        logits: Tensor = (vectors if scale == 1.0 else vectors * scale) @ keys.transpose(1, 2)
         return logits
 
 
@@ -145,7 +145,7 @@ class Cosine(Product, EqualSizes):
         return nn.functional.normalize(query, dim=-1, eps=_smallest_norm(query))
 
 
-class NormalizedDot(Product, EqualSizes):
+class NormalizedDot(ScaledDot):
     """Scaled dot product of normalised states, e(s, h) = β LN(s)ᵀ LN(h) / √d, with β = 1 (Dehghani et al. 2023, section 2, "QK
     normalization") or another, see :class:`Product`.
 
@@ -175,12 +175,6 @@ class NormalizedDot(Product, EqualSizes):
         """Return LN(h)."""
         normalized: Tensor = self.key_norm(states)
         return normalized
-
-    @property
-    @override
-    def scale(self) -> float:
-        """1 / √d."""
-        return float(self.query_size**-0.5)
 
     @override
     def project_query(self, query: Tensor) -> Tensor:

@@ -38,17 +38,6 @@ class Sharpness(nn.Module, ABC):
             query: what is multiplied (batch, target_len, size), made from it.
         """
 
-    def forward(self, state: Tensor, query: Tensor, keys: Tensor) -> Tensor:
-        """Return β qᵀk (batch, target_len, source_len); see :meth:`sharpen`.
-
-        Args:
-            state: what the decoder asks with.
-            query: what is multiplied.
-            keys: (batch, source_len, size).
-        """
-        products = self.sharpen(state, query) @ keys.transpose(1, 2)
-        return products if self.divisor == 1.0 else products / self.divisor
-
 
 class FixedSharpness(Sharpness):
     """β = 1 / τ.
