@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from attnlab.layers.networks import CPU_HAS_BFLOAT16, GRU, LSTM, RNN, gru_cell, lstm_cell
+from attnlab.layers.networks import GRU, LSTM, RNN, gru_cell, lstm_cell
 from attnlab.layers.packing import pack, pad
 
 
@@ -20,7 +20,6 @@ class Case(NamedTuple):
     dropout: float = 0.0
     bias: bool = True
     dtype: torch.dtype = torch.float32
-    mixed: bool = False
 
 
 CASES = [
@@ -29,7 +28,6 @@ CASES = [
     Case(num_layers=3, bidirectional=False, bias=False),
     Case(dtype=torch.float64),
     Case(num_layers=2, dtype=torch.bfloat16),
-    Case(num_layers=2, mixed=True),
 ]
 
 
@@ -51,12 +49,11 @@ def test_padding_is_that_of_torch(length: int) -> None:
     assert all(map(torch.equal, *results))
 
 
-def learn(network: nn.RNNBase, case: Case, data: Tensor, lengths: Tensor) -> tuple[PackedSequence, list[Tensor | None]]:
+def learn(network: nn.RNNBase, data: Tensor, lengths: Tensor) -> tuple[PackedSequence, list[Tensor | None]]:
     """Return the outputs, and with the final states all gradients of a loss of both."""
     data = data.clone().requires_grad_()
     torch.manual_seed(5)
-    with torch.autocast("cpu", torch.bfloat16, enabled=case.mixed):
-        outputs, final = network(pack_padded_sequence(data, lengths, batch_first=True, enforce_sorted=False))
+    outputs, final = network(pack_padded_sequence(data, lengths, batch_first=True, enforce_sorted=False))
     states = final if isinstance(final, tuple) else (final,)
     (outputs.data.double().square().sum() + sum(part.double().cos().sum() for part in states)).backward()
     return outputs, [*states, data.grad, *(parameter.grad for parameter in network.parameters())]
@@ -65,16 +62,30 @@ def learn(network: nn.RNNBase, case: Case, data: Tensor, lengths: Tensor) -> tup
 @pytest.mark.parametrize("kinds", [(nn.LSTM, LSTM), (nn.GRU, GRU), (nn.RNN, RNN)], ids=["lstm", "gru", "rnn"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_states_and_gradients_are_those_of_torch(case: Case, kinds: tuple[type[nn.RNNBase], ...]) -> None:
-    if case.mixed and not CPU_HAS_BFLOAT16:
-        pytest.skip("on such a CPU ours stays in float32, and torch's does not")
     torch.manual_seed(0)
-    kept = {key: value for key, value in case._asdict().items() if key != "mixed"}
-    networks = [kind(8, 64, batch_first=True, **kept) for kind in kinds]  # others are rounded differently in a GRU
+    networks = [kind(8, 64, batch_first=True, **case._asdict()) for kind in kinds]  # others are rounded differently in a GRU
     networks[1].load_state_dict(networks[0].state_dict())
     data, lengths = torch.randn(7, 5, 8, dtype=case.dtype), torch.tensor([3, 5, 1, 5, 2, 2, 4])
-    (expected, tensors), (outputs, own) = (learn(network, case, data, lengths) for network in networks)
+    (expected, tensors), (outputs, own) = (learn(network, data, lengths) for network in networks)
     for one, other in zip([*outputs, *own], [*expected, *tensors], strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU, RNN])
+def test_in_mixed_precision_a_state_is_summed_in_float32_whether_or_not_it_learns(kind: type[LSTM | GRU | RNN]) -> None:
+    torch.manual_seed(0)
+    network = kind(8, 64, num_layers=2, batch_first=True, bidirectional=True)
+    packed = pack(torch.randn(7, 40, 8), torch.tensor([30, 5, 1, 40, 2, 2, 4]))
+    found = []
+    for learns in (True, False):
+        with torch.set_grad_enabled(learns), torch.autocast("cpu", torch.bfloat16):
+            outputs, final = network(packed)
+        found.append([outputs.data, *(final if isinstance(final, tuple) else (final,))])
+    precise = network(packed)[0].data
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+        assert one.dtype == torch.float32
+    torch.testing.assert_close(found[0][0], precise, rtol=0, atol=0.02)
 
 
 @pytest.mark.parametrize(("cell", "gates"), [(lstm_cell, 4), (gru_cell, 3)], ids=["lstm", "gru"])
