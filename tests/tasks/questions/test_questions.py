@@ -37,7 +37,7 @@ LINE = b"Mary went to the garden. John moved to the office. Where is Mary?\n"
 
 def task(**options: Any) -> Questions:
     data = GeneratedStories(tasks=[1, 2, 3], train_size=400, val_size=9, test_size=8, test_long_size=7)
-    return Questions(data, BatchOptions(), {}, 1, **options)
+    return Questions(data, BatchOptions(), {}, **options)
 
 
 @pytest.mark.parametrize("options", [{}, {"read": "words"}, {"entities": ["Mary", "john"]}], ids=str)
@@ -129,7 +129,7 @@ def test_long_stories_go_from_training_alone(options: dict[str, Any]) -> None:
     """A story is as long as its source, the question or the end symbol not counted."""
     whole, data = task(**options), task().stories
     limit = 40 if "read" in options else 7
-    short = Questions(data, BatchOptions(max_length=limit), {}, 1, **options)
+    short = Questions(data, BatchOptions(max_length=limit), {}, **options)
     kept = [
         q
         for q, length in zip(whole.examples("train").questions, whole.examples("train").source.lengths, strict=True)
