@@ -26,7 +26,7 @@ from attnlab.studies.report import report
 from attnlab.studies.sweep import _report_trials
 from attnlab.studies.tuning.expectation import Outcome
 from attnlab.studies.tuning.search import keep_numbers, parse_tuning
-from attnlab.studies.tuning.selection import _outcome, check_divergence, collect_trials, of_variants
+from attnlab.studies.tuning.selection import _outcome, check_divergence, collect_trials, filter_trials
 from attnlab.studies.tuning.summary import read_selection, tabulate
 from commands import OF_ANY_TASK, TINY, Cli, cli, settings
 from conftest import exhaustive_but
@@ -506,7 +506,7 @@ def test_where_every_trial_of_a_variant_diverged_the_study_says_so(tuned: Path) 
     def check(tune: Any, variants: list[tuple[str]]) -> None:
         trials = collect_trials(StudyFolder(tuned))
         assert trials is not None
-        check_divergence(of_variants(trials, variants), tune)
+        check_divergence(filter_trials(trials, variants), tune)
 
     check(tune, variants)
     for place in tuned.glob("tuning/*additive*/seed=1001"):

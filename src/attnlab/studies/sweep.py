@@ -22,8 +22,8 @@ from attnlab.studies.tuning.selection import (
     apply_selections,
     check_divergence,
     collect_trials,
+    filter_trials,
     is_settled,
-    of_variants,
     select_values,
 )
 from attnlab.terminal import unrepeated_warnings
@@ -167,7 +167,7 @@ def apply_tuning(planned: Plan) -> Plan | None:
     with trust_targets(planned.targets()):
         if (trials := collect_trials(planned.folder)) is None:
             return None
-        tasks = [(of_variants(trials, [*own.values()]), own) for own in variants.values()]
+        tasks = [(filter_trials(trials, [*own.values()]), own) for own in variants.values()]
         for found, _ in tasks:
             check_divergence(found, tune)
         return apply_selections(planned, [select_values(found, tune, own) for found, own in tasks])

@@ -105,7 +105,7 @@ def collect_trials(folder: StudyFolder) -> Study | None:
     return None if folder.tuning.read_plan() is None else collect(folder.tuning.path)
 
 
-def of_variants(trials: Study, variants: Collection[tuple[str, ...]]) -> Study:
+def filter_trials(trials: Study, variants: Collection[tuple[str, ...]]) -> Study:
     """Return the trials of some variants, by their overrides; every byte of these is compared, and of no others."""
     own = {name: runs for name, runs in trials.variants.items() if variant_of(runs[0].overrides) in variants}
     return check_files(replace(trials, variants=own))

@@ -7,7 +7,7 @@ from attnlab.runs.record import metric_name
 from attnlab.studies.collection import Study
 from attnlab.studies.comparability import is_comparable
 from attnlab.studies.table import TuningTable
-from attnlab.studies.tuning.selection import Selection, TunedVariant, collect_trials, of_variants, select_values
+from attnlab.studies.tuning.selection import Selection, TunedVariant, collect_trials, filter_trials, select_values
 
 FEW = (1, 2, 4)
 """Numbers of seeds whose choice the report judges by the others."""
@@ -18,7 +18,7 @@ def read_selection(study: Study) -> Selection | None:
     variants, tune = {label: tuple(runs[0].overrides) for label, runs in study.variants.items()}, study.plan.tune
     if tune is None or (trials := collect_trials(study.folder)) is None:
         return None
-    return select_values(of_variants(trials, [*variants.values()]), tune, variants)
+    return select_values(filter_trials(trials, [*variants.values()]), tune, variants)
 
 
 def tabulate(study: Study, selection: Selection) -> TuningTable:
