@@ -1,5 +1,7 @@
 """Types of numbers: in single precision at least, or as mixed precision has them."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -18,6 +20,11 @@ def product_type(numbers: Tensor) -> torch.dtype:
 def state_type(numbers: Tensor) -> torch.dtype:
     """Return the type of what is carried from step to step: single precision at least where mixed precision halves products."""
     return wide_type(numbers) if is_mixed(numbers.device.type) else numbers.dtype
+
+
+def without_autocast(device: str) -> AbstractContextManager[None]:
+    """Return a context in which a type of device, such as cuda, computes in the types that it is given."""
+    return torch.autocast(device, enabled=False) if is_mixed(device) else nullcontext()
 
 
 def is_mixed(device: str) -> bool:

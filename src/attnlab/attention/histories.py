@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from attnlab.attention.mechanism import Memory, Part
 from attnlab.errors import UserError
-from attnlab.precision import widen
+from attnlab.precision import widen, without_autocast
 
 
 class HistorySizes(NamedTuple):
@@ -202,7 +202,7 @@ class NeuralCoverage(KeyFeatures):
         queries = query.expand(-1, state.shape[1], -1)
         inputs = torch.cat([weights.transpose(1, 2), memory.values, queries], dim=-1)
         dtype = self.cell.weight_hh.dtype
-        with torch.autocast(state.device.type, enabled=False):  # sums over steps, as those of a recurrent network
+        with without_autocast(state.device.type):  # sums over steps, as those of a recurrent network
             coverage: Tensor = self.cell(inputs.flatten(0, 1).to(dtype), state.flatten(0, 1).to(dtype)).view_as(state)
         return coverage
 

@@ -92,7 +92,8 @@ def sweep(
     from functools import partial
     from tempfile import TemporaryDirectory
 
-    from attnlab.studies.plan import check_single, plan
+    from attnlab.studies.plan import plan
+    from attnlab.studies.settings import check_single
     from attnlab.studies.sweep import config_places, run_sweep
 
     command = ["attnlab", *click.get_current_context().find_root().obj]
@@ -161,7 +162,7 @@ def _status(results: "Results") -> int:
         warn(warning)
     failed = [run for run in results.asked if run.has_failed]
     if failed:
-        return 1 if any(run.folder.has_diverged or run.error.startswith(("Traceback", "killed")) for run in failed) else 2
+        return 1 if any(run.folder.divergence or run.error.startswith(("Traceback", "killed")) for run in failed) else 2
     return 1 if results.warnings else 0
 
 

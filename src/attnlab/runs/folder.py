@@ -178,11 +178,6 @@ class RunFolder:
         kind, _, told = self.read_error().strip().partition(": ")
         return told if kind == DIVERGED else ""
 
-    @property
-    def has_diverged(self) -> bool:
-        """Whether the training ended since its loss was no number any more."""
-        return bool(self.divergence)
-
     def write_error(self, text: str) -> None:
         """Write down how the run failed; what it had come to before stays."""
         write_atomically(self.error_file, text)

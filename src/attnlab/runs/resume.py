@@ -62,7 +62,7 @@ def decide(folder: RunFolder, record: RunRecord, *, resume: bool, keep_results: 
     is_accepted = previous.settings == record.settings and (keep_results or record.code in previous.accepted_code)
     if (is_same or is_accepted) and (result := _read_result(folder)) is not None:
         return Decision("done" if is_same else "kept", previous, result)
-    if is_same and is_trial and folder.has_diverged:
+    if is_same and is_trial and folder.divergence:
         return Decision("diverged", previous)
     if is_same:
         checkpoint = None if previous.fit else _find_checkpoint(folder)

@@ -102,7 +102,7 @@ def _is_whole(run: RunFolder) -> bool:
 
 def _is_settled(run: RunFolder) -> bool:
     """Tell whether nothing is left to be done for a trial: it is finished and whole, or its training diverged."""
-    return _is_whole(run) or (run.state == "failed" and run.has_diverged)
+    return _is_whole(run) or (run.state == "failed" and bool(run.divergence))
 
 
 def _without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:

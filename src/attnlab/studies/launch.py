@@ -27,7 +27,8 @@ from attnlab.runs.names import DIVERGED
 from attnlab.runs.record import RunResult, metric_name
 from attnlab.runs.waiting import choose_wait_policy
 from attnlab.studies.collection import Study, collect
-from attnlab.studies.plan import Plan, check_single, read_settings
+from attnlab.studies.plan import Plan
+from attnlab.studies.settings import check_single, read_settings
 from attnlab.terminal import tell
 
 DONE, CRASHED, MISTAKEN, TOLD, BUSY, STOPPED = 0, 1, 2, 3, 75, 130

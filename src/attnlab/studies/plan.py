@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from filelock import FileLock
 
@@ -14,7 +14,6 @@ from attnlab.config import (
     WITHOUT_EFFECT,
     ComposedConfig,
     Place,
-    check_columns,
     check_defaults,
     compose,
     parse_overrides,
@@ -27,18 +26,17 @@ from attnlab.config import (
     variant_name,
     variant_overrides,
 )
-from attnlab.errors import UserError, nearest, unknown_key
+from attnlab.errors import UserError, nearest
 from attnlab.studies.claims import check_claims, parse_claims
 from attnlab.studies.collection import chosen_variant, find_variant
-from attnlab.studies.columns import check_variants, cross_columns
 from attnlab.studies.files import own_places, own_settings
 from attnlab.studies.folder import StudyFolder, StudyPlan
 from attnlab.studies.matching import Match, parse_match
-from attnlab.studies.names import Significance, no_baseline
+from attnlab.studies.names import no_baseline
 from attnlab.studies.options import name_trials, variant_of, write_root, write_trials, write_variants
+from attnlab.studies.settings import KEYS, read_settings
 from attnlab.studies.tuning.search import Tuning, keep_numbers, parse_tuning
 
-KEYS = {"question", "baseline", "metrics", "significance", "tune", "match", "claims", "variants", "columns", "controls"}
 UNWRITTEN = {"variants", "controls"}
 """Keys that no report needs: what they hold is in the overrides of the runs."""
 
@@ -380,36 +378,6 @@ def _run(overrides: Sequence[str], default_seed: object) -> RunPlan:
     # Hydra names the folder of a job by overrides without those that are about Hydra itself.
     own = [override for override in overrides if not override.lstrip("+~").startswith("hydra")]
     return RunPlan(tuple(own), f"{variant_name(own)}/seed={seed}", seed)
-
-
-def check_single(settings: Mapping[str, Any]) -> None:
-    """Refuse in the settings of one run what only several runs can have.
-
-    Raises:
-        UserError: there is such a key.
-    """
-    for key in ("variants", "columns", "tune", "match"):
-        if settings[key]:
-            raise UserError(f"study.{key} is of several runs: add -m, or write it into a study's file")
-
-
-def read_settings(given: object, known: Collection[str]) -> dict[str, Any]:
-    """Return the node of a study, having checked it; ``known`` are the metrics of its config."""
-    if not isinstance(given, Mapping):
-        raise UserError(f"study holds keys such as question, and is not {given!r}: does its file begin with train?")
-    study: dict[str, Any] = {**dict.fromkeys(KEYS), **given}
-    for key in study:
-        if key not in KEYS:
-            raise unknown_key(str(key), KEYS, "study")
-    if not isinstance(study["question"], str | None):
-        raise UserError(f"study.question is text, not {study['question']!r}")
-    check_columns(study["metrics"], known)
-    if study["significance"] is None:
-        raise UserError("the file of a study begins with the config train: add defaults: [train, _self_]")
-    if study["significance"] not in get_args(Significance):
-        raise UserError(f"study.significance is one of {', '.join(get_args(Significance))}, not {study['significance']!r}")
-    study["claims"] = [claim.text for claim in parse_claims(study["claims"])]
-    return cross_columns({**study, "variants": check_variants(study["variants"], "variants") or None})
 
 
 def _check_claims(planned: Plan, metrics: Iterable[str], labels: Mapping[tuple[str, ...], str]) -> None:

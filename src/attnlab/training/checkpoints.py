@@ -117,7 +117,7 @@ class LastCheckpoint(Checkpoint):
         minutes: from one to the next within an epoch.
     """
 
-    def __init__(self, context: RunContext, *, minutes: Annotated[float, Range(above=0)] = 10.0) -> None:
+    def __init__(self, context: RunContext, *, minutes: Annotated[float, Range(0)] = 10.0) -> None:
         self.path = context.last_checkpoint
         self.seconds = 60.0 * minutes
         self._written = time.monotonic()

@@ -186,7 +186,7 @@ def is_settled(run: Run) -> bool:
 
 
 def _has_diverged(run: Run) -> bool:
-    return run.state == "failed" and run.folder.has_diverged
+    return run.state == "failed" and bool(run.folder.divergence)
 
 
 def apply_selections(plan: Plan, selections: Iterable[Selection | None]) -> Plan | None:
