@@ -11,6 +11,7 @@ from attnlab.attention import AttentionFactory, Composition, Memory, Query, vali
 from attnlab.attention.scores import Score
 from attnlab.decoders.decoder import Decoder, DecoderOutput, DecoderState
 from attnlab.encoders import Encoder, EncoderOutput
+from attnlab.encoders.encoder import last_state
 from attnlab.errors import UserError
 from attnlab.layers.entities import EntityMemory
 
@@ -190,5 +191,4 @@ def _split(encoded: EncoderOutput) -> tuple[Tensor, Tensor]:
     """Return the state of each source's last element (batch, output_size), and where the others are (batch, source_len)."""
     positions = torch.arange(encoded.mask.shape[1], device=encoded.mask.device)
     last = encoded.mask.sum(dim=1) - 1
-    question = encoded.states.gather(1, last.view(-1, 1, 1).expand(-1, 1, encoded.states.shape[2])).squeeze(1)
-    return question, positions < last.unsqueeze(1)
+    return last_state(encoded.states, encoded.mask), positions < last.unsqueeze(1)
