@@ -124,6 +124,17 @@ def test_lengths_of_the_long_tests_are_up_to_two_and_four_times_as_long() -> Non
     }
 
 
+def test_validation_can_have_longer_problems_than_training() -> None:
+    usual, longer = Copy(train_size=60, val_size=200), Copy(train_size=60, val_size=200, val_max_length=20)
+    assert longer.splits == {**usual.splits, "val": (200, 3, 20)}
+    drawn, as_usual = longer.load(), usual.load()
+    assert {longer.length(problem) for problem in drawn.pop("val")} == set(range(3, 21))
+    assert drawn == {name: problems for name, problems in as_usual.items() if name != "val"}
+    assert Copy(val_max_length=None).splits == Copy().splits
+    with pytest.raises(UserError, match="val_max_length is 9, less than max_length, 10: raise it"):
+        Copy(val_max_length=9)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_no_test_problem_is_one_of_training(name: str) -> None:
     loaded = problems(name, "data.symbols=64" if name == "recall" else "data.symbols=4", "data.train_size=200").load()
