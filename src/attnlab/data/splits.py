@@ -32,10 +32,32 @@ LONGER_TESTS = {"test_2x": 2, "test_4x": 4}
 """Test sets of longer problems than those of training, and how many times as long the longest is."""
 
 
-def usual_splits(train_size: int, val_size: int, test_size: int, min_length: int, max_length: int) -> dict[str, Split]:
-    """Return a training, a validation and a test set of one distribution."""
-    sizes = {"train": train_size, "val": val_size, "test": test_size}
-    return {name: Split(size, min_length, max_length) for name, size in sizes.items()}
+def usual_splits(
+    train_size: int, val_size: int, test_size: int, min_length: int, max_length: int, val_max_length: int | None
+) -> dict[str, Split]:
+    """Return a training, a validation and a test set of one distribution; or with longer problems in validation.
+
+    A validation set of the lengths of training cannot tell which checkpoint or learning rate reaches beyond them (Csordás et
+    al. 2021): ``val_max_length`` gives it longer problems.
+
+    Args:
+        train_size: problems in the training set.
+        val_size: in the validation set.
+        test_size: in the test set.
+        min_length: of the shortest problem.
+        max_length: of the longest one in training.
+        val_max_length: of the longest one in validation; None: as in training.
+
+    Raises:
+        UserError: a ``val_max_length`` below ``max_length``.
+    """
+    if val_max_length is not None and val_max_length < max_length:
+        raise UserError(f"val_max_length is {val_max_length}, less than max_length, {max_length}: raise it")
+    return {
+        "train": Split(train_size, min_length, max_length),
+        "val": Split(val_size, min_length, max_length if val_max_length is None else val_max_length),
+        "test": Split(test_size, min_length, max_length),
+    }
 
 
 def lengthened_splits(usual: dict[str, Split], test_long_size: int) -> dict[str, Split]:

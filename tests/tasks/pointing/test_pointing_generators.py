@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from attnlab.errors import UserError
-from attnlab.tasks.pointing import ConvexHull, Delaunay, Problem, Tours
+from attnlab.tasks.pointing import ConvexHull, Delaunay, Problem, Sort, Tours
 from attnlab.tasks.pointing.generators.tours import solve_program
 from attnlab.tasks.pointing.geometry import incentres, is_simple, perimeter, same_cycle, signed_area
 
@@ -154,6 +154,15 @@ def test_splits_have_the_lengths_that_are_asked_for(kind: type[ConvexHull | Dela
     assert problems.fingerprint() != kind(seed=2).fingerprint() != kind().fingerprint()
     again = problems.load("test")
     assert all(np.array_equal(p.elements, q.elements) for p, q in zip(again, problems.load("test"), strict=True))
+
+
+@pytest.mark.parametrize("kind", [*PROBLEMS, Sort])
+def test_validation_can_have_larger_problems_than_training(kind: type[ConvexHull | Delaunay | Tours | Sort]) -> None:
+    usual, larger = kind(), kind(val_max_length=12)
+    assert larger.splits == usual.splits | {"val": (500, usual.min_length, 12)}
+    assert larger.fingerprint() != usual.fingerprint()
+    with pytest.raises(UserError, match=r"val_max_length is 7, less than max_length, \d+: raise it"):
+        kind(val_max_length=7)
 
 
 def test_numbers_of_points_that_leave_nothing_are_refused() -> None:

@@ -147,6 +147,11 @@ def test_generated_stories_are_as_their_options_say() -> None:
         **{"test_2x": (1, 6, 10), "test_4x": (1, 11, 20)},
     }
     assert short.test_names == ("test", "test_2x", "test_4x")
+    longer = GeneratedStories(max_length=15, val_max_length=19, train_size=4, val_size=200)
+    assert longer.splits == GeneratedStories(max_length=15, train_size=4).splits | {"val": (200, 4, 19)}
+    assert {len(question.story) for question in longer.load()["val"]} == set(range(4, 20))
+    with pytest.raises(UserError, match="val_max_length is 11, less than max_length, 12: raise it"):
+        GeneratedStories(val_max_length=11)
     mixed = GeneratedStories(tasks=[3, 1], train_size=60, people=2, places=3)
     train = mixed.load()["train"]
     assert {question.task for question in train} == {1, 3}

@@ -45,14 +45,11 @@ class SymbolProblems(ABC):
     Lengths are drawn evenly: from ``min_length`` to ``max_length`` in training, up to twice ``max_length`` in "test_2x", and
     from there up to four times in "test_4x". No source of validation and test sets is one of the training set.
 
-    A validation set of the lengths of training cannot tell which checkpoint or learning rate reaches beyond them (Csordás et
-    al. 2021): ``val_max_length`` gives it longer problems.
-
     Args:
         symbols: how many there are.
         min_length: of the shortest problem, in :attr:`unit`.
         max_length: of the longest one in training.
-        val_max_length: of the longest one in validation; None: as in training.
+        val_max_length: of the longest one in validation; None: as in training. See :func:`attnlab.data.splits.usual_splits`.
         train_size: problems in the training set.
         val_size: in the validation set.
         test_size: in the test set.
@@ -86,13 +83,9 @@ class SymbolProblems(ABC):
     @property
     def splits(self) -> dict[str, Split]:
         """The splits by name, their lengths in :attr:`unit`."""
-        usual = usual_splits(self.train_size, self.val_size, self.test_size, self.min_length, self.max_length)
-        splits = lengthened_splits(usual, self.test_long_size)
-        if self.val_max_length is not None:
-            if self.val_max_length < self.max_length:
-                raise UserError(f"val_max_length is {self.val_max_length}, less than max_length, {self.max_length}: raise it")
-            splits["val"] = splits["val"]._replace(longest=self.val_max_length)
-        return splits
+        sizes = self.train_size, self.val_size, self.test_size
+        usual = usual_splits(*sizes, self.min_length, self.max_length, self.val_max_length)
+        return lengthened_splits(usual, self.test_long_size)
 
     @property
     def names(self) -> list[str]:

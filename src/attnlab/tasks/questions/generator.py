@@ -91,6 +91,7 @@ class GeneratedStories(Stories):
         test_long_size: in each of the two test sets of longer stories.
         min_length: sentences in the shortest story.
         max_length: in the longest one in training.
+        val_max_length: in the longest one in validation; None: as in training. See :func:`attnlab.data.splits.usual_splits`.
         people: how many there are.
         things: how many there are; task 1 is about none.
         places: how many there are.
@@ -110,6 +111,7 @@ class GeneratedStories(Stories):
         test_long_size: Size = 300,
         min_length: Size = 4,
         max_length: Length = 12,
+        val_max_length: Length | None = None,
         people: Annotated[int, Range(1, len(PEOPLE))] = 4,
         things: Annotated[int, Range(1, len(THINGS))] = 3,
         places: Annotated[int, Range(2, len(PLACES))] = 6,
@@ -122,7 +124,8 @@ class GeneratedStories(Stories):
                 f"a question of task {max(tasks)} needs {max(tasks)} sentences: raise min_length, which is {min_length}"
             )
         self.tasks = tuple(sorted(set(tasks)))
-        self.splits = lengthened_splits(usual_splits(train_size, val_size, test_size, min_length, max_length), test_long_size)
+        usual = usual_splits(train_size, val_size, test_size, min_length, max_length, val_max_length)
+        self.splits = lengthened_splits(usual, test_long_size)
         self.test_names = list_tests(self.splits)
         self.people, self.things, self.places = PEOPLE[:people], THINGS[:things], PLACES[:places]
         self.seed = seed

@@ -28,6 +28,7 @@ class PointProblems(Problems):
         test_long_size: in each further test set.
         min_length: points in the smallest problem of training, validation and "test".
         max_length: in the largest.
+        val_max_length: in the largest of validation; None: as in training. See :func:`attnlab.data.splits.usual_splits`.
         test_lengths: numbers of points that have a further test set each: "test_20" has problems of 20 points alone.
         seed: of the points; not the run's.
 
@@ -44,6 +45,7 @@ class PointProblems(Problems):
     test_long_size: Size = 300
     min_length: Length = 5
     max_length: Length = 10
+    val_max_length: Length | None = None
     test_lengths: Sequence[Length] = (5, 10, 20, 50)
     seed: int = 1
 
@@ -57,11 +59,13 @@ class PointProblems(Problems):
             raise UserError(f"test_lengths must be {self.least} points or more, not {wrong}")
         if len(set(self.test_lengths)) < len(self.test_lengths):
             raise UserError("test_lengths has a number of points twice: each has one test set")
+        _ = self.splits  # which refuses a validation set of smaller problems
 
     @property
     @override
     def splits(self) -> dict[str, Split]:
-        usual = usual_splits(self.train_size, self.val_size, self.test_size, self.min_length, self.max_length)
+        sizes = self.train_size, self.val_size, self.test_size
+        usual = usual_splits(*sizes, self.min_length, self.max_length, self.val_max_length)
         return usual | {f"test_{length}": Split(self.test_long_size, length, length) for length in self.test_lengths}
 
     @override

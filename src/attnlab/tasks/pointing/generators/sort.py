@@ -27,6 +27,7 @@ class Sort(Problems):
         test_long_size: in a second test set, whose problems are longer than those of training.
         min_length: numbers in the shortest problem.
         max_length: in the longest.
+        val_max_length: in the longest of validation; None: as in training. See :func:`attnlab.data.splits.usual_splits`.
         max_length_long: in the longest of the second test set.
         seed: of the numbers; not the run's.
 
@@ -43,6 +44,7 @@ class Sort(Problems):
     test_long_size: Size = 300
     min_length: Size = 3
     max_length: Size = 8
+    val_max_length: Annotated[int, Range(1, STEPS)] | None = None
     max_length_long: Annotated[int, Range(1, STEPS)] = 16
     seed: int = 1
 
@@ -56,11 +58,13 @@ class Sort(Problems):
                 "min_length <= max_length < max_length_long must hold: they are "
                 f"{self.min_length}, {self.max_length} and {self.max_length_long}"
             )
+        _ = self.splits  # which refuses a validation set of shorter problems
 
     @property
     @override
     def splits(self) -> dict[str, Split]:
-        usual = usual_splits(self.train_size, self.val_size, self.test_size, self.min_length, self.max_length)
+        sizes = self.train_size, self.val_size, self.test_size
+        usual = usual_splits(*sizes, self.min_length, self.max_length, self.val_max_length)
         return {**usual, "test_long": Split(self.test_long_size, self.max_length + 1, self.max_length_long)}
 
     @override
