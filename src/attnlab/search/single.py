@@ -141,10 +141,12 @@ class SamplingSearch(SinglePathSearch):
 
     @override
     def choose(self, log_probabilities: Tensor, draws: Tensor) -> Tensor:
-        probabilities, tokens = (log_probabilities / self.temperature).softmax(dim=-1).sort(dim=-1, descending=True)
-        mass = probabilities.clone()
-        if self.top_k:
-            mass[:, self.top_k :] = 0
+        sharpened = log_probabilities / self.temperature
+        if self.top_k:  # a sort of a large vocabulary takes many times as long as the search for a few tokens
+            best, tokens = top_tokens(sharpened, min(self.top_k, sharpened.shape[1]))
+            mass = best.softmax(dim=-1)
+        else:
+            mass, tokens = sharpened.softmax(dim=-1).sort(dim=-1, descending=True)
         if self.top_p < 1:
             before = mass.cumsum(dim=-1) - mass
             mass[before >= self.top_p * mass.sum(dim=-1, keepdim=True)] = 0

@@ -235,6 +235,7 @@ class Predictor:
         unknown = torch.split((labels == UNK).cpu(), counts)
         weights = weights.float().cpu()
         by_head = name_heads(collected)
+        sums_to_one, attends = self.sums_to_one, self.attends  # which look at every module
         return [
             ForcedDecoding(
                 examples.target_tokens(index),
@@ -244,8 +245,8 @@ class Predictor:
                 examples.source_tokens(index),
                 {name: part[row, :rows, :columns].clone() for name, part in by_head.items()},
                 unknown[row].nonzero()[:, 0].tolist(),
-                self.sums_to_one,
-                self.attends,
+                sums_to_one,
+                attends,
             )
             for row, (index, rows, columns) in enumerate(
                 zip(batch.indices.tolist(), counts, batch.source_lengths.tolist(), strict=True)

@@ -114,6 +114,7 @@ class Forecaster(Predictor):
             outputs = [_force(model, batch) for model in self.models]
             losses, weights = (torch.stack(parts).mean(dim=0).float().cpu() for parts in zip(*outputs, strict=True))
         by_head = name_heads(collected)
+        sums_to_one, attends = self.sums_to_one, self.attends  # which look at every module
         return [
             ForcedDecoding(
                 examples.target_tokens(index),
@@ -122,8 +123,8 @@ class Forecaster(Predictor):
                 weights[row].clone(),
                 examples.source_tokens(index),
                 {name: part[row].clone() for name, part in by_head.items()},
-                sums_to_one=self.sums_to_one,
-                attends=self.attends,
+                sums_to_one=sums_to_one,
+                attends=attends,
             )
             for row, index in enumerate(batch.indices.tolist())
         ]

@@ -33,7 +33,7 @@ class Problems(ABC):
         name: of the problem.
         element_size: numbers in an element.
         least: elements that a problem has at least.
-        visits: of how many elements the end may come at the earliest, in a search that visits no element twice: a number, or
+        visits: after how many elements the end may come at the earliest, in a search that visits no element twice: a number, or
             "all"; "any" where everything may be pointed at at any time.
         tokens_per_element: tokens of the longest answer for each element and the end of the source.
         seed: of what is drawn; not the run's.
