@@ -33,13 +33,13 @@ class InputAttention(Part):
 
     def __init__(self, query_size: int, *, score: Callable[[int, int], Score], max_length: int) -> None:
         super().__init__()
-        self.max_length = max_length
+        self.max_length: int = max_length
         self.score = score(query_size, max_length)
         validate_composition(Composition(self.score, comparison="the courses of the input"))
 
     def keys(self, inputs: Tensor) -> Tensor:
         """Return what the score looks at (batch, input_size, ...), of inputs (batch, source_len, input_size)."""
-        missing = (self.max_length or 0) - inputs.shape[1]
+        missing = self.max_length - inputs.shape[1]
         if missing < 0:
             raise UserError(f"a source has {inputs.shape[1]} elements: raise the encoder's max_length to it")
         keys: Tensor = self.score.project_keys(pad(inputs.transpose(1, 2), (0, missing)))

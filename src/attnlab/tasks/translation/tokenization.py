@@ -203,8 +203,10 @@ def _find_short(
     if not all(own.any() for own in kept.values()):
         of_part = "" if len(train) == 1 else f" of {next(part for part, own in kept.items() if not own.any())}"
         raise no_examples(max_length, f"pair{of_part}")
+    if count == total:
+        return {}
     log.info("left out %d of %d training pairs: longer than %d tokens", total - count, total, max_length)
-    return {} if count == total else kept
+    return kept
 
 
 def _build_vocabularies(
