@@ -194,4 +194,5 @@ def test_a_fertility_that_underflows_leaves_coverage_finite() -> None:
         ours.history.fertility.weight.fill_(1e4)
     query, embedding, states = inputs()
     memory = ours.memory(states, torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], dtype=torch.bool))
+    assert memory.history.min().item() == pytest.approx(1e-3)
     assert ours(Query(query, embedding), memory, ours.start(memory)).state.history.isfinite().all()

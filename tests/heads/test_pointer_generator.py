@@ -51,9 +51,9 @@ def test_a_word_that_is_hardly_looked_at_is_hardly_copied() -> None:
     source, lengths = torch.tensor([[5, 9, 3]]), torch.tensor([3])
     memory, state = made.encode(source, lengths, copy_ids(source))
     decoded = made.decode(torch.tensor([[2, 5]]), memory, state)
-    weights = torch.tensor([0.999, 0.001, 0.0]).double().expand_as(decoded.weights)
+    weights = torch.tensor([0.99999, 0.00001, 0.0], dtype=torch.float64).expand_as(decoded.weights)
     distribution = made.scores(decoded._replace(weights=weights), memory).softmax(-1)
-    torch.testing.assert_close(distribution[0, :, VOCABULARY], torch.full((2,), 0.0005).double())
+    torch.testing.assert_close(distribution[0, :, VOCABULARY], torch.full((2,), 5e-6).double(), rtol=1e-6, atol=0)
 
 
 def test_the_end_symbol_is_never_copied() -> None:
