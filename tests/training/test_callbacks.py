@@ -22,6 +22,7 @@ from attnlab.runs.record import RunResult
 from attnlab.training.callbacks import LossGuard, MetricsRecorder, ProgressBar, Samples, Throughput
 from attnlab.training.finite import describe_origin
 from attnlab.training.module import SequenceModule
+from attnlab.training.process import BATCHES_BETWEEN
 from commands import TINY, Cli, cli
 from composing import model, sentences
 from runs.test_resume import Stop
@@ -123,6 +124,15 @@ def test_a_loss_of_the_validation_that_is_no_number_ends_a_training() -> None:
         trainer = SimpleNamespace(callback_metrics=metrics, strategy=strategy, global_step=3)
         with pytest.raises(FloatingPointError, match=f"{name} is") if is_refused else nullcontext():
             guard.on_validation_end(trainer, Mock(spec=SequenceModule, measured=["val", "val_fr"]))  # type: ignore[arg-type]
+
+
+def test_the_loss_is_looked_at_now_and_then_and_before_a_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    guard, looks = LossGuard(), list[tuple[str, float]]()
+    monkeypatch.setattr(guard, "_refuse", lambda name, value, *_: looks.append((name, float(value))))
+    for index in range(2 * BATCHES_BETWEEN + 5):
+        guard.on_train_batch_end(Mock(), Mock(), {"loss": torch.tensor(float(index))}, Mock(), index)
+    guard.on_validation_start(Mock(), Mock())
+    assert looks == [("train/loss", seen) for seen in (0, BATCHES_BETWEEN, 2 * BATCHES_BETWEEN, 2 * BATCHES_BETWEEN + 4)]
 
 
 class Module(LightningModule):

@@ -193,6 +193,8 @@ def test_lengths_are_those_that_are_drawn() -> None:
             examples = made.examples(split)
             assert examples.unit == unit
             assert ((low <= examples.lengths[:, 0]) & (examples.lengths[:, 0] <= high)).all()
+            without_answers = made.parse(examples.sources)
+            assert (without_answers.lengths[:, 0] == examples.lengths[:, 0]).all()
 
 
 def test_batches_have_the_links_of_their_problems() -> None:

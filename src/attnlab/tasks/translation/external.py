@@ -1,6 +1,5 @@
 """Metrics of another package, measured by its own command in an environment of its own, as learned metrics are."""
 
-import hashlib
 import logging
 import math
 import os
@@ -16,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
+from attnlab.data.contents import hash_content
 from attnlab.errors import UserError, nearest, printable
 from attnlab.evaluation.evidence import Evidence
 from attnlab.evaluation.metric import Occasion, Ratio, Statistics
@@ -128,10 +128,7 @@ class ExternalScore(Ratio):
 
     def _identify_model(self) -> str:
         path = Path(self.model)
-        if not self.model or not path.is_file():
-            return self.model
-        with path.open("rb") as file:
-            return f"{path.name}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+        return f"{path.name}-{hash_content(path).hex()[:16]}" if self.model and path.is_file() else self.model
 
     def _score(self, examples: Sequence[Example]) -> list[float]:
         """Return the score of each example.
