@@ -165,9 +165,8 @@ class MultiHeadAttention(AttentionMechanism):
 
     def _is_plain(self) -> bool:
         score, normalizer = self.head.score, self.head.normalizer
-        plain = tuple(map(type, (score, self.head.window, normalizer))) == (ScaledDot, Global, Softmax)
-        unit = normalizer.softmax_temperature == 1.0 and getattr(score, "has_unit_sharpness", False)
-        return plain and unit and self.head.query_parts == ("state",)
+        is_softmax = type(self.head.window) is Global and type(normalizer) is Softmax and normalizer.softmax_temperature == 1.0
+        return is_softmax and type(score) is ScaledDot and score.has_unit_sharpness and self.head.query_parts == ("state",)
 
     @override
     def memory(self, states: Tensor, mask: Tensor, values: Tensor | None = None) -> Memory:

@@ -1,6 +1,6 @@
 """Gold links: where an ideal attention would look."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol, Self
@@ -36,6 +36,11 @@ class GoldLinks:
         """Return the links of examples, each a list of (first target position, end, first source position, end)."""
         blocks = np.array(list(chain.from_iterable(examples)), dtype=np.int32).reshape(-1, 4)
         return cls(blocks, np.cumsum([0, *map(len, examples)], dtype=np.int64))
+
+    @classmethod
+    def of_positions(cls, examples: Iterable[Iterable[tuple[int, int]]]) -> Self:
+        """Return the links of examples, each pairs of a target position and the source position that it is linked to."""
+        return cls.of([[(t, t + 1, j, j + 1) for t, j in pairs] for pairs in examples])
 
     def batch(self, indices: Sequence[int], target_len: int, source_len: int) -> Tensor:
         """Return what attention should be at some examples (Liu et al. 2016, Mi et al. 2016).

@@ -41,6 +41,8 @@ class Head(nn.Module, ABC):
         writes_positions: whether a token beyond the targets' own is a position of the source.
         writes_values: whether it writes numbers, and no token.
         reads: fields of the decoder's output that the scores are made from.
+        scores_all: whether all positions are scored where only some are asked for, so that what :meth:`prepare` returned need
+            not be copied for each of them.
         source_length: how long every source must be, or None where it may have any length.
     """
 
@@ -49,6 +51,7 @@ class Head(nn.Module, ABC):
     writes_positions: ClassVar[bool] = False
     writes_values: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ("readouts",)
+    scores_all: ClassVar[bool] = False
     source_length: int | None = None
 
     def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace) -> None:
@@ -104,6 +107,9 @@ class Head(nn.Module, ABC):
             dropout: to be applied to the readouts.
             positions: (positions,), counted row by row through (batch, target_len).
         """
+        if self.scores_all:
+            every: Tensor = self(decoded, memory, dropout)
+            return every.flatten(0, 1).index_select(0, positions)
         # Every position becomes a sequence of one token; what the head does not read is not gathered for nothing.
         fields = {name: getattr(decoded, name) for name in self.reads}
         read = {name: field.flatten(0, 1).index_select(0, positions).unsqueeze(1) for name, field in fields.items()}

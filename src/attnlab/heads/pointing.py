@@ -49,6 +49,7 @@ class PointingHead(Head):
 
     writes_positions = True
     all_tokens_possible = False
+    scores_all = True
 
     def __init__(
         self, decoder: Decoder, embedding_size: int, targets: TargetSpace, *, score: Callable[[int, int], Score]
@@ -62,12 +63,6 @@ class PointingHead(Head):
         end = encoded.mask.sum(dim=1) - 1
         positions = torch.arange(encoded.mask.shape[1], device=end.device)
         return PointingMemory(self.score.project_keys(encoded.states), positions < end.unsqueeze(1), end)
-
-    @override
-    def score_chosen(self, decoded: DecoderOutput, memory: PointingMemory, dropout: nn.Module, positions: Tensor) -> Tensor:
-        # All positions are scored, so that the keys of a source need not be copied for each of them.
-        scores: Tensor = self(decoded, memory, dropout)
-        return scores.flatten(0, 1).index_select(0, positions)
 
     @override
     def forward(self, decoded: DecoderOutput, memory: PointingMemory, dropout: nn.Module) -> Tensor:

@@ -67,7 +67,7 @@ class SelectiveCopy(SymbolProblems):
 
     @override
     def length(self, problem: SymbolProblem) -> int:
-        return np.count_nonzero(problem.source)
+        return sum(map(bool, problem.source))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ class Recall(SymbolProblems):
 
     @override
     def length(self, problem: SymbolProblem) -> int:
-        return np.count_nonzero(problem.source) // 3  # keys, values and keys that are asked for
+        return sum(map(bool, problem.source)) // 3  # keys, values and keys that are asked for
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -195,7 +195,7 @@ class SymbolExamples(Examples):
     def gold_links(self) -> GoldLinks | None:
         if not self.knows_origins:
             return None
-        return GoldLinks.of([[(t, t + 1, j, j + 1) for t, j in enumerate(problem.origins)] for problem in self.problems])
+        return GoldLinks.of_positions(enumerate(problem.origins) for problem in self.problems)
 
     def _write(self, symbols: Sequence[int]) -> list[str]:
         return [self._names[symbol] for symbol in symbols]

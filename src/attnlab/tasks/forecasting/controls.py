@@ -58,6 +58,8 @@ class ControlHead(ValueHead):
         criterion: what the numbers are learned by.
     """
 
+    scores_all = True
+
     def __init__(self, decoder: Decoder, embedding_size: int, targets: TargetSpace, *, criterion: Criterion) -> None:
         super().__init__(decoder, embedding_size, targets, criterion=criterion)
         del self.projection
@@ -75,12 +77,6 @@ class ControlHead(ValueHead):
         steps = decoded.readouts.round().long().expand(-1, -1, memory.shape[-1])
         chosen: Tensor = memory.gather(1, steps)
         return chosen
-
-    @override
-    def score_chosen(self, decoded: DecoderOutput, memory: Any, dropout: nn.Module, positions: Tensor) -> Tensor:
-        # All positions are read, so that a forecast need not be copied for each of its steps.
-        scores: Tensor = self(decoded, memory, dropout)
-        return scores.flatten(0, 1).index_select(0, positions)
 
 
 class RepeatHead(ControlHead):

@@ -178,8 +178,8 @@ class WindowExamples(Examples):
         return [write_values(self.truth[index][1:]) for index in indices]
 
     def _link(self, indices: Sequence[int]) -> GoldLinks:
-        pairs = [(t, t + 1, j, j + 1) for j, t in lag_links(self.lags, self.look_back, self.horizon)]
-        return GoldLinks.of([pairs] * len(indices))
+        pairs = [(t, j) for j, t in lag_links(self.lags, self.look_back, self.horizon)]
+        return GoldLinks.of_positions([pairs] * len(indices))
 
 
 def lag_links(lags: Sequence[int], look_back: int, horizon: int) -> list[tuple[int, int]]:

@@ -57,7 +57,7 @@ class ProblemExamples(Examples):
 
     @override
     def gold_links(self) -> GoldLinks:
-        return GoldLinks.of([[(t, t + 1, j, j + 1) for t, j in enumerate(problem.answer)] for problem in self.problems])
+        return GoldLinks.of_positions(enumerate(problem.answer) for problem in self.problems)
 
 
 def _with_ends(elements: Ragged) -> Ragged:
