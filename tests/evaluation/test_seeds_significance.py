@@ -326,18 +326,24 @@ def test_what_one_example_alone_decides_is_no_difference_of_systems() -> None:
     assert 0.3 < found.p < 0.35
 
 
+@pytest.mark.few(18)
 @pytest.mark.parametrize("seeds", [3, 5, 10, 20])
 @pytest.mark.parametrize("better", [0.0, 1.0, 2.0])
 @pytest.mark.parametrize("examples", [0.0, 0.5, 4.0])
-def test_the_interval_of_the_probability_of_improvement_covers_it(seeds: int, better: float, examples: float) -> None:
+@pytest.mark.parametrize("spread", [1.0, 0.2, 0.0])
+def test_the_interval_of_the_probability_of_improvement_covers_it(
+    seeds: int, better: float, examples: float, spread: float
+) -> None:
+    """Whatever the spread of the other system's models; one that is fixed, as a forecast without parameters, has none."""
     draw, times = np.random.default_rng(seeds), 500
-    truth, covered = stats.norm.cdf(better / math.sqrt(2 + examples)), np.zeros(2)
+    truth, covered = stats.norm.cdf(better / math.sqrt(1 + spread**2 + examples)), np.zeros(2)
     for _ in range(times):
         moved = better + math.sqrt(examples) * draw.standard_normal()
-        one, other = moved + draw.standard_normal(seeds), draw.standard_normal(seeds)
-        found = [probability_of_improvement(one, other, examples), probability_by_pairs(one - other, examples)]
+        one, other = moved + draw.standard_normal(seeds), spread * draw.standard_normal(seeds)
+        found = [probability_of_improvement(one, other, examples), probability_by_pairs(one, other, examples)]
         covered += [interval.low <= truth <= interval.high for interval in found]
-    assert (covered / times >= 0.92).all()
+    # Close to 1 the share of few models is so coarse that Wilson's interval, too, holds less.
+    assert (covered / times >= (0.92 if truth < 0.95 else 0.89)).all()
 
 
 def test_the_probability_of_improvement_counts_pairs_and_three_seeds_say_little() -> None:
@@ -348,9 +354,9 @@ def test_the_probability_of_improvement_counts_pairs_and_three_seeds_say_little(
     many = np.arange(10.0)
     assert 0.75 < probability_of_improvement(many, many - 10).low < 0.95
     assert probability_of_improvement(many, many - 10, 25.0).low < probability_of_improvement(many, many - 10).low
-    won = np.array([0.7, 0.8, 0.6, 0.7, 0.7])
-    assert probability_by_pairs(won, examples_variance=1.0).low < probability_by_pairs(won).low - 0.1, "three examples did it"
-    low, high = probability_by_pairs(np.array([1.0, 2.0, 3.0, -1.0]))[1:]
+    won, nothing = np.array([0.7, 0.8, 0.6, 0.7, 0.7]), np.zeros(5)
+    assert probability_by_pairs(won, nothing, 1.0).low < probability_by_pairs(won, nothing).low - 0.1, "three examples did it"
+    low, high = probability_by_pairs(np.array([1.0, 2.0, 3.0, -1.0]), np.zeros(4))[1:]
     critical = stats.t.ppf(0.975, 3)
     for end in (low, high):
         assert abs(end - 0.75) == pytest.approx(critical * math.sqrt(end * (1 - end) / 4), abs=4e-3)
@@ -361,15 +367,24 @@ def test_the_interval_of_the_probability_of_improvement_ends_where_its_equation_
     one, other = np.array([2.2, 1.0, 2.0, 3.0, 1.7]), np.array([2.1, 0.0, 2.5, 1.5])
     share, low, high = probability_of_improvement(one, other, examples)
     assert share == sum(a > b for a in one for b in other) / 20 == 0.6
-    between = sum((a - 1.98) ** 2 for a in one) / 4 + sum((b - 1.525) ** 2 for b in other) / 3
-    points = np.linspace(-5, 5, 2001)
+    spreads = sum((a - 1.98) ** 2 for a in one) / 4, sum((b - 1.525) ** 2 for b in other) / 3
+    between, means = sum(spreads), (spreads[0] / 5, spreads[1] / 4)
+    freedom = sum(means) ** 2 / (means[0] ** 2 / 4 + means[1] ** 2 / 3)
+    assert freedom < 6
+    points = np.linspace(-5, 5, 201)
+
+    def both_below(z: float, correlation: float) -> float:
+        return float(stats.multivariate_normal.cdf([z, z], cov=[[1, correlation], [correlation, 1]]))
+
     for end, tail in ((low, 0.025), (high, 0.975)):
         # by a plain sum over the shifts that other examples may give to all differences
         true, found = stats.norm.ppf(end) * math.sqrt(between + examples), 0.0
         for point in points:
             won = stats.norm.cdf((true + math.sqrt(examples) * point) / math.sqrt(between))
-            spread = won * (1 - won) * (1 + 3.5 * ((1 - won) / (2 - won) + won / (1 + won))) / 20
-            found += stats.norm.pdf(point) * (points[1] - points[0]) * stats.t.cdf((won - share) / math.sqrt(spread), 6)
+            z = stats.norm.ppf(won)
+            one_beats_two, two_beat_one = (both_below(z, part / between) for part in spreads)
+            spread = (won * (1 - won) + 3 * (one_beats_two - won**2) + 4 * (two_beat_one - won**2)) / 20
+            found += stats.norm.pdf(point) * (points[1] - points[0]) * stats.t.cdf((won - share) / math.sqrt(spread), freedom)
         assert found == pytest.approx(tail, abs=2e-3)
 
 
@@ -398,6 +413,14 @@ def test_stochastic_order_of_what_never_overlaps_and_of_equals() -> None:
     values = np.arange(5.0)
     assert (stochastic_order(values + 10, values), stochastic_order(values, values + 10)) == (0.0, 1.0)
     assert stochastic_order(values, values, confidence=0.5) == 0.5
+
+
+def test_models_that_rounding_alone_holds_apart_are_ties() -> None:
+    one = np.array([0.31, 0.27, 0.29])
+    other = one + np.array([1e-14, 1e-14, 2e-14])
+    assert probability_of_improvement(one, other).value == probability_of_improvement(one, one).value == 0.5
+    assert probability_by_pairs(one, other)[0] == 0.5
+    assert stochastic_order(one, other, confidence=0.5) == 0.5
 
 
 def test_clusters_are_cut_where_all_above_are_better_than_all_below() -> None:

@@ -289,7 +289,7 @@ def find_improvement(contrast: Contrast, metric: Metric) -> Probability | None:
     one, other = (metric.sign * score for score in contrast.scores)
     examples = sum(part.variance for part in contrast.difference.parts[1:])
     if contrast.pairs_share:
-        return improvement.probability_by_pairs(one - other, examples)
+        return improvement.probability_by_pairs(one, other, examples)
     return improvement.probability_of_improvement(one, other, examples)
 
 

@@ -1,6 +1,7 @@
 """A difference of two systems with what it may be off by: interval and p-value."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,6 +47,29 @@ class Part(NamedTuple):
 
     variance: float
     freedom: float
+
+
+def mean_variance(values: NDArray[np.float64], resolution: float) -> float:
+    """Return the variance of a mean over seeds, S² / n; nothing where values differ by rounding alone."""
+    spread = float((values - values[0]).var(ddof=1))
+    return 0.0 if spread < find_least_variance(resolution) else spread / len(values)
+
+
+def welch_part(variances: Sequence[float], counts: Sequence[int]) -> Part:
+    """Return the variance of a difference of means over seeds, and its degrees of freedom by Welch (1947).
+
+    These are estimated from the same few seeds; they are at most those that the smaller number of seeds would have on both
+    sides.
+
+    Args:
+        variances: of the means, from :func:`mean_variance`.
+        counts: of seeds.
+    """
+    whole, most = sum(variances), 2.0 * (min(counts) - 1)
+    if not 0 < whole < math.inf:
+        return Part(whole, most)
+    terms = sum((variance / whole) ** 2 / (count - 1) for variance, count in zip(variances, counts, strict=True))
+    return Part(whole, min(1 / terms, most))
 
 
 @dataclass(frozen=True)

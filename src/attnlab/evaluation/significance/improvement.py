@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri, stdtr
+from scipy.special import ndtr, ndtri, owens_t, stdtr
 
 from attnlab.evaluation.resampling import SEED
-from attnlab.evaluation.significance.difference import LEVEL
+from attnlab.evaluation.significance.difference import LEVEL, find_resolution, mean_variance, welch_part
 
 SHIFTS = ndtri((np.arange(50) + 0.5) / 50)
 """Quantiles of the standard normal distribution."""
@@ -34,46 +34,63 @@ def probability_of_improvement(
     """Return P(A > B), how probably a newly trained A is better than a newly trained B (Bouthillier et al. 2021).
 
     It is estimated by the share of pairs of models that A wins, ties counting one half. As percentiles of a bootstrap over
-    three seeds hold far less than 95 %, the interval is that of :func:`_invert_test` with the variance of Newcombe (2006,
-    method 5),
+    three seeds hold far less than 95 %, the interval is that of :func:`_invert_test` with the variance of this share (Hanley
+    and McNeil 1982, equation 1),
 
-        v(θ) = θ(1-θ) (1 + M ((1-θ)/(2-θ) + θ/(1+θ))) / (n m),    M = (n + m) / 2 - 1,
+        v(θ) = (θ(1-θ) + (m-1) (Q_a - θ²) + (n-1) (Q_b - θ²)) / (n m).
 
-    and Student's t of 2 (min(n, m) - 1) degrees of freedom, of which there are n + m - 2 where n = m.
+    Q_a is how probably one model of A beats two of B, and Q_b how probably two of A beat one of B. Of normal values with the
+    variances σ²_a and σ²_b, whatever their ratio,
+
+        Q_a = Φ₂(z, z; σ²_a / (σ²_a + σ²_b)),    Q_b = Φ₂(z, z; σ²_b / (σ²_a + σ²_b)),    z = Φ⁻¹(θ),
+
+    Φ₂ being the normal distribution of two numbers with that correlation. Student's t has the degrees of freedom of
+    :func:`welch_part`.
 
     Args:
         one: values of the models of A, (n,); the higher, the better.
         other: of B, (m,).
         examples_variance: what the choice of examples adds to the variance of the difference.
     """
-    more = (len(one) + len(other)) / 2 - 1
-    pairs = len(one) * len(other)
+    resolution, counts = find_resolution(np.concatenate([one, other])), (len(one), len(other))
+    of_means = [mean_variance(values, resolution) for values in (one, other)]
+    spreads = [variance * count for variance, count in zip(of_means, counts, strict=True)]
+    part = spreads[0] / sum(spreads) if 0 < sum(spreads) < math.inf else 0.5
 
     def variance(share: NDArray[np.float64]) -> NDArray[np.float64]:
-        return share * (1 - share) * (1 + more * ((1 - share) / (2 - share) + share / (1 + share))) / pairs
+        both = zip((part, 1 - part), (counts[1] - 1, counts[0] - 1), strict=True)
+        more = sum(others * (_beat_two(share, correlation) - share**2) for correlation, others in both)
+        return (share * (1 - share) + more) / math.prod(counts)
 
-    correlation = _correlate(examples_variance, float(one.var(ddof=1) + other.var(ddof=1)))
-    # More seeds of one system say nothing of how far those of the other lie apart.
-    freedom = 2 * (min(len(one), len(other)) - 1)
-    return _invert_test(_wins((one[:, None] - other[None, :]).ravel()), variance, correlation, freedom)
+    correlation = _correlate(examples_variance, sum(spreads))
+    wins = _wins((one[:, None] - other[None, :]).ravel(), resolution)
+    return _invert_test(wins, variance, correlation, welch_part(of_means, counts).freedom)
 
 
-def probability_by_pairs(apart: NDArray[np.float64], examples_variance: float = 0.0) -> Probability:
+def _beat_two(probability: NDArray[np.float64], correlation: float) -> NDArray[np.float64]:
+    """Return Φ₂(z, z; ρ) with z = Φ⁻¹(p) by the function of Owen (1956), T: p - 2 T(z, √((1-ρ) / (1+ρ)))."""
+    both: NDArray[np.float64] = probability - 2 * owens_t(ndtri(probability), math.sqrt((1 - correlation) / (1 + correlation)))
+    return both
+
+
+def probability_by_pairs(one: NDArray[np.float64], other: NDArray[np.float64], examples_variance: float = 0.0) -> Probability:
     """Return P(A > B) where models are pairs: the share of pairs that A wins, with an interval of :func:`_invert_test`.
 
     Its variance is v(θ) = θ(1-θ) / n, as in Wilson's (1927) score interval, with n - 1 degrees of freedom.
 
     Args:
-        apart: value of A minus value of B of each pair, (pairs,).
+        one: values of the models of A, (pairs,); the higher, the better.
+        other: of B, in the same order.
         examples_variance: what the choice of examples adds to the variance of the mean, as in
             :func:`probability_of_improvement`; 0 where every pair has examples of its own.
     """
-    correlation = _correlate(examples_variance, float(apart.var(ddof=1)))
-    return _invert_test(_wins(apart), lambda share: share * (1 - share) / len(apart), correlation, len(apart) - 1)
+    apart, resolution = one - other, find_resolution(np.concatenate([one, other]))
+    correlation = _correlate(examples_variance, mean_variance(apart, resolution) * len(apart))
+    return _invert_test(_wins(apart, resolution), lambda share: share * (1 - share) / len(apart), correlation, len(apart) - 1)
 
 
-def _wins(apart: NDArray[np.float64]) -> float:
-    return float(((apart > 0) + 0.5 * (apart == 0)).mean())
+def _wins(apart: NDArray[np.float64], resolution: float) -> float:
+    return float(((apart > resolution) + 0.5 * (np.abs(apart) <= resolution)).mean())
 
 
 def _correlate(examples: float, seeds: float) -> float:
@@ -140,19 +157,21 @@ def stochastic_order(
         samples: of the bootstrap.
     """
     draw = np.random.default_rng(SEED)
-    ratio = float(_violation(one[None, :], other[None, :])[0])
-    drawn = [values[draw.integers(len(values), size=(samples, len(values)))] for values in (one, other)]
-    deviation = float(np.std(_violation(*drawn)))  # both roots cancel
+    resolution = find_resolution(np.concatenate([one, other]))
+    ratio = float(_violation(one[None, :], other[None, :], resolution)[0])
+    first, second = (values[draw.integers(len(values), size=(samples, len(values)))] for values in (one, other))
+    deviation = float(np.std(_violation(first, second, resolution)))  # both roots cancel
     return min(1.0, max(0.0, ratio + deviation * float(ndtri(confidence))))
 
 
-def _violation(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+def _violation(one: NDArray[np.float64], other: NDArray[np.float64], resolution: float) -> NDArray[np.float64]:
     """Return the violation ratio of each row; as quantile functions are steps, the integrals are sums."""
     ends = np.unique(np.concatenate([np.arange(1, values.shape[1] + 1) / values.shape[1] for values in (one, other)]))
     widths = np.diff(ends, prepend=0.0)
     places = ends - widths / 2
     first, second = (np.sort(v, axis=1)[:, (places * v.shape[1]).astype(int)] for v in (one, other))
     apart = first - second
+    apart[np.abs(apart) <= resolution] = 0.0
     violated, whole = (np.minimum(apart, 0.0) ** 2) @ widths, apart**2 @ widths
     ratios = np.full(len(apart), 0.5)
     np.divide(violated, whole, out=ratios, where=whole > 0)

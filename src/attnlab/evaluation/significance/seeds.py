@@ -1,8 +1,5 @@
 """The difference of two systems that were trained with several seeds each: it speaks of the systems, not of these models."""
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,9 +7,10 @@ from attnlab.evaluation.significance.difference import (
     Difference,
     Part,
     drop_rounding,
-    find_least_variance,
     find_resolution,
     ignore_overflow,
+    mean_variance,
+    welch_part,
 )
 from attnlab.evaluation.significance.sample import Indices, Sample, exact_mean
 
@@ -52,12 +50,12 @@ def compare_systems(sample: Sample, one: Indices, other: Indices) -> Difference:
     groups = (slice(None, first), slice(first, None))
     means = [exact_mean(values[group]) for group in groups]
     resolution = find_resolution(values)
-    spreads = [_spread(values[group], resolution) for group in groups]
+    spreads = [mean_variance(values[group], resolution) for group in groups]
     counted = sum(min(spread, _within_models(covariance[group, group])) for spread, group in zip(spreads, groups, strict=True))
     # Where no example is easier for one of both, this is a difference of equal numbers.
     examples = sample.part(sample.variance(one, other) - counted, one, other)
     difference = drop_rounding(means[0] - means[1], resolution)
-    return Difference(difference, (_welch(spreads, [first, len(other)]), examples))
+    return Difference(difference, (welch_part(spreads, [first, len(other)]), examples))
 
 
 @ignore_overflow
@@ -82,7 +80,7 @@ def compare_uses(sample: Sample, one: Indices, other: Indices) -> Difference:
     signs = np.hstack([np.eye(len(first)), -np.eye(len(first))])
     covariance = signs @ sample.covariance[np.ix_(rows, rows)] @ signs.T
     resolution = find_resolution(sample.values[rows])
-    spread = _spread(apart, resolution)
+    spread = mean_variance(apart, resolution)
     examples = sample.part(float(covariance.mean()) - min(spread, _within_models(covariance)), one, other)
     return Difference(drop_rounding(exact_mean(apart), resolution), (Part(spread, len(first) - 1.0), examples))
 
@@ -91,21 +89,6 @@ def _within_models(covariance: NDArray[np.float64]) -> float:
     """Return what examples make in single models alone, in the variance of the mean over models: R / n."""
     count = len(covariance)
     return float((np.trace(covariance) - covariance.sum() / count) / (count - 1) / count)
-
-
-def _spread(values: NDArray[np.float64], resolution: float) -> float:
-    """Return the variance of a mean over seeds, S² / n; nothing where values differ by rounding alone."""
-    spread = float((values - values[0]).var(ddof=1))
-    return 0.0 if spread < find_least_variance(resolution) else spread / len(values)
-
-
-def _welch(spreads: Sequence[float], counts: Sequence[int]) -> Part:
-    """Return the variance of a difference of means, and its degrees of freedom by Welch (1947), within their limit."""
-    whole, most = sum(spreads), 2.0 * (min(counts) - 1)
-    if not 0 < whole < math.inf:
-        return Part(whole, most)
-    terms = sum((spread / whole) ** 2 / (count - 1) for spread, count in zip(spreads, counts, strict=True))
-    return Part(whole, min(1 / terms, most))
 
 
 @ignore_overflow
@@ -120,5 +103,5 @@ def compare_pairs(one: NDArray[np.float64], other: NDArray[np.float64]) -> Diffe
         other: of the second, of the same seeds.
     """
     apart, resolution = one - other, find_resolution(np.concatenate([one, other]))
-    part = Part(_spread(apart, resolution), len(apart) - 1.0)
+    part = Part(mean_variance(apart, resolution), len(apart) - 1.0)
     return Difference(drop_rounding(exact_mean(apart), resolution), (part,))
