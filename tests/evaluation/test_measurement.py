@@ -9,7 +9,7 @@ import sacrebleu
 from attnlab.data.pharaoh import Gold
 from attnlab.evaluation.measurement import Bucket, LengthBuckets, Measurement, bootstrap_interval, measure
 from attnlab.evaluation.metric import Metric
-from attnlab.evaluation.metrics import AlignmentErrorRate, ExactMatch, Loss
+from attnlab.evaluation.metrics import AlignmentErrorRate, AlignmentPrecision, ExactMatch, Loss, Perplexity
 from attnlab.evaluation.resampling import sum_blocks
 from attnlab.tasks.translation.metrics import BLEU, TER, ChrF
 from evaluation.made import evidence, forced
@@ -101,6 +101,28 @@ def test_what_has_no_value_has_no_interval() -> None:
     measured = measure(METRICS, found, "test", samples=10)[0]["aer"]
     assert math.isnan(measured.value)
     assert (measured.low, measured.high) == (None, None)
+
+
+def test_an_interval_with_an_infinite_end_is_none() -> None:
+    """Some samples hold the one example of a huge loss so often that their perplexity is no number any more."""
+    losses = np.array([[5.0, 1.0]] * 19 + [[14_000.0, 1.0]])
+    draws = Perplexity().values(np.array([[95 + 14_000 * count, 20] for count in (0, 1, 2)]))
+    assert np.isfinite(draws).tolist() == [True, True, False]
+    assert bootstrap_interval(Perplexity(), losses, 1000) == (None, None)
+    assert bootstrap_interval(Perplexity(), losses[:19], 1000) == pytest.approx((math.exp(5), math.exp(5)))
+
+
+def test_examples_without_a_link_have_no_precision() -> None:
+    """An attention that looks evenly makes no link: it is neither precise nor wrong there, as in a whole set."""
+    gold = Gold({(0, 0)}, {(0, 0)})
+    found = evidence(alignments=[({(1, 0)}, gold)] * 4 + [(set(), gold)] * 4)
+    for metric, wrong in ((AlignmentErrorRate(), 100.0), (AlignmentPrecision(), 0.0)):
+        statistics = metric.statistics(found)
+        assert statistics is not None
+        short, long = LengthBuckets([3] * 4 + [9] * 4).measure(metric, statistics)
+        assert short.value == wrong
+        assert math.isnan(long.value)
+        assert bootstrap_interval(metric, statistics, 200) == (wrong, wrong)
 
 
 def test_quality_by_length_is_that_of_the_examples_in_each_bucket() -> None:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, stdev
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from attnlab.studies.contrasts import Contrast
 from attnlab.studies.cost import COSTS
 from attnlab.studies.inference import TOLD
 from attnlab.studies.names import Significance
+from attnlab.studies.notes import _of_spreads
 from attnlab.studies.page import page
 from attnlab.studies.page.charts import costs
 from attnlab.studies.publish import publish
@@ -373,6 +375,14 @@ def test_a_study_is_what_its_plan_says(folder: Path) -> None:
     study = collect(folder)
     assert (study.axis, study.baseline, study.count("done"), study.count("failed")) == ("attention", "none", 7, 1)
     assert study.plan.question.startswith("What does <attention>")
+
+
+@pytest.mark.parametrize(("scores", "count"), [([1.0, 1.0, 1.0], 0), ([1.0, 1.1, 1.2], 1)])
+def test_variants_that_do_not_vary_at_all_are_not_said_to_spread_unlike(scores: list[float], count: int) -> None:
+    contrast = Contrast(Difference(1.0, (Part(0.0, 4.0),)), 0.001, (3, 3), (np.zeros(3), np.array(scores)))
+    place = ("test", "dot")
+    inference: Any = SimpleNamespace(significance="seeds", corrected={place: 0.001}, against={place: contrast})
+    assert len([*_of_spreads(inference)]) == count
 
 
 @pytest.mark.few(1)

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from attnlab.errors import UserError
+from attnlab.evaluation.metrics import Loss
 from attnlab.evaluation.resampling import sum_blocks
 from attnlab.evaluation.significance import models, seeds
 from attnlab.evaluation.significance.improvement import probability_of_improvement, stochastic_order
@@ -22,7 +23,7 @@ from attnlab.runs.folder import RunFolder, State
 from attnlab.studies.calibration import compare_groups
 from attnlab.studies.collection import Study, collect, find_variant
 from attnlab.studies.comparison import compare_variants
-from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, Use, compare, shared_trainings
+from attnlab.studies.contrasts import Contrast, MeasuredVariants, Pair, Reading, Use, compare, shared_trainings
 from attnlab.studies.folder import StudyFolder
 from attnlab.studies.inference import infer
 from attnlab.studies.page import page
@@ -250,6 +251,16 @@ def test_a_copy_of_a_run_is_no_seed(tmp_path: Path, cli: Cli, capsys: pytest.Cap
     shutil.copytree(folder / "attention=dot" / "seed=4", folder / "attention=dot" / "seed=1")
     assert cli("compare", str(folder / "attention=none"), str(folder / "attention=dot"), "--metric", "bleu") == 2
     assert "seed=4 has the seed of" in capsys.readouterr().err
+
+
+def test_one_seed_is_told_as_such_where_every_seed_has_data_of_its_own() -> None:
+    def read(seed: int, examples: str) -> Reading:
+        return Reading(seed, None, "", examples, np.arange(3), np.array([[seed, 1.0]] * 3), float(seed))
+
+    many = [read(seed, f"data {seed}") for seed in (1, 2, 3)]
+    tested = MeasuredVariants(Loss(), {"many": many, "one": many[:1], "other": [read(1, "elsewhere")]})
+    assert tested.over_seeds("many", "one") == "one seed"
+    assert tested.over_seeds("many", "other") == "not comparable"
 
 
 def test_a_baseline_with_one_seed_changes_no_test(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import pytest
 
 from attnlab.config import CONF
 from attnlab.errors import UserError
+from attnlab.runs.building import load_metrics
 from attnlab.runs.folder import RunFolder
-from attnlab.studies import matrix
+from attnlab.studies import collection, matrix
 from attnlab.studies.archive import pack, unpack
 from attnlab.studies.collection import collect
 from attnlab.studies.folder import StudyFolder, StudyPlan
@@ -22,6 +23,8 @@ from attnlab.studies.matrix import _order, compare_columns, split_columns
 from attnlab.studies.plan import Plan, plan
 from attnlab.studies.preview import check_plan
 from attnlab.studies.report import report
+from attnlab.studies.verdicts import judge_claims
+from attnlab.tasks.translation.metrics import BLEU
 from studies.folders import write_study
 from studies.test_inference import near
 
@@ -98,6 +101,31 @@ def test_the_best_is_the_best_of_its_column_and_its_metric_is_that_of_the_task(f
     clear, wrong = compare_columns(study).verdicts
     assert (clear.verdict, wrong.verdict) == ("supported", "contradicted")
     assert "second-good" in clear.reason
+
+
+def test_a_claim_is_judged_by_the_metric_of_its_own_column(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = StudyFolder(folder).read_plan()
+    assert plan is not None
+    shutil.copytree(folder, tmp_path / "both")
+    claims = ["first-weak is best on test bleu", "second-weak is best on test bleu"]
+    StudyFolder(tmp_path / "both").write_plan(StudyPlan(**{**vars(plan), "claims": claims}))
+    for run in (tmp_path / "both").glob("variant=second-*/seed=*"):
+        own = RunFolder(run)
+        config = own.read_config()
+        own.write_config({**config, "metrics": {**config["metrics"], "bleu": {"_target_": "lower is better"}}})
+
+    def load(nodes: Any, place: Path) -> Any:
+        return {
+            name: type("Lower", (BLEU,), {"higher_is_better": False})()
+            if node["_target_"] == "lower is better"
+            else load_metrics({name: node}, place)[name]
+            for name, node in nodes.items()
+        }
+
+    monkeypatch.setattr(collection, "load_metrics", load)
+    assert [verdict.verdict for verdict in judge_claims(collect(tmp_path / "both"))] == ["contradicted", "supported"]
 
 
 def test_rows_of_equal_values_share_the_mean_of_their_ranks() -> None:

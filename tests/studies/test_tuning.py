@@ -477,7 +477,7 @@ def test_a_study_says_why_it_does_not_go_on_when_all_trials_are_finished(tuned: 
     planned = SimpleNamespace(folder=StudyFolder(tuned), targets=lambda: [])
     results = _report_trials(planned, trials, lambda results: None)  # type: ignore[arg-type]
     (told,) = results.warnings
-    assert told.startswith("no run is begun, since trials have not measured what study.tune.metric names: name another")
+    assert told.startswith("no run is begun, since trials did not keep what study.tune.metric names")
 
 
 def test_a_trial_is_judged_by_its_own_checkpoint_or_not_at_all(tuned: Path) -> None:

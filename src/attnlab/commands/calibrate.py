@@ -97,8 +97,9 @@ def _show_rates(study: "Study", measure: "Metric", rates: Sequence["Rate"], sign
         figures = (format(rate.deviation, form), str(found.seeds), str(found.splits), f"{100 * found.rate:.1f} %", smallest)
         table.add_row(rate.variant, str(rate.runs), rate.test, *figures)
     Terminal().print(table)
-    print("smallest difference: of the means over so many seeds, which would get a star in 80 of 100 cases,")
-    print("of two variants to which all examples are equally hard. Splits share runs: the rate varies more than as many coins.")
+    print("smallest difference: of the means over so many seeds, which would get a star in 80 of 100 cases before Holm's")
+    print("correction, of two variants to which all examples are equally hard. Splits share runs: the rate varies more than as")
+    print("many coins.")
 
 
 def _show_pairs(study: "Study", measure: "Metric", pairs: Sequence["PairRate"]) -> None:
@@ -112,7 +113,8 @@ def _show_pairs(study: "Study", measure: "Metric", pairs: Sequence["PairRate"]) 
         apart, share = format(pair.difference, f"+.{measure.digits}f"), f"{100 * pair.rate:.1f} %"
         table.add_row(f"{pair.one} - {pair.other}", pair.test, apart, str(pair.seeds), str(pair.groups), share)
     Terminal().print(table)
-    print("stars: before Holm's correction; of two variants that do not differ, 5 % at most.")
+    print("stars: before Holm's correction. Groups share runs, so that the share is of these runs: of two variants that do not")
+    print("differ it is 5 % in the mean over studies, and far from it in many.")
 
 
 def _sizes(seeds: str) -> list[int]:

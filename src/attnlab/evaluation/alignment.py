@@ -19,7 +19,7 @@ class AlignmentScore:
     """How well alignments agree with gold, over a whole test set (Och and Ney 2003, section 5).
 
     Attributes:
-        precision: share of the links that are possible, |A ∩ P| / |A|; 1 where there is no link.
+        precision: share of the links that are possible, |A ∩ P| / |A|; NaN where there is no link.
         recall: share of the sure links that were found, |A ∩ S| / |S|; NaN where none is sure.
         aer: alignment error rate, 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|); NaN where no link is sure.
         links: |A|.
@@ -35,7 +35,7 @@ class AlignmentScore:
         """Score the sum (4,) of what :func:`count_links` returns."""
         right, allowed, links, sure = counts.tolist()
         return cls(
-            precision=allowed / links if links else 1.0,
+            precision=allowed / links if links else float("nan"),
             recall=right / sure if sure else float("nan"),
             aer=1.0 - (right + allowed) / (links + sure) if sure else float("nan"),
             links=int(links),

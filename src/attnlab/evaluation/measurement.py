@@ -99,7 +99,8 @@ def bootstrap_interval(metric: Metric, statistics: Statistics, samples: int) -> 
     """Return the 95 % confidence interval between percentiles, which never leaves the values that a metric may have.
 
     It is as wide as sacreBLEU's, which is laid around the mean of the samples. Where one example alone adds anything, it varies
-    with no other; several that have no value, or whose samples have none, do not tell: there is no interval.
+    with no other; several that have no value, or whose samples have none, do not tell: there is no interval. Nor is there one
+    with an infinite end, as of a perplexity that some of the samples make too large a number.
 
     Args:
         metric: to be estimated.
@@ -109,11 +110,12 @@ def bootstrap_interval(metric: Metric, statistics: Statistics, samples: int) -> 
     if np.count_nonzero(statistics.any(axis=1)) < 2 or math.isnan(metric.value(statistics.sum(axis=0))):
         return None, None
     draws = metric.values(bootstrap(statistics, samples, SEED))
-    draws = np.sort(draws[np.isfinite(draws)])
+    draws = np.sort(draws[~np.isnan(draws)])
     if not len(draws):
         return None, None
     cut = len(draws) // 40
-    return float(draws[cut]), float(draws[len(draws) - cut - 1])
+    low, high = float(draws[cut]), float(draws[len(draws) - cut - 1])
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
 
 
 class LengthBuckets:

@@ -152,6 +152,12 @@ class AlignmentMetric(Metric):
             return None
         return statistics_of(alignments, lambda pair: count_links(*pair))
 
+    @override
+    def shown_values(self, totals: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = self.values(totals)
+        values[totals[:, 2] == 0] = np.nan  # no link is made, as in a whole set
+        return values
+
 
 class AlignmentErrorRate(AlignmentMetric):
     """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|) for links A, sure links S and possible links P (Och and Ney 2003, section 5)."""
@@ -228,7 +234,7 @@ class AlignerAlignment(AlignmentAnchor):
 
 class SymmetrisedAlignment(AlignerAlignment):
     """AER of that aligner in both directions, put together by growing along the diagonal, and then by what links words of which
-    neither has a link yet: the variant of Koehn et al. 2003, section 4.5, that Moses calls grow-diag-final-and.
+    neither has a link yet (Koehn et al. 2003, section 4.5); see :func:`attnlab.evaluation.alignment.grow_diagonal_final`.
     """
 
     label = "AER, aligner both ways"

@@ -149,10 +149,11 @@ class MeasuredVariants:
         pairs = [] if crossed else self._pair_runs(one, other)
         if not (first and second):
             return NOT_MEASURED
+        common = self.same_seeds(one, other)
+        if min(len(first), len(second)) < 2 and (crossed or (common and all(a.kind == b.kind for a, b in common))):
+            return ONE_SEED
         if not (crossed or pairs):
             return NOT_COMPARABLE
-        if min(len(first), len(second)) < 2:
-            return ONE_SEED
         if pairs:
             scores = _scores(pairs)
             difference = seeds.compare_pairs(*scores)

@@ -80,7 +80,7 @@ def _of_spreads(inference: Inference) -> Iterator[str]:
         contrast = inference.against[test, label]
         if isinstance(contrast, Contrast) and contrast.pairs_share is None and min(contrast.seeds) < FEW_SEEDS:
             least, most = sorted(float(np.std(scores, ddof=1)) for scores in contrast.scores)
-            if p < LEVEL and most >= UNLIKE * least:
+            if p < LEVEL and most > 0 and most >= UNLIKE * least:
                 told.append(f"{label} on {test}")
     if told:
         yield (

@@ -210,8 +210,9 @@ def _report_trials(planned: Plan, trials: Plan, show: Callable[[Results], None])
     told = f"{len(left)} of {len(asked)} trials are not finished, so no run is begun"
     if not left:
         told = (
-            f"no run is begun, since trials have not measured what study.tune.metric names: name another, or delete "
-            f"{trials.folder.path}, to have them made again"
+            "no run is begun, since trials did not keep what study.tune.metric names of the validation that chose their "
+            "checkpoint: name another or that of the key monitor, or, if they were made without it, delete "
+            f"{trials.folder.path}"
         )
     return replace(results, asked=left, untuned=told)
 

@@ -109,7 +109,7 @@ class Comparison:
 
     @property
     def interval_title(self) -> str:
-        """What the intervals by which claims are judged hold for."""
+        """What the verdicts hold for; of a claim about several variants the intervals are of each by itself."""
         together = f" for all {len(self.verdicts)} claims together" if len(self.verdicts) > 1 else ""
         return f"interval, at 95 %{together}"
 

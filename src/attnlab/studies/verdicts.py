@@ -24,13 +24,15 @@ def _judge(study: Study, claim: Claim, level: float) -> Verdict:
     names = [find_variant(label, known) for label in claim.labels]
     if missing := [label for label, name in zip(claim.labels, names, strict=True) if name is None]:
         return Verdict(claim.text, UNDECIDED, f"there is no variant {missing[0]}")
-    if claim.test not in study.tests or claim.metric not in study.known_metrics:
-        return Verdict(claim.text, UNDECIDED, f"no finished run has {claim.metric} of {claim.test}")
-    tested = MeasuredVariants.of_study(study, claim.test, claim.metric)
     one = str(names[0])
     others = [str(name) for name in names[1:]] or study.others(one)
     if not others:
         return Verdict(claim.text, UNDECIDED, "there is no other variant")
+    # Another column may have another metric of this name.
+    study = replace(study, variants={label: study.variants[label] for label in (one, *others)})
+    if claim.test not in study.tests or claim.metric not in study.known_metrics:
+        return Verdict(claim.text, UNDECIDED, f"no finished run has {claim.metric} of {claim.test}")
+    tested = MeasuredVariants.of_study(study, claim.test, claim.metric)
     asked = study.plan.significance
     significance = choose_significance(asked, {claim.test: tested})
     counts = [(len(study.finished_variants.get(label, ())), len(tested.runs.get(label, ()))) for label in (one, *others)]

@@ -96,8 +96,8 @@ def _notes(study: Study, selection: Selection) -> Iterator[str]:
         yield f"no ranks: {selection.monitor} does not compare between these variants"
     if selection.count > 1:
         yield (
-            "expected best of n: the mean of the best score over all choices of n trials (Dodge et al. 2019); a rank holds for "
-            f"{_name_seeds(selection.seeds)} alone"
+            "expected best of n: the mean of the best score over all choices of n trials (Dodge et al. 2019; Tang et al. "
+            f"2020); a rank holds for {_name_seeds(selection.seeds)} alone"
         )
     if len(selection.seeds) > 1:
         yield (
